@@ -1,0 +1,134 @@
+//! The hash chain of a session's log: each record names the whole history before it.
+//!
+//! `h` = 16 hex digits of SHA-256 over the previous `h` (for the first: the session id) and the bytes of the
+//! line before `,"h":`. It finds damage, edits, gaps and reordering; it is no signature.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::id::SessionId;
+
+/// The `h` of one record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainHash(u64);
+
+impl ChainHash {
+    /// Length of the written form.
+    pub const DIGITS: usize = 16;
+
+    /// Returns the sixteen lowercase hex digits.
+    pub fn to_hex(self) -> [u8; Self::DIGITS] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        std::array::from_fn(|i| DIGITS[(self.0 >> (60 - 4 * i)) as usize & 0xf])
+    }
+
+    /// Reads sixteen lowercase hex digits; uppercase ones are not what we write.
+    pub fn from_hex(digits: &[u8]) -> Option<ChainHash> {
+        if digits.len() != Self::DIGITS {
+            return None;
+        }
+        let mut value = 0u64;
+        for digit in digits {
+            let nibble = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                _ => return None,
+            };
+            value = value << 4 | u64::from(nibble);
+        }
+        Some(ChainHash(value))
+    }
+}
+
+/// What a record's hash builds upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// The first hashed record of a session.
+    First(SessionId),
+    /// A record after one with this `h`.
+    After(ChainHash),
+}
+
+impl Link {
+    /// Returns the link for the record after `last`.
+    pub fn new(session: SessionId, last: Option<ChainHash>) -> Link {
+        last.map_or(Link::First(session), Link::After)
+    }
+
+    /// Returns the hash of a record given its bytes before `,"h":`.
+    pub fn hash(self, body: &[u8]) -> ChainHash {
+        let mut digest = Sha256::new();
+        match self {
+            Link::First(session) => digest.update(session.as_str()),
+            Link::After(hash) => digest.update(hash.to_hex()),
+        }
+        digest.update(body);
+        let digest = digest.finalize();
+        ChainHash(digest[..8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+}
+
+impl fmt::Display for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for ChainHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// A text that is no chain hash.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not 16 lowercase hex digits")]
+pub struct BadChainHash;
+
+impl FromStr for ChainHash {
+    type Err = BadChainHash;
+    fn from_str(text: &str) -> Result<ChainHash, BadChainHash> {
+        ChainHash::from_hex(text.as_bytes()).ok_or(BadChainHash)
+    }
+}
+
+impl Serialize for ChainHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_hash_covers_the_session_id_and_the_next_the_previous_hash() {
+        let session: SessionId = "sess_123".parse().expect("an id");
+        let body = br#"{"seq":1,"ts":"2026-02-21T10:00:00.000Z","kind":"session.closed""#;
+        let first = Link::new(session, None).hash(body);
+        // sha256("sess_123" + body), computed with sha256sum.
+        assert_eq!(first.to_string(), "4df9e30ab1d947d5");
+        assert_eq!(ChainHash::from_hex(&first.to_hex()), Some(first));
+        assert_eq!(first.to_string().as_bytes(), first.to_hex());
+        assert_ne!(Link::After(first).hash(body), first);
+        assert_ne!(Link::First("sess_124".parse().expect("an id")).hash(body), first);
+    }
+
+    #[test]
+    fn only_sixteen_lowercase_digits_are_a_hash() {
+        for text in ["", "00000000000000000", "000000000000000", "000000000000000G", "ABCDEF0123456789"] {
+            assert_eq!(text.parse::<ChainHash>(), Err(BadChainHash), "{text}");
+        }
+    }
+}

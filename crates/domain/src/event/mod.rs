@@ -1,0 +1,170 @@
+//! Every kind of thing a session's log may hold, and how each is written: one flat JSON object a record.
+//!
+//! The kinds are one table. Payloads borrow from the line they were read from. A kind this version does not
+//! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
+
+mod agent;
+pub(crate) mod legacy;
+mod raw;
+mod run;
+mod session;
+mod token;
+mod upkeep;
+
+pub use agent::{
+    AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
+    PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
+};
+pub use raw::Raw;
+pub use run::{
+    CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
+    RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind,
+};
+pub use session::{
+    MessageAgent, MessageUser, OnUncertain, Options, Provider, ResumePolicy, SessionClosed, SessionCreated,
+    SessionDeleted, SessionUpdated,
+};
+pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
+pub use upkeep::{
+    LogRepaired, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotRestored, StatusDerived,
+};
+
+/// Declares the table of kinds: variant, payload, name on disk, and whether the fold looks at it.
+macro_rules! kinds {
+    ($($variant:ident($payload:ty) = $name:literal, $effect:ident;)*) => {
+        /// The name of an event kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl Kind {
+            /// Every kind this version knows.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant,)*];
+
+            /// Returns the name on disk.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Kind::$variant => $name,)* }
+            }
+
+            /// Returns the kind with a name, if this version knows it.
+            pub fn from_name(name: &str) -> Option<Kind> {
+                match name { $($name => Some(Kind::$variant),)* _ => None }
+            }
+
+            /// Tells whether records of this kind change what a snapshot or token index says, beyond the
+            /// position in the log; a replay need not look inside the others.
+            pub fn effect(self) -> Effect {
+                match self { $(Kind::$variant => Effect::$effect,)* }
+            }
+        }
+
+        /// One thing that happened.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Event<'a> {
+            $(#[doc = concat!("`", $name, "`")] $variant($payload),)*
+            /// A kind this version does not know: the whole record as it stands on disk.
+            Unknown {
+                /// The kind's name.
+                kind: std::borrow::Cow<'a, str>,
+                /// The whole record.
+                record: Raw<'a>,
+            },
+        }
+
+        impl<'a> Event<'a> {
+            /// Returns the kind's name on disk.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Event::$variant(_) => $name,)*
+                    Event::Unknown { kind, .. } => kind,
+                }
+            }
+
+            /// Reads the payload of a record of the named kind; fields it does not have are ignored.
+            pub fn read(kind: &'a str, record: &'a str) -> Result<Event<'a>, serde_json::Error> {
+                Ok(match Kind::from_name(kind) {
+                    $(Some(Kind::$variant) => Event::$variant(serde_json::from_str(record)?),)*
+                    None => Event::Unknown { kind: kind.into(), record: serde_json::from_str(record)? },
+                })
+            }
+
+            /// Appends the payload's fields as JSON object text, braces included.
+            ///
+            /// An unknown kind is never written anew, only kept.
+            pub fn write_fields(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+                match self {
+                    $(Event::$variant(payload) => serde_json::to_writer(out, payload),)*
+                    Event::Unknown { .. } => {
+                        Err(serde::ser::Error::custom("a record of an unknown kind cannot be written"))
+                    }
+                }
+            }
+        }
+
+        $(impl<'a> From<$payload> for Event<'a> {
+            fn from(payload: $payload) -> Event<'a> {
+                Event::$variant(payload)
+            }
+        })*
+    };
+}
+
+/// What a fold over the log has to do with a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Changes the session's state.
+    State,
+    /// Changes the token index.
+    Token,
+    /// Recorded for people and clients; only its position counts.
+    Position,
+}
+
+kinds! {
+    SessionCreated(SessionCreated<'a>) = "session.created", State;
+    SessionUpdated(SessionUpdated<'a>) = "session.updated", State;
+    SessionClosed(SessionClosed<'a>) = "session.closed", State;
+    SessionDeleted(SessionDeleted<'a>) = "session.deleted", State;
+    MessageUser(MessageUser<'a>) = "message.user", State;
+    MessageAgent(MessageAgent<'a>) = "message.agent", Position;
+    MessageThought(MessageThought<'a>) = "message.thought", Position;
+    ToolCall(ToolCall<'a>) = "tool.call", State;
+    ToolUpdate(ToolUpdate<'a>) = "tool.update", State;
+    PlanUpdated(PlanUpdated<'a>) = "plan.updated", Position;
+    UsageUpdated(UsageUpdated<'a>) = "usage.updated", State;
+    ModeUpdated(ModeUpdated<'a>) = "mode.updated", Position;
+    AgentNotice(AgentNotice<'a>) = "agent.notice", Position;
+    InputQueued(InputQueued<'a>) = "input.queued", State;
+    AgentLaunching(AgentLaunching<'a>) = "agent.launching", State;
+    AgentStarted(AgentStarted<'a>) = "agent.started", State;
+    AgentReady(AgentReady<'a>) = "agent.ready", State;
+    AgentExited(AgentExited<'a>) = "agent.exited", State;
+    RunStarted(RunStarted<'a>) = "run.started", State;
+    RunCancelRequested(RunCancelRequested<'a>) = "run.cancel_requested", State;
+    RunWaiting(RunWaiting<'a>) = "run.waiting", State;
+    RunResumed(RunResumed<'a>) = "run.resumed", State;
+    RunAdopted(RunAdopted) = "run.adopted", State;
+    RunCompleted(RunCompleted<'a>) = "run.completed", State;
+    RunFailed(RunFailed<'a>) = "run.failed", State;
+    RunCancelled(RunCancelled<'a>) = "run.cancelled", State;
+    RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State;
+    TokenMinted(TokenMinted<'a>) = "token.minted", Token;
+    TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token;
+    TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token;
+    TokenExpired(TokenExpired) = "token.expired", Token;
+    SessionRestored(SessionRestored<'a>) = "session.restored", Position;
+    SnapshotCreated(SnapshotCreated) = "snapshot.created", Position;
+    SnapshotFailed(SnapshotFailed<'a>) = "snapshot.failed", Position;
+    SnapshotRestored(SnapshotRestored<'a>) = "snapshot.restored", Position;
+    LogRepaired(LogRepaired<'a>) = "log.repaired", Position;
+    StatusDerived(StatusDerived<'a>) = "status.derived", Position;
+}
+
+/// What an agent thought aloud; written like what it said.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct MessageThought<'a>(#[serde(borrow)] pub MessageAgent<'a>);
+
+#[cfg(test)]
+mod tests;

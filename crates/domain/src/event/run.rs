@@ -1,0 +1,240 @@
+//! Events of a run: one turn, from a prompt to exactly one end.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::session::is_false;
+use super::{Raw, Usage};
+use crate::id::{BootId, HolderId, MessageId, RunId, TokenId, WaitId};
+use crate::time::Timestamp;
+
+/// A turn began. Every attempt is a run of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// The daemon's life that began it.
+    pub boot_id: BootId,
+    /// The kernel's boot id.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub machine_boot: Option<Cow<'a, str>>,
+    /// The message that is its prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// Which attempt this is, from 1.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
+    /// The interrupted run that it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// The first run of a chain of attempts; budgets count by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_run_id: Option<RunId>,
+}
+
+fn first_attempt() -> u32 {
+    1
+}
+
+/// Why a run is to be cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelReason {
+    /// A person asked for it.
+    User,
+    /// Everything is to stop.
+    StopAll,
+    /// A fresh message came while it was waiting.
+    NewMessage,
+    /// Nobody answered in time.
+    WaitTimeout,
+    /// A reason a newer version wrote.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Someone wants the run to end. On disk before any other effect, and never undone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunCancelRequested<'a> {
+    /// The run, or none: then only the queue is concerned.
+    pub run_id: Option<RunId>,
+    /// Who.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+    /// Why.
+    pub why: CancelReason,
+    /// Messages taken out of the queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<MessageId>,
+}
+
+/// What a run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitKind {
+    /// May the agent do this?
+    Permission,
+    /// The agent asks.
+    Question,
+    /// A tool outside has the answer.
+    ToolResult,
+    /// Anything else outside.
+    External,
+    /// A kind a newer version wrote.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The run is blocked on someone outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunWaiting<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// The wait.
+    pub wait_id: WaitId,
+    /// What for.
+    pub wait_kind: WaitKind,
+    /// The wait's own token.
+    pub resume_token_id: TokenId,
+    /// When it stops waiting, if ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Timestamp>,
+    /// The request, whole.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Raw<'a>>,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeHow {
+    /// Someone answered.
+    Answered,
+    /// The agent took its request back.
+    Withdrawn,
+    /// The run was cancelled.
+    Cancelled,
+    /// Time ran out.
+    Timeout,
+    /// A way a newer version wrote.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A wait ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResumed<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// The wait.
+    pub wait_id: WaitId,
+    /// The answer.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Raw<'a>>,
+    /// Who gave it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+    /// How it ended.
+    pub how: ResumeHow,
+}
+
+/// A later daemon took over a run that is still going on, or goes on with one that never reached an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunAdopted {
+    /// The run.
+    pub run_id: RunId,
+    /// The daemon's life that took it over.
+    pub boot_id: BootId,
+    /// The holder, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_id: Option<HolderId>,
+    /// Journal records read since the last boot.
+    #[serde(default)]
+    pub gap: u64,
+}
+
+/// The agent ended its turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunCompleted<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// The agent's word for it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<Cow<'a, str>>,
+    /// Totals, if the agent told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// The turn failed for good.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFailed<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// What went wrong.
+    #[serde(borrow, default)]
+    pub error: Cow<'a, str>,
+}
+
+/// The turn ended because someone wanted it to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunCancelled<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// Who.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+}
+
+/// What cut a run short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptReason {
+    /// The daemon restarted and nothing was left of the agent.
+    ProcessRestart,
+    /// The machine restarted.
+    MachineRestart,
+    /// The agent ended by itself.
+    AgentExit,
+    /// The holder was lost, and the agent with it.
+    HolderLost,
+    /// Nobody answered in time.
+    WaitTimeout,
+    /// Another machine ran it and is gone.
+    NodeLost,
+    /// A reason of an older or newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// A tool call that had begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UncertainTool {
+    /// The agent's name for the call.
+    pub tool_call_id: String,
+    /// What a person sees.
+    #[serde(default)]
+    pub title: String,
+    /// Read, edit, execute and so on.
+    #[serde(default)]
+    pub kind: Option<String>,
+}
+
+/// The run was cut short; the session says so and can continue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInterrupted<'a> {
+    /// The run.
+    pub run_id: RunId,
+    /// By what.
+    pub reason: InterruptReason,
+    /// Tool calls that may or may not have had their effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncertain: Vec<UncertainTool>,
+    /// Nothing is known of the whole turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub uncertain_turn: bool,
+    /// For people.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Cow<'a, str>>,
+}

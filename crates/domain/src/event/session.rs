@@ -1,0 +1,158 @@
+//! Events of a session as a whole, and of what people and agents say in it.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::Raw;
+use crate::id::{MessageId, RunId, WaitId};
+
+/// Who answers in a session: a known agent by name, or a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Provider {
+    /// The profile that translates: `acp`, `ndjson` or `exec`.
+    #[serde(rename = "type")]
+    pub profile: String,
+    /// The known agent's name.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The model asked for, if any.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The command, for an agent that is not in the table of known ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+}
+
+/// Whether an interrupted session continues by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumePolicy {
+    /// Continue without asking, within the budget.
+    #[default]
+    Auto,
+    /// Continue when a person says so.
+    Ask,
+    /// Never continue; a new message starts anew.
+    Never,
+}
+
+/// What to do when a tool call may or may not have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUncertain {
+    /// Hold the continuation until a person settles it.
+    #[default]
+    Ask,
+    /// Continue and tell the agent.
+    Continue,
+}
+
+/// Settings of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Options {
+    /// Whether it continues by itself after an interruption.
+    #[serde(default)]
+    pub resume: ResumePolicy,
+    /// What uncertain tool calls do to that.
+    #[serde(default)]
+    pub on_uncertain: OnUncertain,
+    /// Settings this version does not know; kept.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A session came to be. Always the first record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionCreated<'a> {
+    /// A short title for lists.
+    #[serde(borrow, default)]
+    pub title: Cow<'a, str>,
+    /// Where the agent works.
+    #[serde(borrow)]
+    pub working_dir: Cow<'a, str>,
+    /// Who answers.
+    pub provider: Provider,
+    /// Its settings.
+    #[serde(default)]
+    pub options: Options,
+    /// Names of the environment variables the agent gets; never their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_names: Vec<String>,
+    /// The caller's key, so that a repeated create finds this session.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Cow<'a, str>>,
+}
+
+/// Some property of a session changed; absent fields did not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct SessionUpdated<'a> {
+    /// The new title.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Cow<'a, str>>,
+    /// The new provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<Provider>,
+    /// The new settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Options>,
+    /// The new names of environment variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_names: Option<Vec<String>>,
+}
+
+/// A session takes no more prompts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct SessionClosed<'a> {
+    /// Who closed it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+}
+
+/// A session is to be removed: this record is the decision, removing its files only carries it out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct SessionDeleted<'a> {
+    /// Who deleted it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+}
+
+/// A person said something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageUser<'a> {
+    /// Names the message.
+    pub message_id: MessageId,
+    /// Text, blocks, or a blob reference.
+    #[serde(borrow)]
+    pub content: Raw<'a>,
+    /// The caller's key, so that a repeated message finds this one.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Cow<'a, str>>,
+    /// It waits behind a run that is not ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub queued: bool,
+    /// The void wait this message answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_id: Option<WaitId>,
+}
+
+/// An agent said something: one record a whole message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageAgent<'a> {
+    /// The run it was said in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Names the message.
+    pub message_id: MessageId,
+    /// Text, blocks, or a blob reference.
+    #[serde(borrow)]
+    pub content: Raw<'a>,
+    /// The agent died before it had said it all.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+pub(super) fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,69 @@
+//! Events of keeping house: restored conversations, snapshots, repairs, derived statuses.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::Raw;
+
+/// An agent's conversation was brought back, and how well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRestored<'a> {
+    /// `load`, `resume`, `context` or `fresh`.
+    #[serde(borrow)]
+    pub method: Cow<'a, str>,
+    /// `continued`, `shorter`, `reprimed`, `fresh` or `unverified`.
+    #[serde(borrow)]
+    pub verdict: Cow<'a, str>,
+    /// What was compared.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Raw<'a>>,
+}
+
+/// A snapshot was kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotCreated {
+    /// Its size on disk.
+    pub size_bytes: u64,
+}
+
+/// A snapshot could not be written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotFailed<'a> {
+    /// Why.
+    #[serde(borrow)]
+    pub error: Cow<'a, str>,
+}
+
+/// The session continues from a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotRestored<'a> {
+    /// Which one.
+    #[serde(borrow)]
+    pub snapshot: Cow<'a, str>,
+    /// How old it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
+}
+
+/// The log was put right after a crash or damage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRepaired<'a> {
+    /// `torn_tail`, `half_list` or `healed`.
+    #[serde(borrow)]
+    pub what: Cow<'a, str>,
+    /// The byte where it began.
+    pub offset: u64,
+    /// How many bytes were cut off.
+    pub cut_bytes: u64,
+    /// How many records the write-ahead log put back.
+    pub refilled: u64,
+}
+
+/// What the status was found to be; for subscribers, never for the projector.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusDerived<'a> {
+    /// The status.
+    #[serde(borrow)]
+    pub status: Cow<'a, str>,
+}

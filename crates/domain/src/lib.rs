@@ -1,0 +1,11 @@
+//! What a session is and what its log means: ids, events, the fold from log to state, the status projector,
+//! the rules of resume tokens. Pure: no I/O, no async, no clock; time and evidence come in as arguments.
+
+pub mod chain;
+pub mod event;
+pub mod id;
+pub mod line;
+pub mod projector;
+pub mod session;
+pub mod time;
+pub mod token;

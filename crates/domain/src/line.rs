@@ -1,0 +1,258 @@
+//! One record as one line of a session's log: how it is written, and how it is taken apart again.
+//!
+//! `{"seq":7,"ts":"…","kind":"run.started",` payload `,"more":true,"src":["h_…",5,0,6],"h":"…"}`. The fixed
+//! order makes position, source and hash readable without parsing the payload. `more` says that the next
+//! record belongs to the same append, so that half an append is recognised in the log alone.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chain::{ChainHash, Link};
+use crate::event::Event;
+use crate::id::{HolderId, SessionId};
+use crate::time::Timestamp;
+
+/// Length of `,"h":"0123456789abcdef"}`.
+const HASH_SUFFIX: usize = 24;
+const MORE: &[u8] = br#","more":true"#;
+
+/// Where a record was derived from: the n-th of those derived from journal record `seq`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source(
+    /// The holder whose journal it is.
+    pub HolderId,
+    /// The journal record.
+    pub u64,
+    /// Which of the records derived from it.
+    pub u64,
+    /// The oldest journal record whose effect is not wholly logged yet.
+    pub u64,
+);
+
+/// An event on its way into a log: everything but its place there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// What happened.
+    pub event: Event<'static>,
+    /// Where it was derived from.
+    pub source: Option<Source>,
+}
+
+impl<E: Into<Event<'static>>> From<E> for Draft {
+    fn from(event: E) -> Draft {
+        Draft { event: event.into(), source: None }
+    }
+}
+
+/// The place of a record: its number, its time, and whether its list goes on after it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// Its time, as it is written.
+    pub ts: &'a str,
+    /// The next record belongs to the same append.
+    pub more: bool,
+}
+
+/// Appends a record and its newline to `out` and returns its hash.
+pub fn write(
+    draft: &Draft,
+    place: Place<'_>,
+    link: Link,
+    out: &mut Vec<u8>,
+) -> Result<ChainHash, WriteError> {
+    use std::io::Write;
+    let start = out.len();
+    let fail = |source| WriteError { kind: draft.event.name().to_owned(), source };
+    // Writing into a vector cannot fail; only a payload can refuse to be JSON.
+    let _ = write!(out, r#"{{"seq":{},"ts":"{}","kind":"{}","#, place.seq, place.ts, draft.event.name());
+    let fields = out.len();
+    if let Err(source) = draft.event.write_fields(out) {
+        out.truncate(start);
+        return Err(fail(source));
+    }
+    // `{a,b}` becomes `a,b`; an empty payload leaves no comma behind.
+    out.pop();
+    out.remove(fields);
+    if out.len() == fields {
+        out.pop();
+    }
+    if place.more {
+        out.extend_from_slice(MORE);
+    }
+    if let Some(Source(holder, seq, n, low)) = draft.source {
+        let _ = write!(out, r#","src":["{holder}",{seq},{n},{low}]"#);
+    }
+    let hash = link.hash(&out[start..]);
+    out.extend_from_slice(br#","h":""#);
+    out.extend_from_slice(&hash.to_hex());
+    out.extend_from_slice(b"\"}\n");
+    Ok(hash)
+}
+
+/// A payload that cannot be written as JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write a record of kind {kind}")]
+pub struct WriteError {
+    kind: String,
+    #[source]
+    source: serde_json::Error,
+}
+
+/// A line taken apart without parsing its payload.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// Its time, as written.
+    pub ts: &'a str,
+    /// Its kind's name.
+    pub kind: &'a str,
+    /// Where it was derived from.
+    pub source: Option<Source>,
+    /// The next record belongs to the same append.
+    pub more: bool,
+    /// Its hash; legacy lines have none.
+    pub hash: Option<ChainHash>,
+    /// The whole line without its newline.
+    pub text: &'a str,
+}
+
+/// Why a line is not a record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadLine {
+    /// It is not UTF-8.
+    #[error("the line is not UTF-8")]
+    NotText,
+    /// It is not a JSON object with `seq`, `ts` and `kind`.
+    #[error("the line is not a record: {0}")]
+    NotRecord(String),
+}
+
+impl<'a> Line<'a> {
+    /// Takes a line apart; `bytes` is without the newline.
+    pub fn parse(bytes: &'a [u8]) -> Result<Line<'a>, BadLine> {
+        let text = std::str::from_utf8(bytes).map_err(|_| BadLine::NotText)?;
+        let (body, hash) = split_hash(text);
+        if let (Some(head), Some(hash)) = (Head::read_fast(text), hash) {
+            let (source, rest) = split_source(body);
+            let more = rest.as_bytes().ends_with(MORE);
+            return Ok(Line {
+                seq: head.seq,
+                ts: head.ts,
+                kind: head.kind,
+                source,
+                more,
+                hash: Some(hash),
+                text,
+            });
+        }
+        Head::read_slow(text, hash)
+    }
+
+    /// Returns the bytes the hash covers.
+    pub fn hashed_bytes(&self) -> &'a [u8] {
+        let len = if self.hash.is_some() { self.text.len() - HASH_SUFFIX } else { self.text.len() };
+        &self.text.as_bytes()[..len]
+    }
+
+    /// Tells whether this record continues a history; lines without a hash never do.
+    pub fn follows(&self, session: SessionId, last: Option<ChainHash>) -> bool {
+        self.hash.is_some_and(|hash| Link::new(session, last).hash(self.hashed_bytes()) == hash)
+    }
+
+    /// Reads the payload.
+    pub fn event(&self) -> Result<Event<'a>, serde_json::Error> {
+        Event::read(self.kind, self.text)
+    }
+
+    /// Reads the time; one that cannot be read is the epoch, so that order never hangs on it.
+    pub fn time(&self) -> Timestamp {
+        self.ts.parse().unwrap_or_default()
+    }
+}
+
+/// Reads the number of a record from the fixed beginning of its line, and nothing else.
+pub fn peek_seq(bytes: &[u8]) -> Option<u64> {
+    let (seq, rest) = digits(bytes.strip_prefix(br#"{"seq":"#)?)?;
+    rest.starts_with(b",").then_some(seq)
+}
+
+/// The fields at the beginning of every record.
+struct Head<'a> {
+    seq: u64,
+    ts: &'a str,
+    kind: &'a str,
+}
+
+impl<'a> Head<'a> {
+    fn read_fast(text: &'a str) -> Option<Head<'a>> {
+        let (seq, rest) = digits(text.as_bytes().strip_prefix(br#"{"seq":"#)?)?;
+        let rest = &text[text.len() - rest.len()..];
+        let (ts, rest) = rest.strip_prefix(r#","ts":""#)?.split_once('"')?;
+        let (kind, _) = rest.strip_prefix(r#","kind":""#)?.split_once('"')?;
+        (!ts.contains('\\') && !kind.contains('\\')).then_some(Head { seq, ts, kind })
+    }
+
+    /// Reads a line whose fields stand in another order: one that an older or foreign writer made.
+    fn read_slow(text: &'a str, hash: Option<ChainHash>) -> Result<Line<'a>, BadLine> {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            seq: u64,
+            ts: &'a str,
+            kind: &'a str,
+            #[serde(default)]
+            src: Option<Source>,
+            #[serde(default)]
+            more: bool,
+        }
+        let whole: Whole<'a> =
+            serde_json::from_str(text).map_err(|error| BadLine::NotRecord(error.to_string()))?;
+        let Whole { seq, ts, kind, src, more } = whole;
+        Ok(Line { seq, ts, kind, source: src, more, hash, text })
+    }
+}
+
+fn digits(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let len = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let value = bytes[..len]
+        .iter()
+        .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?;
+    (len > 0).then_some((value, &bytes[len..]))
+}
+
+fn split_hash(text: &str) -> (&str, Option<ChainHash>) {
+    let bytes = text.as_bytes();
+    let hash = bytes.len().checked_sub(HASH_SUFFIX).and_then(|at| {
+        let digits = bytes[at..].strip_prefix(br#","h":""#)?.strip_suffix(br#""}"#)?;
+        // The bytes before are a character boundary: a comma begins the suffix.
+        Some((&text[..at], ChainHash::from_hex(digits)?))
+    });
+    hash.map_or((text, None), |(body, hash)| (body, Some(hash)))
+}
+
+/// Takes `,"src":[…]` off the end of a body. Inside a string its quotes would be escaped, inside a nested
+/// object a brace would follow: at the very end it can only be the record's own.
+fn split_source(body: &str) -> (Option<Source>, &str) {
+    // Within the last bytes only: an id and three numbers are never longer.
+    const LONGEST: usize = 8 + 49 + 3 * 21 + 2;
+    let bytes = body.as_bytes();
+    let found = body.ends_with(']').then(|| bytes.len().saturating_sub(LONGEST)).and_then(|from| {
+        let marker = br#","src":["#;
+        let at = from + bytes[from..].windows(marker.len()).rposition(|window| window == marker)?;
+        let source = serde_json::from_str(&body[at + marker.len() - 1..]).ok()?;
+        Some((source, &body[..at]))
+    });
+    found.map_or((None, body), |(source, rest)| (Some(source), rest))
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}.{}", self.0, self.1, self.2)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! The one function that joins an event to a state, and says no to what cannot follow.
+//!
+//! A writer refuses an illegal event before it is written. A reader that meets one reports it and carries
+//! on: what is in a log has happened. Each call checks first and changes afterwards, so a refused event
+//! leaves the state as it was.
+
+use crate::event::{
+    CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
+    ToolCall, ToolUpdate,
+};
+use crate::id::{HolderId, RunId};
+use crate::time::Timestamp;
+
+use super::{Agent, AgentProcess, End, Interruption, Journal, MAX_QUEUED, OpenTool, Run, SessionState, Wait};
+
+/// An event that cannot follow what came before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} is not possible here: {why}")]
+pub struct Illegal {
+    /// The event's kind.
+    pub kind: String,
+    /// Why it cannot follow.
+    pub why: String,
+}
+
+/// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
+const MAX_OPEN_TOOLS: usize = 256;
+
+impl SessionState {
+    /// Takes in one event as record `seq`.
+    pub fn apply(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
+        self.transition(seq, ts, event).map_err(|why| Illegal { kind: event.name().to_owned(), why })
+    }
+
+    fn transition(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), String> {
+        if self.deleted {
+            return Err("the session is deleted".into());
+        }
+        if !self.is_created() && !matches!(event, Event::SessionCreated(_)) {
+            return Err("a log begins with session.created".into());
+        }
+        match event {
+            Event::SessionCreated(created) => {
+                if self.is_created() {
+                    return Err("the session exists already".into());
+                }
+                self.title = created.title.as_ref().into();
+                self.working_dir = created.working_dir.as_ref().into();
+                self.provider = created.provider.clone();
+                self.options = created.options.clone();
+                self.env_names.clone_from(&created.env_names);
+                self.created_at = ts;
+            }
+            Event::SessionUpdated(updated) => {
+                if let Some(title) = &updated.title {
+                    self.title = title.as_ref().into();
+                }
+                if let Some(provider) = &updated.provider {
+                    self.provider = provider.clone();
+                }
+                if let Some(options) = &updated.options {
+                    self.options = options.clone();
+                }
+                if let Some(names) = &updated.env_names {
+                    self.env_names.clone_from(names);
+                }
+            }
+            Event::SessionClosed(_) => {
+                if self.closed {
+                    return Err("the session is closed already".into());
+                }
+                self.closed = true;
+            }
+            Event::SessionDeleted(_) => self.deleted = true,
+            Event::MessageUser(message) => {
+                self.refuse_if_closed()?;
+                if message.queued {
+                    if self.queue.len() >= MAX_QUEUED {
+                        return Err(format!("{MAX_QUEUED} prompts are queued already"));
+                    }
+                    self.queue.push(message.message_id);
+                }
+            }
+            Event::RunStarted(started) => self.start_run(ts, started)?,
+            Event::RunCancelRequested(request) => self.request_cancel(request)?,
+            Event::RunWaiting(waiting) => self.begin_wait(seq, ts, waiting)?,
+            Event::RunResumed(resumed) => self.end_wait(resumed)?,
+            Event::RunAdopted(adopted) => {
+                self.running(adopted.run_id)?.boot_id = adopted.boot_id;
+                self.recovery.last_boot_seen = Some(adopted.boot_id);
+            }
+            Event::RunCompleted(completed) => {
+                self.end_run(completed.run_id, ts, End::Completed)?;
+                self.usage = completed.usage.unwrap_or(self.usage);
+            }
+            Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
+            Event::RunCancelled(cancelled) => self.end_run(cancelled.run_id, ts, End::Cancelled)?,
+            Event::RunInterrupted(interrupted) => self.interrupt(ts, interrupted)?,
+            Event::AgentLaunching(launching) => {
+                // The conversation may go on in the next process: what was learnt of it stays.
+                let previous = self.agent.take();
+                self.agent = Some(Agent {
+                    holder_id: launching.holder_id,
+                    cursor: previous.as_ref().and_then(|agent| agent.cursor.clone()),
+                    info: previous.as_ref().and_then(|agent| agent.info.clone()),
+                    capabilities: previous.and_then(|agent| agent.capabilities),
+                    journal: Journal::default(),
+                    last_output_at: None,
+                    input_seq: 0,
+                    process: None,
+                    exited: false,
+                });
+            }
+            Event::AgentStarted(started) => {
+                self.launched(started.holder_id)?.process = Some(AgentProcess {
+                    machine_boot: started.machine_boot.as_ref().into(),
+                    holder: started.holder,
+                    agent: started.agent,
+                });
+            }
+            Event::AgentReady(ready) => {
+                let agent = self.launched(ready.holder_id)?;
+                let keep = |raw: &crate::event::Raw<'_>| {
+                    serde_json::value::RawValue::from_string(raw.as_json().to_owned()).ok()
+                };
+                agent.info = ready.info.as_ref().and_then(keep);
+                agent.capabilities = ready.capabilities.as_ref().and_then(keep);
+                agent.cursor = ready.cursor.as_ref().map(|cursor| cursor.as_ref().into());
+            }
+            Event::AgentExited(exited) => self.launched(exited.holder_id)?.exited = true,
+            Event::InputQueued(input) => {
+                let agent = self.launched(input.holder_id)?;
+                if input.input_seq <= agent.input_seq {
+                    return Err(format!(
+                        "input {} of holder {} is taken: the newest is {}",
+                        input.input_seq, input.holder_id, agent.input_seq
+                    ));
+                }
+                agent.input_seq = input.input_seq;
+                if let (InputKind::Prompt, Some(run)) = (input.what, self.open_run_mut()) {
+                    run.prompted = true;
+                }
+            }
+            Event::ToolCall(call) => self.begin_tool(call),
+            Event::ToolUpdate(update) => self.update_tool(update),
+            Event::UsageUpdated(usage) => {
+                self.usage.input_tokens = usage.input_tokens;
+                self.usage.output_tokens = usage.output_tokens;
+                self.usage.cost = usage.cost.or(self.usage.cost);
+            }
+            Event::MessageAgent(_)
+            | Event::MessageThought(_)
+            | Event::PlanUpdated(_)
+            | Event::ModeUpdated(_)
+            | Event::AgentNotice(_)
+            | Event::TokenMinted(_)
+            | Event::TokenConsumed(_)
+            | Event::TokenRevoked(_)
+            | Event::TokenExpired(_)
+            | Event::SessionRestored(_)
+            | Event::SnapshotCreated(_)
+            | Event::SnapshotFailed(_)
+            | Event::SnapshotRestored(_)
+            | Event::LogRepaired(_)
+            | Event::StatusDerived(_)
+            | Event::Unknown { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn start_run(&mut self, ts: Timestamp, started: &RunStarted<'_>) -> Result<(), String> {
+        self.refuse_if_closed()?;
+        if let Some(open) = self.open_run() {
+            return Err(format!("{} has not ended", open.run_id));
+        }
+        if self.run.as_ref().is_some_and(|run| run.run_id == started.run_id) {
+            return Err(format!("{} was started before", started.run_id));
+        }
+        if let Some(message) = started.message_id {
+            self.queue.retain(|queued| *queued != message);
+        }
+        self.recovery.last_boot_seen = Some(started.boot_id);
+        self.recovery.interruption = None;
+        self.run = Some(Run {
+            run_id: started.run_id,
+            boot_id: started.boot_id,
+            machine_boot: started.machine_boot.as_ref().map(|boot| boot.as_ref().into()),
+            message_id: started.message_id,
+            started_at: ts,
+            ended_at: None,
+            end: None,
+            attempt: started.attempt,
+            continues: started.continues,
+            origin_run_id: started.origin_run_id.unwrap_or(started.run_id),
+            waits: Vec::new(),
+            cancel: None,
+            prompted: false,
+            tools: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn request_cancel(&mut self, request: &RunCancelRequested<'_>) -> Result<(), String> {
+        if let Some(id) = request.run_id {
+            let run = self.run.as_mut().filter(|run| run.run_id == id);
+            let run = run.ok_or_else(|| format!("{id} is not the latest run"))?;
+            match run.end {
+                // A continuation may be owed: the cancel takes it back.
+                None | Some(End::Interrupted { .. }) => run.cancel = Some(request.why),
+                Some(End::Completed | End::Failed | End::Cancelled) => {
+                    return Err(format!("{id} has ended"));
+                }
+            }
+        } else if let Some(open) = self.open_run() {
+            return Err(format!("{} is open and must be named", open.run_id));
+        }
+        match request.why {
+            CancelReason::User | CancelReason::StopAll => self.queue.clear(),
+            CancelReason::NewMessage | CancelReason::WaitTimeout | CancelReason::Unknown => {
+                self.queue.retain(|queued| !request.dropped.contains(queued));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_wait(&mut self, seq: u64, ts: Timestamp, waiting: &RunWaiting<'_>) -> Result<(), String> {
+        let run = self.running(waiting.run_id)?;
+        if run.wait(waiting.wait_id).is_some() {
+            return Err(format!("{} is open already", waiting.wait_id));
+        }
+        run.waits.push(Wait {
+            wait_id: waiting.wait_id,
+            kind: waiting.wait_kind,
+            since_seq: seq,
+            since: ts,
+            resume_token_id: waiting.resume_token_id,
+            deadline_at: waiting.deadline_at,
+        });
+        Ok(())
+    }
+
+    fn end_wait(&mut self, resumed: &RunResumed<'_>) -> Result<(), String> {
+        let run = self.running(resumed.run_id)?;
+        let at = run.waits.iter().position(|wait| wait.wait_id == resumed.wait_id);
+        run.waits.remove(at.ok_or_else(|| format!("{} is not open", resumed.wait_id))?);
+        Ok(())
+    }
+
+    fn end_run(&mut self, id: RunId, ts: Timestamp, end: End) -> Result<(), String> {
+        let run = self.running(id)?;
+        run.end = Some(end);
+        run.ended_at = Some(ts);
+        if !matches!(end, End::Interrupted { .. }) {
+            run.waits.clear();
+        }
+        run.tools.clear();
+        Ok(())
+    }
+
+    fn interrupt(&mut self, ts: Timestamp, interrupted: &RunInterrupted<'_>) -> Result<(), String> {
+        let waiting = !self.running(interrupted.run_id)?.waits.is_empty();
+        self.end_run(interrupted.run_id, ts, End::Interrupted { reason: interrupted.reason, waiting })?;
+        self.recovery.interruption = Some(Interruption {
+            run_id: interrupted.run_id,
+            reason: interrupted.reason,
+            at: ts,
+            uncertain: interrupted.uncertain.clone(),
+            uncertain_turn: interrupted.uncertain_turn,
+        });
+        Ok(())
+    }
+
+    fn begin_tool(&mut self, call: &ToolCall<'_>) {
+        let ended = call.status.as_deref().is_some_and(is_over);
+        let Some(run) = self.open_run_mut() else { return };
+        run.tools.retain(|tool| tool.tool_call_id != call.tool_call_id);
+        if !ended && run.tools.len() < MAX_OPEN_TOOLS {
+            run.tools.push(OpenTool {
+                tool_call_id: call.tool_call_id.as_ref().into(),
+                title: call.title.as_ref().into(),
+                kind: call.tool_kind.as_ref().map(|kind| kind.as_ref().into()),
+            });
+        }
+    }
+
+    fn update_tool(&mut self, update: &ToolUpdate<'_>) {
+        let ended = update.status.as_deref().is_some_and(is_over);
+        let Some(run) = self.open_run_mut() else { return };
+        if ended {
+            run.tools.retain(|tool| tool.tool_call_id != update.tool_call_id);
+        } else if let Some(title) = &update.title {
+            let known = run.tools.iter_mut().find(|tool| tool.tool_call_id == update.tool_call_id);
+            if let Some(tool) = known {
+                tool.title = title.as_ref().into();
+            }
+        }
+    }
+
+    fn refuse_if_closed(&self) -> Result<(), String> {
+        if self.closed { Err("the session is closed".into()) } else { Ok(()) }
+    }
+
+    fn open_run_mut(&mut self) -> Option<&mut Run> {
+        self.run.as_mut().filter(|run| run.end.is_none())
+    }
+
+    fn running(&mut self, id: RunId) -> Result<&mut Run, String> {
+        let run = self.run.as_mut().ok_or("no run was started")?;
+        if run.run_id != id {
+            return Err(format!("the latest run is {}, not {id}", run.run_id));
+        }
+        if run.end.is_some() { Err(format!("{id} has ended")) } else { Ok(run) }
+    }
+
+    fn launched(&mut self, holder: HolderId) -> Result<&mut Agent, String> {
+        let agent = self.agent.as_mut().ok_or("no agent was launched")?;
+        if agent.holder_id == holder {
+            Ok(agent)
+        } else {
+            Err(format!("the latest holder is {}, not {holder}", agent.holder_id))
+        }
+    }
+}
+
+/// The protocol's words for a tool call that is over.
+fn is_over(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
+}

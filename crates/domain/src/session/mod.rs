@@ -1,0 +1,264 @@
+//! The state of a session: the fold of its log, and exactly what a snapshot file says.
+//!
+//! [`fold`] joins events to state and refuses illegal ones. Status is not here: the projector derives it.
+
+mod fold;
+mod replay;
+mod run;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use fold::Illegal;
+pub use replay::{Problem, Replay};
+pub use run::{End, OpenTool, Run, Wait};
+
+use crate::chain::ChainHash;
+use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool, Usage};
+use crate::id::{BootId, HolderId, MessageId, RunId, SessionId};
+use crate::line::Source;
+use crate::time::Timestamp;
+
+/// The version of the snapshot format this code writes.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// Most prompts that may wait in a session's queue: enough for any person, a bound for any program.
+pub const MAX_QUEUED: usize = 64;
+
+/// How far into a log a fold has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Position {
+    /// The last record taken in; 0 before the first.
+    pub last_seq: u64,
+    /// The byte after it.
+    pub log_offset: u64,
+    /// Its hash, unless it is a legacy line.
+    pub last_hash: Option<ChainHash>,
+}
+
+/// A session as of some record of its log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// The format's version, first in the file so that a reader can stop there.
+    pub version: u32,
+    /// The session.
+    pub id: SessionId,
+    /// A short title for lists.
+    pub title: String,
+    /// Where the agent works.
+    pub working_dir: String,
+    /// Who answers.
+    pub provider: Provider,
+    /// Its settings.
+    #[serde(default)]
+    pub options: Options,
+    /// Names of the agent's environment variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_names: Vec<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The newest time of any record; never goes back.
+    pub updated_at: Timestamp,
+    /// The last record taken in.
+    pub last_seq: u64,
+    /// The byte of the log after it.
+    pub log_offset: u64,
+    /// Its hash.
+    pub last_hash: Option<ChainHash>,
+    /// The latest run, ended or not.
+    pub run: Option<Run>,
+    /// Prompts that wait for their turn, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<MessageId>,
+    /// The latest agent process and where its conversation picks up.
+    pub agent: Option<Agent>,
+    /// Tokens and money so far.
+    pub usage: Usage,
+    /// What recovery knows.
+    pub recovery: Recovery,
+    /// It takes no more prompts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// It is being removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// What a newer version keeps in a snapshot; kept when rewritten.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The latest holder and the agent in it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Agent {
+    /// The holder.
+    pub holder_id: HolderId,
+    /// The agent's own session id.
+    pub cursor: Option<String>,
+    /// What the agent says of itself.
+    pub info: Option<Box<RawValue>>,
+    /// What it can do.
+    pub capabilities: Option<Box<RawValue>>,
+    /// How far its journal is logged.
+    pub journal: Journal,
+    /// When it last said anything that was logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_output_at: Option<Timestamp>,
+    /// The number of the newest input queued for it.
+    #[serde(default)]
+    pub input_seq: u64,
+    /// Its processes, once they ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<AgentProcess>,
+    /// Its end was recorded: it is proven gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exited: bool,
+}
+
+impl PartialEq for Agent {
+    fn eq(&self, other: &Agent) -> bool {
+        let raw = |value: &Option<Box<RawValue>>| value.as_ref().map(|raw| raw.get().to_owned());
+        self.holder_id == other.holder_id
+            && self.cursor == other.cursor
+            && raw(&self.info) == raw(&other.info)
+            && raw(&self.capabilities) == raw(&other.capabilities)
+            && self.journal == other.journal
+            && self.last_output_at == other.last_output_at
+            && self.input_seq == other.input_seq
+            && self.process == other.process
+            && self.exited == other.exited
+    }
+}
+
+/// The processes behind a holder, named so that reused pids are told apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentProcess {
+    /// The kernel's boot id.
+    pub machine_boot: String,
+    /// The holder.
+    pub holder: ProcessIdentity,
+    /// The agent.
+    pub agent: ProcessIdentity,
+}
+
+/// The newest source of a holder's records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Journal {
+    /// The journal record.
+    pub seq: u64,
+    /// Which of the records derived from it.
+    pub n: u64,
+    /// Where reading starts again.
+    pub low: u64,
+}
+
+/// What recovery knows of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Recovery {
+    /// The newest daemon life that a run of this session saw.
+    pub last_boot_seen: Option<BootId>,
+    /// The interruption that nothing has followed yet.
+    pub interruption: Option<Interruption>,
+}
+
+/// An interruption as recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interruption {
+    /// The run that was cut.
+    pub run_id: RunId,
+    /// By what.
+    pub reason: InterruptReason,
+    /// When.
+    pub at: Timestamp,
+    /// Tool calls that may or may not have had their effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncertain: Vec<UncertainTool>,
+    /// Nothing is known of the whole turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncertain_turn: bool,
+}
+
+impl SessionState {
+    /// Returns the state before the first record.
+    pub fn empty(id: SessionId) -> SessionState {
+        SessionState {
+            version: SNAPSHOT_VERSION,
+            id,
+            title: String::new(),
+            working_dir: String::new(),
+            provider: Provider::default(),
+            options: Options::default(),
+            env_names: Vec::new(),
+            created_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            last_seq: 0,
+            log_offset: 0,
+            last_hash: None,
+            run: None,
+            queue: Vec::new(),
+            agent: None,
+            usage: Usage::default(),
+            recovery: Recovery::default(),
+            closed: false,
+            deleted: false,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    /// Returns how far into the log this state has come.
+    pub fn position(&self) -> Position {
+        Position { last_seq: self.last_seq, log_offset: self.log_offset, last_hash: self.last_hash }
+    }
+
+    /// Moves the state to a position without looking at the record there.
+    pub fn set_position(&mut self, position: Position) {
+        self.last_seq = position.last_seq;
+        self.log_offset = position.log_offset;
+        self.last_hash = position.last_hash;
+    }
+
+    /// Tells whether the session's beginning is known.
+    pub fn is_created(&self) -> bool {
+        self.created_at != Timestamp::default()
+    }
+
+    /// Takes a line without a hash for the beginning: older logs have no `session.created`.
+    pub(crate) fn begin_legacy(&mut self, ts: Timestamp) {
+        if !self.is_created() {
+            self.created_at = ts;
+        }
+    }
+
+    /// Returns the run that has not ended, if there is one.
+    pub fn open_run(&self) -> Option<&Run> {
+        self.run.as_ref().filter(|run| run.end.is_none())
+    }
+
+    /// Tells whether someone outside may still have to answer: an open wait, or one made void by the end
+    /// of its agent.
+    pub fn has_waits(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.waits.is_empty())
+    }
+
+    /// Tells whether a boot has anything to do here beyond listing it.
+    pub fn is_unfinished(&self) -> bool {
+        self.deleted
+            || self.open_run().is_some()
+            || !self.queue.is_empty()
+            || self.recovery.interruption.is_some()
+            || self.agent.as_ref().is_some_and(|agent| !agent.exited)
+    }
+
+    /// Takes in where a record came from and when; part of the fold for records of every kind.
+    pub fn note(&mut self, ts: Timestamp, source: Option<Source>) {
+        self.updated_at = self.updated_at.max(ts);
+        if let (Some(Source(holder, seq, n, low)), Some(agent)) = (source, &mut self.agent)
+            && agent.holder_id == holder
+        {
+            agent.journal = Journal { seq, n, low };
+            agent.last_output_at = Some(ts);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

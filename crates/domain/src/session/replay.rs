@@ -1,0 +1,145 @@
+//! Folding a log record by record: chain, numbers, state and tokens in one pass.
+//!
+//! The caller brings lines and their offsets; this decides what they mean. What cannot follow is reported
+//! and the fold goes on; what breaks the chain stops it, because nothing after it can be trusted by itself.
+
+use crate::chain::ChainHash;
+use crate::event::{Effect, Event, Kind, legacy};
+use crate::id::SessionId;
+use crate::line::{BadLine, Line};
+use crate::session::{Position, SessionState};
+use crate::token::TokenIndex;
+
+/// What is wrong with a record that breaks the history.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The line is no record.
+    #[error(transparent)]
+    BadLine(#[from] BadLine),
+    /// A number is missing or comes twice.
+    #[error("record {found} stands where {expected} belongs")]
+    Sequence {
+        /// The number that belongs here.
+        expected: u64,
+        /// The one that stands here.
+        found: u64,
+    },
+    /// The hash does not fit the record and what came before it.
+    #[error("the hash of record {seq} does not fit")]
+    Hash {
+        /// The record.
+        seq: u64,
+    },
+    /// A line without a hash after one with a hash.
+    #[error("record {seq} has no hash, but an earlier one has")]
+    Unhashed {
+        /// The record.
+        seq: u64,
+    },
+}
+
+/// Checks that a line continues a history that has come to `position`, and returns its hash.
+///
+/// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
+pub(super) fn check(
+    session: SessionId,
+    at: &Position,
+    line: &Line<'_>,
+) -> Result<Option<ChainHash>, Problem> {
+    let legacy_start = at.last_seq == 0 && line.hash.is_none();
+    if line.seq != at.last_seq + 1 && !legacy_start {
+        return Err(Problem::Sequence { expected: at.last_seq + 1, found: line.seq });
+    }
+    match (line.hash, at.last_hash) {
+        (None, Some(_)) => Err(Problem::Unhashed { seq: line.seq }),
+        (None, None) => Ok(None),
+        (Some(hash), last) if line.follows(session, last) => Ok(Some(hash)),
+        (Some(_), _) => Err(Problem::Hash { seq: line.seq }),
+    }
+}
+
+/// A fold in progress over one session's log.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The state so far.
+    pub state: SessionState,
+    /// The tokens so far, if they are wanted.
+    pub tokens: Option<TokenIndex>,
+    /// Records that cannot follow what came before them, with the reason; the first hundred.
+    pub oddities: Vec<(u64, String)>,
+    /// The end of the last whole list: where a log may be cut without leaving half an append.
+    pub whole: Position,
+}
+
+/// Bounds the list of oddities: a log full of them is told by its first ones.
+const MAX_ODDITIES: usize = 100;
+
+impl Replay {
+    /// Begins before the first record.
+    pub fn new(session: SessionId) -> Replay {
+        Replay::from(SessionState::empty(session), Some(TokenIndex::empty(session)))
+    }
+
+    /// Begins where caches have come to. Tokens may be behind or ahead of the state.
+    pub fn from(state: SessionState, tokens: Option<TokenIndex>) -> Replay {
+        let whole = state.position();
+        Replay { state, tokens, oddities: Vec::new(), whole }
+    }
+
+    /// Returns how far the fold has come.
+    pub fn position(&self) -> Position {
+        self.state.position()
+    }
+
+    /// Checks a line without taking it in.
+    pub fn check(&self, line: &Line<'_>) -> Result<(), Problem> {
+        check(self.state.id, &self.position(), line).map(|_| ())
+    }
+
+    /// Takes in one line that ends at byte `end` of the log (its newline included).
+    pub fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        let last_hash = check(self.state.id, &self.position(), line)?;
+        let position = Position { last_seq: line.seq, log_offset: end, last_hash };
+        self.fold(line, position);
+        self.state.set_position(position);
+        if !line.more {
+            self.whole = position;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, line: &Line<'_>, position: Position) {
+        let effect = Kind::from_name(line.kind).map_or(Effect::Position, Kind::effect);
+        let ts = line.time();
+        let upgraded = line.hash.is_none().then(|| legacy::upgrade(line.kind, line.text)).flatten();
+        if line.hash.is_none() {
+            self.state.begin_legacy(ts);
+        }
+        if effect != Effect::Position {
+            match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
+                Ok(event) => {
+                    let outcome = match effect {
+                        Effect::Token => {
+                            self.tokens.as_mut().map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event))
+                        }
+                        Effect::State | Effect::Position => self.state.apply(line.seq, ts, &event),
+                    };
+                    if let Err(illegal) = outcome {
+                        self.odd(line.seq, illegal.to_string());
+                    }
+                }
+                Err(error) => self.odd(line.seq, format!("cannot read {}: {error}", line.kind)),
+            }
+        }
+        self.state.note(ts, line.source);
+        if let Some(tokens) = &mut self.tokens {
+            tokens.set_position(position);
+        }
+    }
+
+    fn odd(&mut self, seq: u64, why: String) {
+        if self.oddities.len() < MAX_ODDITIES {
+            self.oddities.push((seq, why));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One run as a snapshot tells it: where it stands, what it waits for, what its agent was doing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{CancelReason, InterruptReason, WaitKind};
+use crate::id::{BootId, MessageId, RunId, TokenId, WaitId};
+use crate::time::Timestamp;
+
+/// One turn of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The run.
+    pub run_id: RunId,
+    /// The newest daemon life that has it: the one that started or last adopted it.
+    pub boot_id: BootId,
+    /// The kernel's boot id when it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_boot: Option<String>,
+    /// The message that is its prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
+    /// Which attempt it is.
+    pub attempt: u32,
+    /// The run it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// The first run of the chain of attempts.
+    pub origin_run_id: RunId,
+    /// Who is waited for. After an interruption these waits are void, but may still be answered.
+    pub waits: Vec<Wait>,
+    /// Why it is to be cancelled, if someone asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<CancelReason>,
+    /// Its prompt was queued for an agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prompted: bool,
+    /// Tool calls begun and not ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<OpenTool>,
+}
+
+impl Run {
+    /// Finds one of its waits.
+    pub fn wait(&self, id: WaitId) -> Option<&Wait> {
+        self.waits.iter().find(|wait| wait.wait_id == id)
+    }
+}
+
+/// How a run ended: exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum End {
+    /// The agent ended its turn.
+    Completed,
+    /// It failed for good.
+    Failed,
+    /// Someone wanted it to end.
+    Cancelled,
+    /// It was cut short.
+    Interrupted {
+        /// By what.
+        reason: InterruptReason,
+        /// A wait was open then.
+        waiting: bool,
+    },
+}
+
+/// Someone outside is waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// The wait.
+    pub wait_id: WaitId,
+    /// What for.
+    pub kind: WaitKind,
+    /// The record that began it.
+    pub since_seq: u64,
+    /// When that was.
+    pub since: Timestamp,
+    /// Its own token.
+    pub resume_token_id: TokenId,
+    /// When it stops waiting, if ever.
+    pub deadline_at: Option<Timestamp>,
+}
+
+/// A tool call that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenTool {
+    /// The agent's name for the call.
+    pub tool_call_id: String,
+    /// What a person sees.
+    pub title: String,
+    /// Read, edit, execute and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+}

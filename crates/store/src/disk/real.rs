@@ -1,0 +1,165 @@
+//! The operating system's file system behind the [`Disk`] seam.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::SystemTime;
+
+use rustix::fs::FallocateFlags;
+
+use super::{Disk, DiskFile, Entry, EntryKind, OpenMode, Stat};
+
+const FILE_MODE: u32 = 0o600;
+const DIR_MODE: u32 = 0o700;
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).mode(FILE_MODE);
+        // A link in place of one of our files could lead a write outside the home.
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::Write => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+            OpenMode::Replace => {
+                options.write(true).create(true).truncate(true);
+            }
+        }
+        let file = options.open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        // The umask may have taken bits away, or an older file may have too many.
+        if mode != OpenMode::Read && metadata.mode() & 0o777 != FILE_MODE {
+            file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
+        }
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        fs::symlink_metadata(path).map(|metadata| stat_of(&metadata))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        fs::read_dir(dir)?
+            .map(|entry| {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                Ok(Entry { name, kind: kind_of(kind) })
+            })
+            .collect()
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        match fs::DirBuilder::new().mode(DIR_MODE).create(path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+        if fs::metadata(path)?.mode() & 0o777 != DIR_MODE {
+            self.set_mode(path, DIR_MODE)?;
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    }
+}
+
+struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, len) {
+            Ok(()) => Ok(()),
+            // Some file systems cannot reserve; a sparse file is then all there is.
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                if self.0.metadata()?.len() < len {
+                    self.0.set_len(len)?;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        self.0.metadata().map(|metadata| stat_of(&metadata))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn stat_of(metadata: &fs::Metadata) -> Stat {
+    Stat {
+        len: metadata.len(),
+        kind: kind_of(metadata.file_type()),
+        mode: metadata.mode() & 0o777,
+        identity: (metadata.dev(), metadata.ino()),
+        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+    }
+}
+
+fn kind_of(kind: fs::FileType) -> EntryKind {
+    if kind.is_file() {
+        EntryKind::File
+    } else if kind.is_dir() {
+        EntryKind::Dir
+    } else {
+        EntryKind::Other
+    }
+}

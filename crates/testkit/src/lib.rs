@@ -1,0 +1,6 @@
+//! Tools for tests: a disk that loses what a real one may lose, and the seeded numbers that decide what.
+//!
+//! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
+
+pub mod rng;
+pub mod sim;

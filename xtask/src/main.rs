@@ -1,0 +1,141 @@
+//! `cargo xtask`: the chores of this workspace behind one command line.
+//! This file reads the arguments and maps outcomes to exit codes; the work is in the modules.
+
+mod cargo;
+mod house;
+mod plan;
+mod steps;
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::cargo::Invocation;
+use crate::steps::Paint;
+
+/// Chores of the Rekindle workspace: checks, benchmarks, house rules.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask test                 everything CI checks
+  cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
+  cargo xtask house                only the house rules
+  cargo xtask bench store          the benchmarks of the store";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check everything CI checks: format, lints, house rules, build, tests, documentation.
+    ///
+    /// Stops at the first step that fails and prints the command that repeats it alone.
+    #[command(after_help = "\
+Examples:
+  cargo xtask test                 all steps
+  cargo xtask test --long          all steps, the crash tests with many more cases
+  cargo xtask test torn_tail wal   only the tests named by the filters, no other step")]
+    Test(TestArgs),
+
+    /// Run the benchmarks in release mode; all arguments go to the bench binary.
+    ///
+    /// Without a name all benchmarks run. `cargo xtask bench NAME --help` shows what the bench binary takes.
+    #[command(after_help = "\
+Examples:
+  cargo xtask bench                all benchmarks
+  cargo xtask bench store          one group
+  cargo xtask bench store --quick  fewer repetitions, for a first look
+  cargo xtask bench store --json   for programs")]
+    Bench {
+        /// Which benchmark, then its own arguments.
+        #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+
+    /// Check the house rules alone: layers, file heads, file sizes, forbidden words, cited promises.
+    ///
+    /// Prints one line for each violation: file, line, what is wrong, what to do.
+    #[command(after_help = "\
+Examples:
+  cargo xtask house                exit code 0 if all rules hold, 1 if not")]
+    House,
+}
+
+#[derive(Args)]
+struct TestArgs {
+    /// Let the randomised tests run many more cases (sets REKINDLE_TEST_LONG=1).
+    #[arg(long)]
+    long: bool,
+
+    /// Run only the tests whose name contains one of these; skips all other steps.
+    #[arg(value_name = "FILTER")]
+    filters: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Carries out one command; `false` means that something checked was not in order.
+fn run(command: Command) -> anyhow::Result<bool> {
+    let root = workspace_root();
+    match command {
+        Command::Test(args) => {
+            let plan = plan::test(&root, args.long, &args.filters);
+            steps::run_all(&mut io::stdout(), Paint::for_stdout(), plan)
+        }
+        Command::Bench { args } => {
+            let bench = Invocation::new(&root, "run --release --locked -p rekindle-bench --").args(args);
+            Ok(bench.status()?.success())
+        }
+        Command::House => house::report(&root, &mut io::stdout()),
+    }
+}
+
+/// Returns the directory of the workspace, whichever directory the command was given in.
+fn workspace_root() -> PathBuf {
+    // Cargo sets the variable when it runs us; the built-in path serves a binary started by hand.
+    let own =
+        env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    own.parent().map_or_else(|| own.clone(), Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bench_passes_every_argument_through() {
+        let cli = Cli::try_parse_from(["xtask", "bench", "store", "--quick", "--json", "--", "x"]);
+        let Ok(Cli { command: Command::Bench { args } }) = cli else {
+            panic!("bench was not understood");
+        };
+        assert_eq!(args, ["store", "--quick", "--json", "--", "x"]);
+
+        let cli = Cli::try_parse_from(["xtask", "bench", "--quick"]);
+        let Ok(Cli { command: Command::Bench { args } }) = cli else {
+            panic!("bench without a name was not understood");
+        };
+        assert_eq!(args, ["--quick"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! What `cargo xtask test` checks, and in which order: the cheap and the telling first.
+//! CI runs exactly this, so a change passes there if it passes here.
+
+use std::io;
+use std::path::Path;
+
+use crate::cargo::Invocation;
+use crate::house;
+use crate::steps::Step;
+
+/// The program that runs the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runner {
+    /// `cargo nextest`: a process for each test, with a time limit.
+    Nextest,
+    /// `cargo test`: part of every Rust installation.
+    Plain,
+}
+
+/// Returns the steps: all of them, or the tests alone if there are filters.
+pub(crate) fn test(root: &Path, long: bool, filters: &[String]) -> Vec<Step> {
+    let nextest = Invocation::new(root, "nextest --version").is_available();
+    let runner = if nextest { Runner::Nextest } else { Runner::Plain };
+    if filters.is_empty() {
+        everything(root, runner, long)
+    } else {
+        vec![cargo_step("tests", tests(root, runner, long, filters))]
+    }
+}
+
+fn everything(root: &Path, runner: Runner, long: bool) -> Vec<Step> {
+    let cargo = |words| Invocation::new(root, words);
+    let doc = cargo("doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings");
+    vec![
+        cargo_step("format", cargo("fmt --all --check")),
+        cargo_step("lints", cargo("clippy --workspace --all-targets --locked -- -D warnings")),
+        house_step(root),
+        cargo_step("build", cargo("build --workspace --locked")),
+        cargo_step("tests", tests(root, runner, long, &[])),
+        cargo_step("doc tests", lengthened(cargo("test --doc --workspace --locked"), long)),
+        cargo_step("documentation", doc),
+    ]
+}
+
+/// Returns the command for all tests but those in documentation.
+fn tests(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Invocation {
+    let words = match runner {
+        Runner::Nextest => "nextest run --workspace --locked",
+        Runner::Plain => "test --workspace --locked --tests --no-fail-fast",
+    };
+    let mut command = Invocation::new(root, words);
+    if !filters.is_empty() {
+        // Only behind the separator does `cargo test` take more than one filter.
+        let separator = (runner == Runner::Plain).then_some("--");
+        command = command.args(separator).args(filters);
+    }
+    lengthened(command, long)
+}
+
+fn lengthened(command: Invocation, long: bool) -> Invocation {
+    if long { command.env("REKINDLE_TEST_LONG", "1") } else { command }
+}
+
+fn cargo_step(name: &'static str, command: Invocation) -> Step {
+    Step { name, repeat: command.to_string(), action: Box::new(move || command.succeed()) }
+}
+
+fn house_step(root: &Path) -> Step {
+    let root = root.to_path_buf();
+    let action = Box::new(move || {
+        anyhow::ensure!(house::report(&root, &mut io::stdout())?, "rules are violated");
+        Ok(())
+    });
+    Step { name: "house rules", repeat: "cargo xtask house".to_owned(), action }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(runner: Runner, long: bool, filters: &[&str]) -> String {
+        let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
+        tests(Path::new("."), runner, long, &filters).to_string()
+    }
+
+    #[test]
+    fn all_steps_in_order() {
+        let commands: Vec<_> =
+            everything(Path::new("."), Runner::Nextest, false).into_iter().map(|step| step.repeat).collect();
+        assert_eq!(
+            commands,
+            [
+                "cargo fmt --all --check",
+                "cargo clippy --workspace --all-targets --locked -- -D warnings",
+                "cargo xtask house",
+                "cargo build --workspace --locked",
+                "cargo nextest run --workspace --locked",
+                "cargo test --doc --workspace --locked",
+                "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
+            ]
+        );
+    }
+
+    #[test]
+    fn long_and_filters_reach_either_runner() {
+        assert_eq!(
+            command(Runner::Nextest, true, &["torn", "wal"]),
+            "REKINDLE_TEST_LONG=1 cargo nextest run --workspace --locked torn wal"
+        );
+        assert_eq!(
+            command(Runner::Plain, false, &["torn", "wal"]),
+            "cargo test --workspace --locked --tests --no-fail-fast -- torn wal"
+        );
+    }
+
+    #[test]
+    fn a_filter_skips_the_other_steps() {
+        assert_eq!(test(Path::new("."), false, &["torn".to_owned()]).len(), 1);
+    }
+}
