@@ -203,6 +203,13 @@ impl TokenIndex {
         }
     }
 
+    /// Returns the index of a session that has no tokens yet, as of some record.
+    pub fn empty_at(id: SessionId, position: Position) -> TokenIndex {
+        let mut index = TokenIndex::empty(id);
+        index.set_position(position);
+        index
+    }
+
     /// Returns how far into the log the index has come.
     pub fn position(&self) -> Position {
         Position { last_seq: self.last_seq, log_offset: self.log_offset, last_hash: self.last_hash }

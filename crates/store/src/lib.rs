@@ -1,2 +1,30 @@
 //! Keeps sessions on disk. Owns fsync, atomicity and encoding; synchronous throughout.
+//!
+//! [`Store`] is the door. Behind it: one committer and one write-ahead log for all sessions ([`commit`]),
+//! logs that are read without being loaded ([`log`]), caches that may be deleted, blobs, and the lock that
+//! makes one process the owner of a home. All of it touches files through [`disk`] alone.
+
+pub mod blobs;
+mod cache;
+pub mod commit;
+mod complete;
 pub mod disk;
+mod error;
+pub mod home;
+mod index;
+pub mod layout;
+mod load;
+pub mod log;
+mod recover;
+mod reserve;
+mod session_files;
+mod store;
+mod survey;
+mod wal;
+
+pub use complete::Completion;
+pub use error::AppendError;
+pub use load::{LoadError, Loaded, Want};
+pub use recover::{RecoverError, Recovered};
+pub use store::{OpenError, OpenSessionError, Opener, Store};
+pub use wal::scan::{ScanError, WalDamage};

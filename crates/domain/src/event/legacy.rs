@@ -1,4 +1,4 @@
-//! Records of older logs, which named no waits and no scopes: what is missing is filled in from what is there.
+//! Records of older logs, which gave waits no names: what is missing is filled in from what is there.
 
 use serde_json::{Value, json};
 
@@ -24,6 +24,11 @@ pub(crate) fn upgrade(kind: &str, text: &str) -> Option<String> {
         }
         "run.resumed" => {
             fields.entry("how").or_insert_with(|| json!("answered"));
+        }
+        "token.minted" => {
+            // A scope named the kind of its wait only.
+            let scope = fields.get_mut("scope")?.as_object_mut()?;
+            scope.entry("wait_id").or_insert_with(|| json!(wait));
         }
         _ => {}
     }

@@ -6,7 +6,7 @@
 
 use crate::event::{
     CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
-    ToolCall, ToolUpdate,
+    ToolCall, ToolUpdate, Usage,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
@@ -91,7 +91,9 @@ impl SessionState {
             }
             Event::RunCompleted(completed) => {
                 self.end_run(completed.run_id, ts, End::Completed)?;
-                self.usage = completed.usage.unwrap_or(self.usage);
+                if let Some(usage) = completed.usage {
+                    self.usage = Usage { cost: usage.cost.or(self.usage.cost), ..usage };
+                }
             }
             Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
             Event::RunCancelled(cancelled) => self.end_run(cancelled.run_id, ts, End::Cancelled)?,
@@ -148,15 +150,15 @@ impl SessionState {
                 self.usage.output_tokens = usage.output_tokens;
                 self.usage.cost = usage.cost.or(self.usage.cost);
             }
+            Event::TokenMinted(_)
+            | Event::TokenConsumed(_)
+            | Event::TokenRevoked(_)
+            | Event::TokenExpired(_) => self.token_records += 1,
             Event::MessageAgent(_)
             | Event::MessageThought(_)
             | Event::PlanUpdated(_)
             | Event::ModeUpdated(_)
             | Event::AgentNotice(_)
-            | Event::TokenMinted(_)
-            | Event::TokenConsumed(_)
-            | Event::TokenRevoked(_)
-            | Event::TokenExpired(_)
             | Event::SessionRestored(_)
             | Event::SnapshotCreated(_)
             | Event::SnapshotFailed(_)
@@ -205,8 +207,13 @@ impl SessionState {
             let run = self.run.as_mut().filter(|run| run.run_id == id);
             let run = run.ok_or_else(|| format!("{id} is not the latest run"))?;
             match run.end {
-                // A continuation may be owed: the cancel takes it back.
-                None | Some(End::Interrupted { .. }) => run.cancel = Some(request.why),
+                // A continuation may be owed: the cancel takes it back. A user's own cancel is not
+                // weakened by a later reason (I13).
+                None | Some(End::Interrupted { .. }) => {
+                    if !matches!(run.cancel, Some(CancelReason::User | CancelReason::StopAll)) {
+                        run.cancel = Some(request.why);
+                    }
+                }
                 Some(End::Completed | End::Failed | End::Cancelled) => {
                     return Err(format!("{id} has ended"));
                 }

@@ -76,6 +76,9 @@ pub struct SessionState {
     pub usage: Usage,
     /// What recovery knows.
     pub recovery: Recovery,
+    /// How many records about tokens there are: none means that the token index is empty.
+    #[serde(default)]
+    pub token_records: u64,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -198,6 +201,7 @@ impl SessionState {
             agent: None,
             usage: Usage::default(),
             recovery: Recovery::default(),
+            token_records: 0,
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),
@@ -261,4 +265,4 @@ impl SessionState {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

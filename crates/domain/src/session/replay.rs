@@ -46,9 +46,10 @@ pub(super) fn check(
     at: &Position,
     line: &Line<'_>,
 ) -> Result<Option<ChainHash>, Problem> {
-    let legacy_start = at.last_seq == 0 && line.hash.is_none();
-    if line.seq != at.last_seq + 1 && !legacy_start {
-        return Err(Problem::Sequence { expected: at.last_seq + 1, found: line.seq });
+    let legacy_start = *at == Position::default() && line.hash.is_none();
+    // A number from a disk may be the largest there is: nothing follows that one.
+    if at.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
+        return Err(Problem::Sequence { expected: at.last_seq.saturating_add(1), found: line.seq });
     }
     match (line.hash, at.last_hash) {
         (None, Some(_)) => Err(Problem::Unhashed { seq: line.seq }),
@@ -118,12 +119,10 @@ impl Replay {
         if effect != Effect::Position {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
-                    let outcome = match effect {
-                        Effect::Token => {
-                            self.tokens.as_mut().map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event))
-                        }
-                        Effect::State | Effect::Position => self.state.apply(line.seq, ts, &event),
-                    };
+                    let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
+                    let outcome = tokens
+                        .map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event))
+                        .and_then(|()| self.state.apply(line.seq, ts, &event));
                     if let Err(illegal) = outcome {
                         self.odd(line.seq, illegal.to_string());
                     }

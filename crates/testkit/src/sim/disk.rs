@@ -211,8 +211,11 @@ impl State {
         let Some(capacity) = self.image.capacity else { return u64::MAX };
         let counted: BTreeSet<u64> =
             self.image.tree.live_files().chain(self.open.values().copied()).collect();
-        let used: u64 =
-            counted.iter().filter_map(|inode| self.image.files.get(inode)).map(|f| f.content.len() as u64).sum();
+        let used: u64 = counted
+            .iter()
+            .filter_map(|inode| self.image.files.get(inode))
+            .map(|f| f.content.len() as u64)
+            .sum();
         capacity.saturating_sub(used)
     }
 

@@ -25,7 +25,12 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    pub(super) fn open(disk: &SimDisk, state: &mut State, path: &Path, mode: OpenMode) -> io::Result<SimFile> {
+    pub(super) fn open(
+        disk: &SimDisk,
+        state: &mut State,
+        path: &Path,
+        mode: OpenMode,
+    ) -> io::Result<SimFile> {
         state.tidy();
         let inode = state.image.open(path, mode)?;
         let handle = state.next_handle;

@@ -13,6 +13,7 @@
 //! | `fault.rs`   | [`Fault`]: the nth operation fails                                          |
 //! | `op.rs`      | [`Op`]: what an observer is told                                            |
 //! | `damage.rs`  | reading and damaging files behind the back of the code under test           |
+//! | `errno.rs`   | the numbers of the errors                                                   |
 //!
 //! The disk is harsher than ext4 wherever the two differ and the store has no right to the difference:
 //! a synced file does not bring its name along, and a rename over a file flushes nothing.

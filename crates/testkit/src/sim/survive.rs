@@ -19,10 +19,10 @@ pub(super) fn after_power_cut(
     if pending.is_empty() {
         return content.durable().clone();
     }
-    let prefix = match fate {
-        Fate::Nothing => 0,
-        Fate::Everything => pending.len(),
-        Fate::Mixed if rng.chance(physics.prefix, 100) => rng.index(pending.len() + 1),
+    match fate {
+        Fate::Nothing => content.durable().clone(),
+        Fate::Everything => content.after(pending.len()),
+        Fate::Mixed if rng.chance(physics.prefix, 100) => content.after(rng.index(pending.len() + 1)),
         Fate::Mixed => {
             let mut mix = Mix::of(content, physics, rng, |rng, touches| rng.below(touches + 1));
             let len = match rng.below(4) {
@@ -33,12 +33,9 @@ pub(super) fn after_power_cut(
             if rng.chance(physics.stale, 100) {
                 mix.fill_stale(content.durable().len(), physics, others, rng);
             }
-            return Arc::new(mix.cut(len));
+            Arc::new(mix.cut(len))
         }
-    };
-    let mut bytes = content.durable().to_vec();
-    pending[..prefix].iter().for_each(|change| change.apply(&mut bytes));
-    Arc::new(bytes)
+    }
 }
 
 /// Returns what a failed sync leaves: each block has all of its changes or none.
@@ -104,7 +101,8 @@ impl Mix {
         let taken: Vec<u64> =
             touches.iter().map(|&touches| if touches == 0 { 0 } else { draw(rng, touches) }).collect();
 
-        let mut bytes = durable.to_vec();
+        let mut bytes = Vec::with_capacity(longest);
+        bytes.extend_from_slice(durable);
         bytes.resize(longest, 0);
         let mut left = taken.clone();
         for (change, span) in content.pending().iter().zip(&spans).filter(|(_, span)| !span.is_empty()) {
@@ -152,12 +150,11 @@ impl Mix {
 fn apply_within(change: &Change, range: Range<usize>, to: &mut [u8]) {
     match change {
         Change::Write { offset, bytes } => {
-            let data = range.start.max(*offset)..range.end;
-            if data.is_empty() {
-                return to[range].fill(0);
+            // The gap before it is zero already: whatever was there was cut off by an earlier change.
+            let start = range.start.max(*offset);
+            if start < range.end {
+                to[start..range.end].copy_from_slice(&bytes[start - offset..range.end - offset]);
             }
-            to[range.start..data.start].fill(0);
-            to[data.clone()].copy_from_slice(&bytes[data.start - offset..data.end - offset]);
         }
         Change::Resize(_) => to[range].fill(0),
     }

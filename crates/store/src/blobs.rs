@@ -1,0 +1,217 @@
+//! Content-addressed payloads: what is too large for a log, kept once, compressed, under its BLAKE3 hash.
+//!
+//! A blob is on disk, with its name, before the record that refers to it reaches the committer. One that no
+//! record names is collected after a day; the delay covers records on their way.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, EntryKind, SharedDisk, read_all, replace};
+use crate::layout::{Layout, TEMPORARY_SUFFIX};
+
+/// Largest payload: one line of an agent at its limit.
+pub const MAX_BLOB: usize = 64 << 20;
+
+/// How old a blob must be before it may be collected.
+pub const COLLECT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Fast, and good enough for text.
+const LEVEL: i32 = 3;
+
+/// The name of a blob: BLAKE3 of its plain bytes, in hex.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct BlobId(String);
+
+impl BlobId {
+    /// Returns the name of some bytes.
+    pub fn of(bytes: &[u8]) -> BlobId {
+        BlobId(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// Returns the 64 hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A text that names no blob.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a blob's name is 64 lowercase hex digits")]
+pub struct BadBlobId;
+
+impl FromStr for BlobId {
+    type Err = BadBlobId;
+    fn from_str(text: &str) -> Result<BlobId, BadBlobId> {
+        let good = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if good { Ok(BlobId(text.to_owned())) } else { Err(BadBlobId) }
+    }
+}
+
+impl TryFrom<String> for BlobId {
+    type Error = BadBlobId;
+    fn try_from(text: String) -> Result<BlobId, BadBlobId> {
+        text.parse()
+    }
+}
+
+/// How a record refers to a blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// Its name.
+    pub blob: BlobId,
+    /// Its plain size.
+    pub size: u64,
+}
+
+/// Why a blob cannot be kept or given.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// It is larger than anything we keep.
+    #[error("a payload of {0} bytes is larger than the limit of {MAX_BLOB}")]
+    TooLarge(usize),
+    /// It is not there.
+    #[error("blob {0} is missing")]
+    Missing(String),
+    /// Its bytes are not what its name says.
+    #[error("blob {id} in {path} is damaged: {detail}")]
+    Damaged {
+        /// Its name.
+        id: String,
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// Its file cannot be used.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What is in the blobs' directory.
+#[derive(Debug, Default)]
+pub struct BlobList {
+    /// The blobs and their ages.
+    pub blobs: Vec<(BlobId, Duration)>,
+    /// Paths that are no blobs of ours.
+    pub foreign: Vec<PathBuf>,
+}
+
+/// The blobs of a home.
+#[derive(Clone)]
+pub struct Blobs {
+    disk: SharedDisk,
+    layout: Layout,
+}
+
+impl Blobs {
+    pub(crate) fn new(disk: SharedDisk, layout: Layout) -> Blobs {
+        Blobs { disk, layout }
+    }
+
+    /// Keeps some bytes durably and returns how to refer to them. Keeping them again costs a look.
+    pub fn put(&self, bytes: &[u8]) -> Result<BlobRef, BlobError> {
+        if bytes.len() > MAX_BLOB {
+            return Err(BlobError::TooLarge(bytes.len()));
+        }
+        let id = BlobId::of(bytes);
+        let path = self.layout.blob(id.as_str());
+        let reference = BlobRef { blob: id.clone(), size: bytes.len() as u64 };
+        // A good copy is enough; a bad one is replaced.
+        if self.get(&id).is_ok_and(|kept| kept == bytes) {
+            return Ok(reference);
+        }
+        let write = || {
+            let shard = self.layout.blob_shard(id.as_str());
+            if self.disk.stat(&shard).is_err() {
+                self.disk.create_dir(&shard)?;
+                self.disk.sync_dir(&self.layout.blobs())?;
+            }
+            replace(&*self.disk, &path, &zstd::bulk::compress(bytes, LEVEL)?)
+        };
+        write().map_err(|source| BlobError::Io { path, source })?;
+        Ok(reference)
+    }
+
+    /// Returns a blob's bytes, checked against its name.
+    pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
+        let path = self.layout.blob(id.as_str());
+        let packed = match read_all(&*self.disk, &path, 2 * MAX_BLOB as u64) {
+            Ok(packed) => packed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(BlobError::Missing(id.as_str().to_owned()));
+            }
+            Err(source) => return Err(BlobError::Io { path, source }),
+        };
+        let damaged =
+            |detail: String| BlobError::Damaged { id: id.as_str().to_owned(), path: path.clone(), detail };
+        let mut bytes = Vec::new();
+        let unpacked = zstd::stream::read::Decoder::new(&packed[..])
+            // One byte more than allowed tells a bomb from a large blob.
+            .and_then(|decoder| decoder.take(MAX_BLOB as u64 + 1).read_to_end(&mut bytes));
+        unpacked.map_err(|error| damaged(error.to_string()))?;
+        if BlobId::of(&bytes) != *id {
+            return Err(damaged("its bytes do not have the hash in its name".into()));
+        }
+        Ok(bytes)
+    }
+
+    /// Lists every blob with its age at `now`.
+    pub fn list(&self, now: SystemTime) -> io::Result<BlobList> {
+        let BlobList { mut blobs, mut foreign } = BlobList::default();
+        for shard in self.disk.list(&self.layout.blobs())? {
+            let directory = self.layout.blobs().join(&shard.name);
+            if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
+                foreign.push(directory);
+                continue;
+            }
+            for entry in self.disk.list(&directory)? {
+                let path = directory.join(&entry.name);
+                let id = entry.name.strip_suffix(".zst").and_then(|name| name.parse::<BlobId>().ok());
+                match id.filter(|id| self.layout.blob(id.as_str()) == path) {
+                    Some(id) => {
+                        let modified = self.disk.stat(&path)?.modified;
+                        blobs.push((id, now.duration_since(modified).unwrap_or_default()));
+                    }
+                    None => foreign.push(path),
+                }
+            }
+        }
+        Ok(BlobList { blobs, foreign })
+    }
+
+    /// Removes the blobs that no record names and that are older than a day; returns them.
+    ///
+    /// The caller brings every name in every log it could read; with a log it could not read it must not
+    /// call this, because that log may name anything.
+    pub fn collect(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
+        let BlobList { blobs, foreign } = self.list(now)?;
+        let old = |age: &Duration| *age >= COLLECT_AFTER;
+        let mut gone = Vec::new();
+        for (id, _) in blobs.into_iter().filter(|(id, age)| old(age) && !named.contains(id)) {
+            self.disk.remove_file(&self.layout.blob(id.as_str()))?;
+            gone.push(id);
+        }
+        for path in foreign {
+            let temporary = path.to_string_lossy().ends_with(TEMPORARY_SUFFIX);
+            let age = |disk: &dyn Disk| {
+                disk.stat(&path).map(|stat| now.duration_since(stat.modified).unwrap_or_default())
+            };
+            if temporary && age(&*self.disk).is_ok_and(|age| old(&age)) {
+                self.disk.remove_file(&path)?;
+            }
+        }
+        Ok(gone)
+    }
+}

@@ -1,0 +1,299 @@
+//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, no thread.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_domain::time::Clock;
+use rekindle_domain::token::TokenIndex;
+
+use super::live::Live;
+use super::prepare::{Group, is_urgent};
+use super::{Append, Current, Reply, rewrite};
+use crate::disk::SharedDisk;
+use crate::error::AppendError;
+use crate::layout::Layout;
+use crate::reserve::Reserve;
+use crate::session_files;
+use crate::wal::writer::{Wal, WalFailure};
+
+/// Bounds of the committer, each with its reason.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Size of a segment: replay at boot reads at most about this much, and a checkpoint's syncs are spread
+    /// over this much writing.
+    pub segment_bytes: u64,
+    /// Logs open between two checkpoints: well below the usual limit of 1,024 descriptors.
+    pub open_logs: usize,
+    /// Appends in one group: bounds what one failure takes back.
+    pub group_bytes: usize,
+    /// Room kept for the records that end work when the disk is full.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { segment_bytes: 16 << 20, open_logs: 512, group_bytes: 8 << 20, reserve_bytes: 4 << 20 }
+    }
+}
+
+/// Why a checkpoint could not be made; everything stays in the write-ahead log meanwhile.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CheckpointError {
+    #[error("{0} session logs cannot be brought up to date")]
+    Behind(usize),
+    #[error("{0} deleted sessions cannot be removed yet")]
+    Removals(usize),
+    #[error("cannot make the session logs' names durable")]
+    Directory(#[source] io::Error),
+    #[error("cannot begin a new segment of the write-ahead log")]
+    Segment(#[source] io::Error),
+}
+
+/// The committer without its thread.
+pub(crate) struct Core {
+    disk: SharedDisk,
+    layout: Layout,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    wal: Wal,
+    reserve: Reserve,
+    lives: HashMap<SessionId, Live>,
+    /// Sessions whose log has been written to since the last checkpoint.
+    touched: BTreeSet<SessionId>,
+    /// Deleted sessions whose files could not all be removed yet.
+    removals: BTreeSet<SessionId>,
+    /// A checkpoint failed; it is tried again on the next tick, not at every append.
+    checkpoint_failed: bool,
+}
+
+impl Core {
+    pub(crate) fn new(
+        disk: SharedDisk,
+        layout: Layout,
+        limits: Limits,
+        clock: Arc<dyn Clock>,
+        wal: Wal,
+    ) -> Core {
+        let reserve = Reserve::new(disk.clone(), layout.reserve(), limits.reserve_bytes);
+        let mut core = Core {
+            disk,
+            layout,
+            limits,
+            clock,
+            wal,
+            reserve,
+            lives: HashMap::new(),
+            touched: BTreeSet::new(),
+            removals: BTreeSet::new(),
+            checkpoint_failed: false,
+        };
+        core.reserve.refill();
+        core
+    }
+
+    /// Takes in a session so that it can be appended to; one that is in already stays as it is.
+    pub(crate) fn register(&mut self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
+        self.lives.entry(state.id).or_insert_with(|| Live::new(state, tokens, damaged_at));
+    }
+
+    /// Lets go of a session that has nothing on its way to disk.
+    pub(crate) fn release(&mut self, session: SessionId) {
+        if !self.touched.contains(&session) {
+            self.lives.remove(&session);
+        }
+    }
+
+    /// Returns a session as of everything committed.
+    pub(crate) fn current(&self, session: SessionId) -> Option<Current> {
+        let live = self.lives.get(&session)?;
+        Some(Current { state: live.state.clone(), tokens: live.tokens.clone() })
+    }
+
+    /// Commits appends in order and answers each of them.
+    pub(crate) fn commit(&mut self, appends: Vec<(Append, Reply)>) {
+        let mut group = Group::new(self.clock.now());
+        for (append, reply) in appends {
+            if group.frames.len() >= self.limits.group_bytes {
+                let full = std::mem::replace(&mut group, Group::new(self.clock.now()));
+                self.commit_group(full);
+            }
+            match self.lives.get_mut(&append.session) {
+                Some(live) => group.add(&self.wal, live, append, reply),
+                None => reply(Err(AppendError::NotOpen(append.session))),
+            }
+        }
+        self.commit_group(group);
+        self.checkpoint_if_due();
+    }
+
+    fn commit_group(&mut self, mut group: Group) {
+        if group.entries.is_empty() {
+            return;
+        }
+        let error = match self.wal.append(&mut group.frames, group.sync) {
+            Ok(()) => return self.apply(group),
+            Err(WalFailure::Unknown(error)) => {
+                let error = Arc::new(error);
+                for (_, reply) in group.take_back(&mut self.lives) {
+                    reply(Err(AppendError::OutcomeUnknown(error.clone())));
+                }
+                return;
+            }
+            Err(WalFailure::Refused(error)) => Arc::new(error),
+        };
+        let full = matches!(AppendError::refused(&error), AppendError::StorageFull(_));
+        let (urgent, others): (Vec<_>, Vec<_>) = group
+            .take_back(&mut self.lives)
+            .into_iter()
+            .partition(|(append, _)| full && self.reserve.is_kept() && is_urgent(append));
+        for (_, reply) in others {
+            reply(Err(AppendError::refused(&error)));
+        }
+        if !urgent.is_empty() {
+            self.reserve.release();
+            self.commit_urgent(urgent);
+        }
+    }
+
+    /// Commits what must go through, in the room the reserve gave up. The reserve is gone by now, so this
+    /// does not come round again.
+    fn commit_urgent(&mut self, appends: Vec<(Append, Reply)>) {
+        let mut group = Group::new(self.clock.now());
+        for (append, reply) in appends {
+            match self.lives.get_mut(&append.session) {
+                Some(live) => group.add(&self.wal, live, append, reply),
+                None => reply(Err(AppendError::NotOpen(append.session))),
+            }
+        }
+        self.commit_group(group);
+    }
+
+    /// Brings the session logs up to what the write-ahead log has, then answers.
+    fn apply(&mut self, group: Group) {
+        // Lines of one session that follow each other in the group go out in one write.
+        let mut by_session: BTreeMap<SessionId, (u64, Vec<u8>)> = BTreeMap::new();
+        let single = group.entries.len() == 1;
+        for entry in &group.entries {
+            let session = entry.append.session;
+            let lines = &group.lines[entry.lines.clone()];
+            self.touched.insert(session);
+            if single {
+                if let Some(live) = self.lives.get_mut(&session) {
+                    live.write(&self.disk, &self.layout, lines, entry.offset);
+                }
+            } else {
+                let (_, bytes) = by_session.entry(session).or_insert((entry.offset, Vec::new()));
+                bytes.extend_from_slice(lines);
+            }
+        }
+        for (session, (offset, lines)) in by_session {
+            if let Some(live) = self.lives.get_mut(&session) {
+                live.write(&self.disk, &self.layout, &lines, offset);
+            }
+        }
+        for entry in group.entries {
+            (entry.reply)(Ok(entry.receipt));
+        }
+    }
+
+    /// Tells whether anything committed is not known to be on disk.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.wal.is_dirty()
+    }
+
+    /// Tells whether a tick has anything to try again.
+    pub(crate) fn needs_tick(&self) -> bool {
+        self.is_dirty() || self.checkpoint_failed || !self.removals.is_empty() || !self.reserve.is_kept()
+    }
+
+    /// Makes everything committed durable.
+    pub(crate) fn sync(&mut self) -> Result<(), AppendError> {
+        self.wal.sync().map_err(|failure| match failure {
+            WalFailure::Refused(error) | WalFailure::Unknown(error) => {
+                AppendError::OutcomeUnknown(Arc::new(error))
+            }
+        })
+    }
+
+    /// Does what is due after a while: syncs, retries, refills the reserve.
+    pub(crate) fn tick(&mut self) {
+        // A failure leaves the write-ahead log poisoned, and the next append or tick tries again.
+        let _ = self.sync();
+        let removals = std::mem::take(&mut self.removals);
+        for session in removals {
+            let _ = self.remove(session);
+        }
+        if self.checkpoint_failed {
+            let _ = self.checkpoint();
+        }
+        self.reserve.refill();
+    }
+
+    fn checkpoint_if_due(&mut self) {
+        let due = self.wal.is_full() || self.touched.len() >= self.limits.open_logs;
+        if due && !self.checkpoint_failed {
+            let _ = self.checkpoint();
+        }
+    }
+
+    /// Makes the session logs durable, begins a new segment that says so, and drops the older ones.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), CheckpointError> {
+        let outcome = self.try_checkpoint();
+        self.checkpoint_failed = outcome.is_err();
+        outcome
+    }
+
+    fn try_checkpoint(&mut self) -> Result<(), CheckpointError> {
+        if !self.removals.is_empty() {
+            return Err(CheckpointError::Removals(self.removals.len()));
+        }
+        let mut positions = Vec::with_capacity(self.touched.len());
+        let mut behind = 0;
+        for session in &self.touched {
+            let Some(live) = self.lives.get_mut(session) else { continue };
+            live.sync();
+            if live.is_behind() {
+                match rewrite::rewrite(&self.disk, &self.layout, &mut self.wal, live) {
+                    Ok(log) => live.caught_up(log),
+                    Err(_) => behind += 1,
+                }
+            }
+            positions.push((*session, live.state.position()));
+        }
+        if behind > 0 {
+            return Err(CheckpointError::Behind(behind));
+        }
+        self.disk.sync_dir(&self.layout.sessions()).map_err(CheckpointError::Directory)?;
+        self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
+        for session in std::mem::take(&mut self.touched) {
+            if let Some(live) = self.lives.get_mut(&session) {
+                live.checkpointed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a session whose deletion is recorded. Until the removal is durable no
+    /// checkpoint passes, so that a replay finishes it.
+    pub(crate) fn remove(&mut self, session: SessionId) -> io::Result<()> {
+        if let Some(live) = self.lives.get(&session) {
+            if !live.state.deleted {
+                return Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "the session's deletion is not recorded",
+                ));
+            }
+            // The deletion must be on disk before the first file goes.
+            self.sync().map_err(io::Error::other)?;
+        }
+        self.lives.remove(&session);
+        self.touched.remove(&session);
+        self.removals.insert(session);
+        session_files::remove(&*self.disk, &self.layout, session)?;
+        self.removals.remove(&session);
+        Ok(())
+    }
+}

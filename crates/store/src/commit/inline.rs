@@ -1,0 +1,77 @@
+//! The committer on its caller's thread: each call runs to its end, in order. Simulations use it, because it
+//! has no clock and no scheduler in it, and tools that want nothing in the background.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_domain::token::TokenIndex;
+
+use super::core::Core;
+use super::{Append, Commits, Current, Receipt, Reply};
+use crate::error::AppendError;
+
+/// A committer without a thread.
+pub struct Inline(Mutex<Core>);
+
+impl Inline {
+    pub(crate) fn new(core: Core) -> Inline {
+        Inline(Mutex::new(core))
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits several appends as one group and returns their outcomes in order.
+    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
+        let outcomes = Arc::new(Mutex::new(vec![Err(AppendError::Closed); appends.len()]));
+        let requests = appends.into_iter().enumerate().map(|(index, append)| {
+            let outcomes = outcomes.clone();
+            let reply: Reply = Box::new(move |outcome| {
+                outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = outcome;
+            });
+            (append, reply)
+        });
+        let requests = requests.collect();
+        self.core().commit(requests);
+        let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        outcomes.clone()
+    }
+
+    /// Does what a thread does after a while: syncs, tries again what failed, refills the reserve.
+    pub fn tick(&self) {
+        self.core().tick();
+    }
+}
+
+impl Commits for Inline {
+    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        self.append_all(vec![append]).pop().unwrap_or(Err(AppendError::Closed))
+    }
+
+    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
+        self.core().register(state, tokens, damaged_at);
+    }
+
+    fn release(&self, session: SessionId) {
+        self.core().release(session);
+    }
+
+    fn current(&self, session: SessionId) -> Option<Current> {
+        self.core().current(session)
+    }
+
+    fn sync(&self) -> Result<(), AppendError> {
+        self.core().sync()
+    }
+
+    fn checkpoint(&self) -> io::Result<()> {
+        self.core().checkpoint().map_err(io::Error::other)
+    }
+
+    fn remove(&self, session: SessionId) -> io::Result<()> {
+        self.core().remove(session)
+    }
+}

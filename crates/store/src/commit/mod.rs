@@ -1,0 +1,115 @@
+//! The committer: takes the records of all sessions, writes them to the write-ahead log in one write, syncs
+//! once if anyone asks, then brings the session logs up to date, then answers.
+//!
+//! [`core`] is the machine, driven step by step and without a clock or thread of its own, so that tests can
+//! crash it anywhere; [`thread`] runs it for real.
+
+mod core;
+mod inline;
+mod live;
+mod prepare;
+mod rewrite;
+mod thread;
+
+use std::io;
+
+pub(crate) use core::Core;
+pub use core::Limits;
+pub use inline::Inline;
+pub use prepare::MAX_RECORD;
+pub use thread::{Committer, Ticket};
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Draft;
+use rekindle_domain::session::SessionState;
+use rekindle_domain::time::Timestamp;
+use rekindle_domain::token::TokenIndex;
+
+use crate::error::AppendError;
+
+/// How durable an append is when it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Persist {
+    /// Handed to the kernel: survives our death; on disk within a second.
+    Process,
+    /// On disk: survives a power cut.
+    Disk,
+}
+
+/// What the caller thinks of the session's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing: append behind whatever is there.
+    Anything,
+    /// This is the last record; refuse if it is not.
+    LastSeq(u64),
+}
+
+/// A list of records for one session: all or none of them.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The session.
+    pub session: SessionId,
+    /// The records, in order.
+    pub records: Vec<Draft>,
+    /// How durable they are when answered.
+    pub persist: Persist,
+    /// What must be the last record before them.
+    pub expect: Expect,
+}
+
+impl Append {
+    /// Returns an append that must be on disk before it is answered.
+    pub fn durable(session: SessionId, records: Vec<Draft>) -> Append {
+        Append { session, records, persist: Persist::Disk, expect: Expect::Anything }
+    }
+
+    /// Returns an append that is answered once the kernel has it.
+    pub fn quick(session: SessionId, records: Vec<Draft>) -> Append {
+        Append { session, records, persist: Persist::Process, expect: Expect::Anything }
+    }
+}
+
+/// Where an append ended up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The number of its first record.
+    pub first_seq: u64,
+    /// The number of its last record.
+    pub last_seq: u64,
+    /// The hash of its last record.
+    pub last_hash: ChainHash,
+    /// The time in its records.
+    pub ts: Timestamp,
+}
+
+/// A session as the committer has it.
+#[derive(Debug, Clone)]
+pub struct Current {
+    /// Its state.
+    pub state: SessionState,
+    /// Its tokens.
+    pub tokens: TokenIndex,
+}
+
+/// The ways of running a committer: on a thread of its own, or on the caller's.
+pub trait Commits: Send + Sync {
+    /// Appends and waits.
+    fn append(&self, append: Append) -> Result<Receipt, AppendError>;
+    /// Takes in a session so that it can be appended to; one that is in already stays as it is.
+    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>);
+    /// Lets go of a session that has nothing on its way to disk.
+    fn release(&self, session: SessionId);
+    /// Returns a session as of everything committed before, if it is open.
+    fn current(&self, session: SessionId) -> Option<Current>;
+    /// Makes everything committed before durable.
+    fn sync(&self) -> Result<(), AppendError>;
+    /// Makes the session logs durable by themselves and drops what the write-ahead log no longer needs.
+    fn checkpoint(&self) -> io::Result<()>;
+    /// Removes the files of a session whose deletion is recorded.
+    fn remove(&self, session: SessionId) -> io::Result<()>;
+}
+
+/// Called with the outcome of an append, on the committer's thread: it must not block.
+pub(crate) type Reply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;

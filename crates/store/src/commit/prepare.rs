@@ -1,0 +1,167 @@
+//! Turning a batch of appends into frames: legality, numbers, times, hashes, and the way back if the disk
+//! says no.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rekindle_domain::chain::Link;
+use rekindle_domain::event::{Effect, Event, Kind};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::{self, Draft, Place};
+use rekindle_domain::session::{Illegal, Position, SessionState};
+use rekindle_domain::time::Timestamp;
+use rekindle_domain::token::TokenIndex;
+
+use super::live::Live;
+use super::{Append, Expect, Persist, Receipt, Reply};
+use crate::error::AppendError;
+use crate::wal::frame;
+use crate::wal::writer::Wal;
+
+/// Largest record: a payload of 256 KiB, escaped at worst, and its envelope. Larger ones go into blobs.
+pub const MAX_RECORD: usize = 1 << 20;
+
+/// One append of a group that passed.
+pub(super) struct Entry {
+    pub(super) append: Append,
+    pub(super) reply: Reply,
+    pub(super) receipt: Receipt,
+    /// Where its lines are in the group.
+    pub(super) lines: Range<usize>,
+    /// Where they belong in the session's log.
+    pub(super) offset: u64,
+}
+
+/// A batch on its way to the disk.
+pub(super) struct Group {
+    pub(super) entries: Vec<Entry>,
+    /// The frames, for the place the write-ahead log had when the group was begun.
+    pub(super) frames: Vec<u8>,
+    /// The lines of all entries.
+    pub(super) lines: Vec<u8>,
+    /// Someone needs it on disk.
+    pub(super) sync: bool,
+    /// The sessions as they were before.
+    undo: HashMap<SessionId, (SessionState, TokenIndex)>,
+    ts: Timestamp,
+    ts_text: String,
+}
+
+impl Group {
+    pub(super) fn new(ts: Timestamp) -> Group {
+        Group {
+            entries: Vec::new(),
+            frames: Vec::new(),
+            lines: Vec::new(),
+            sync: false,
+            undo: HashMap::new(),
+            ts,
+            ts_text: ts.to_string(),
+        }
+    }
+
+    /// Adds one append, or answers it with a refusal.
+    pub(super) fn add(&mut self, wal: &Wal, live: &mut Live, append: Append, reply: Reply) {
+        let start = self.lines.len();
+        let offset = live.state.log_offset;
+        match self.prepare(live, &append) {
+            Ok(receipt) => {
+                let lines = start..self.lines.len();
+                let body = frame::Append {
+                    session: append.session,
+                    first_seq: receipt.first_seq,
+                    offset,
+                    lines: &self.lines[lines.clone()],
+                };
+                let at = wal.place(self.frames.len());
+                frame::write_append(&mut self.frames, at, &body);
+                // The log of a session that no checkpoint knows may only be touched once the write-ahead
+                // log is sure to mention it: else a torn tail could not be told from damage.
+                self.sync |= append.persist == Persist::Disk || !live.is_touched();
+                self.entries.push(Entry { append, reply, receipt, lines, offset });
+            }
+            Err(error) => {
+                self.lines.truncate(start);
+                reply(Err(error));
+            }
+        }
+    }
+
+    fn prepare(&mut self, live: &mut Live, append: &Append) -> Result<Receipt, AppendError> {
+        let session = append.session;
+        if let Some(offset) = live.damaged_at {
+            return Err(AppendError::Damaged { session, offset });
+        }
+        let found = live.state.last_seq;
+        match append.expect {
+            Expect::LastSeq(expected) if expected != found => {
+                return Err(AppendError::Moved { session, expected, found });
+            }
+            Expect::LastSeq(_) | Expect::Anything => {}
+        }
+        let before = (live.state.clone(), live.tokens.clone());
+        match self.write_lines(live, &append.records) {
+            Ok(receipt) => {
+                self.undo.entry(session).or_insert(before);
+                Ok(receipt)
+            }
+            Err(error) => {
+                (live.state, live.tokens) = before;
+                Err(error)
+            }
+        }
+    }
+
+    fn write_lines(&mut self, live: &mut Live, records: &[Draft]) -> Result<Receipt, AppendError> {
+        let first_seq = live.state.last_seq + 1;
+        let mut last_hash = None;
+        for (index, draft) in records.iter().enumerate() {
+            let seq = live.state.last_seq + 1;
+            self.fold(live, seq, &draft.event)?;
+            let start = self.lines.len();
+            let place = Place { seq, ts: &self.ts_text, more: index + 1 < records.len() };
+            let link = Link::new(live.id(), live.state.last_hash);
+            let hash = line::write(draft, place, link, &mut self.lines)
+                .map_err(|error| AppendError::Unwritable(error.to_string()))?;
+            let size = self.lines.len() - start;
+            if size > MAX_RECORD {
+                return Err(AppendError::TooLarge { size, limit: MAX_RECORD });
+            }
+            let log_offset = live.state.log_offset + size as u64;
+            let position = Position { last_seq: seq, log_offset, last_hash: Some(hash) };
+            live.state.note(self.ts, draft.source);
+            live.state.set_position(position);
+            live.tokens.set_position(position);
+            last_hash = Some(hash);
+        }
+        let last_hash = last_hash.ok_or_else(|| AppendError::Unwritable("the list is empty".into()))?;
+        Ok(Receipt { first_seq, last_seq: live.state.last_seq, last_hash, ts: self.ts })
+    }
+
+    fn fold(&self, live: &mut Live, seq: u64, event: &Event<'_>) -> Result<(), Illegal> {
+        if Kind::from_name(event.name()).map(Kind::effect) == Some(Effect::Token) {
+            live.tokens.apply(seq, self.ts, event)?;
+        }
+        live.state.apply(seq, self.ts, event)
+    }
+
+    /// Takes everything back and returns the appends: none of them happened.
+    pub(super) fn take_back(self, lives: &mut HashMap<SessionId, Live>) -> Vec<(Append, Reply)> {
+        for (session, before) in self.undo {
+            if let Some(live) = lives.get_mut(&session) {
+                (live.state, live.tokens) = before;
+            }
+        }
+        self.entries.into_iter().map(|entry| (entry.append, entry.reply)).collect()
+    }
+}
+
+/// Tells whether an append must go through even when the disk is full: what ends work, and frees room.
+pub(super) fn is_urgent(append: &Append) -> bool {
+    append.records.iter().any(|draft| {
+        matches!(
+            draft.event,
+            Event::RunCancelRequested(_) | Event::RunCancelled(_) | Event::SessionDeleted(_)
+        ) && draft.source.is_none()
+    })
+}

@@ -1,0 +1,236 @@
+//! The committer's thread: a bounded queue in front of the machine, and a clock behind it.
+
+use std::io;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_domain::token::TokenIndex;
+
+use super::core::Core;
+use super::{Append, Commits, Current, Receipt, Reply};
+use crate::error::AppendError;
+
+/// How long what the kernel has may stay off the disk.
+const SYNC_WITHIN: Duration = Duration::from_secs(1);
+
+/// Most requests that wait for the committer; producers beyond it wait their turn, which bounds memory.
+const QUEUE_LIMIT: usize = 4096;
+
+enum Request {
+    Append(Append, Reply),
+    Register(Box<(SessionState, TokenIndex, Option<u64>)>),
+    Release(SessionId),
+    Current(SessionId, mpsc::SyncSender<Option<Current>>),
+    Sync(mpsc::SyncSender<Result<(), AppendError>>),
+    Checkpoint(mpsc::SyncSender<io::Result<()>>),
+    Remove(SessionId, mpsc::SyncSender<io::Result<()>>),
+}
+
+#[derive(Default)]
+struct Queue {
+    requests: Vec<Request>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    not_empty: Condvar,
+    not_full: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // A panic elsewhere leaves the queue whole: it is changed in single steps.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, request: Request) -> Result<(), Request> {
+        let mut queue = self.lock();
+        while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
+            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.closed {
+            return Err(request);
+        }
+        queue.requests.push(request);
+        if queue.requests.len() == 1 {
+            self.not_empty.notify_one();
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.not_empty.notify_all();
+        self.not_full.notify_all();
+    }
+}
+
+/// An append under way.
+#[derive(Debug)]
+pub struct Ticket(mpsc::Receiver<Result<Receipt, AppendError>>);
+
+impl Ticket {
+    /// Waits for the outcome.
+    pub fn wait(self) -> Result<Receipt, AppendError> {
+        self.0.recv().unwrap_or(Err(AppendError::Closed))
+    }
+}
+
+/// The way to the committer; one for all sessions of a home.
+pub struct Committer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Committer {
+    pub(crate) fn start(core: Core) -> io::Result<Committer> {
+        let shared = Arc::new(Shared::default());
+        let queue = shared.clone();
+        let thread = std::thread::Builder::new().name("committer".into()).spawn(move || run(core, &queue))?;
+        Ok(Committer { shared, thread: Some(thread) })
+    }
+
+    /// Hands over an append and returns at once; appends of one caller are committed in order.
+    pub fn submit(&self, append: Append) -> Ticket {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.submit_with(append, move |outcome| {
+            let _ = sender.send(outcome);
+        });
+        Ticket(receiver)
+    }
+
+    /// Hands over an append; `reply` is called on the committer's thread and must not block.
+    pub fn submit_with(
+        &self,
+        append: Append,
+        reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
+    ) {
+        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, Box::new(reply))) {
+            reply(Err(AppendError::Closed));
+        }
+    }
+
+    fn ask<T>(&self, request: impl FnOnce(mpsc::SyncSender<T>) -> Request) -> Option<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.shared.push(request(sender)).ok()?;
+        receiver.recv().ok()
+    }
+}
+
+impl Commits for Committer {
+    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        self.submit(append).wait()
+    }
+
+    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
+        let _ = self.shared.push(Request::Register(Box::new((state, tokens, damaged_at))));
+    }
+
+    fn release(&self, session: SessionId) {
+        let _ = self.shared.push(Request::Release(session));
+    }
+
+    fn current(&self, session: SessionId) -> Option<Current> {
+        self.ask(|sender| Request::Current(session, sender)).flatten()
+    }
+
+    fn sync(&self) -> Result<(), AppendError> {
+        self.ask(Request::Sync).unwrap_or(Err(AppendError::Closed))
+    }
+
+    fn checkpoint(&self) -> io::Result<()> {
+        self.ask(Request::Checkpoint).unwrap_or_else(|| Err(closed()))
+    }
+
+    fn remove(&self, session: SessionId) -> io::Result<()> {
+        self.ask(|sender| Request::Remove(session, sender)).unwrap_or_else(|| Err(closed()))
+    }
+}
+
+impl Drop for Committer {
+    /// Commits what was handed over, then ends the thread.
+    fn drop(&mut self) {
+        self.shared.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the store is closed")
+}
+
+fn run(mut core: Core, shared: &Shared) {
+    let mut requests = Vec::new();
+    let mut tick_at: Option<Instant> = None;
+    loop {
+        let closing = wait_for_work(shared, &mut requests, tick_at);
+        handle(&mut core, &mut requests);
+        if tick_at.is_some_and(|at| Instant::now() >= at) {
+            core.tick();
+            tick_at = None;
+        }
+        tick_at = core.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
+        if closing {
+            // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
+            // start short, and one that fails loses nothing.
+            let _ = core.sync();
+            let _ = core.checkpoint();
+            return;
+        }
+    }
+}
+
+/// Waits until there are requests, it is time for a tick, or nothing more will come; tells the last.
+fn wait_for_work(shared: &Shared, requests: &mut Vec<Request>, tick_at: Option<Instant>) -> bool {
+    let mut queue = shared.lock();
+    while queue.requests.is_empty() && !queue.closed {
+        let Some(at) = tick_at else {
+            queue = shared.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let left = at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let waited = shared.not_empty.wait_timeout(queue, left);
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+    mem::swap(&mut queue.requests, requests);
+    let closing = queue.closed;
+    drop(queue);
+    shared.not_full.notify_all();
+    closing
+}
+
+fn handle(core: &mut Core, requests: &mut Vec<Request>) {
+    let mut appends = Vec::new();
+    for request in requests.drain(..) {
+        if let Request::Append(append, reply) = request {
+            appends.push((append, reply));
+            continue;
+        }
+        // Order matters between appends and everything else.
+        core.commit(mem::take(&mut appends));
+        match request {
+            Request::Append(..) => {}
+            Request::Register(session) => {
+                let (state, tokens, damaged_at) = *session;
+                core.register(state, tokens, damaged_at);
+            }
+            Request::Release(session) => core.release(session),
+            Request::Current(session, sender) => drop(sender.send(core.current(session))),
+            Request::Sync(sender) => drop(sender.send(core.sync())),
+            Request::Checkpoint(sender) => drop(sender.send(core.checkpoint().map_err(io::Error::other))),
+            Request::Remove(session, sender) => drop(sender.send(core.remove(session))),
+        }
+    }
+    core.commit(appends);
+}

@@ -1,0 +1,80 @@
+//! What can go wrong with an append, said so that the caller knows whether it happened.
+
+use std::io;
+use std::sync::Arc;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::Illegal;
+
+/// Why an append was not accepted.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AppendError {
+    /// The session was not opened for writing.
+    #[error("session {0} is not open for writing")]
+    NotOpen(SessionId),
+    /// Its log is damaged: what is left is served read-only until it is repaired.
+    #[error(
+        "the log of session {session} is damaged at byte {offset}; run `rekindle doctor` to see what can be done"
+    )]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// Where the damage begins.
+        offset: u64,
+    },
+    /// The event cannot follow what came before it.
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+    /// Someone else appended first.
+    #[error("session {session} is at record {found}, not {expected}")]
+    Moved {
+        /// The session.
+        session: SessionId,
+        /// What the caller thought was the last record.
+        expected: u64,
+        /// What is.
+        found: u64,
+    },
+    /// A record is too large for the log.
+    #[error("a record of {size} bytes is larger than the {limit} a log takes; put the payload into a blob")]
+    TooLarge {
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A payload is not JSON, or the list is empty.
+    #[error("the records cannot be written: {0}")]
+    Unwritable(String),
+    /// The disk is full; the append did not happen.
+    #[error("the disk is full; nothing was recorded, free some room and try again")]
+    StorageFull(#[source] Arc<io::Error>),
+    /// The disk failed; the append did not happen.
+    #[error("the write-ahead log could not be written; nothing was recorded")]
+    Storage(#[source] Arc<io::Error>),
+    /// The disk failed in a way that leaves open whether the append will be seen after a restart.
+    #[error(
+        "the disk failed and it is not known whether this was recorded; repeat it with the same idempotency key"
+    )]
+    OutcomeUnknown(#[source] Arc<io::Error>),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl AppendError {
+    /// Says of a refused append whether room or the disk was the trouble.
+    pub(crate) fn refused(error: &Arc<io::Error>) -> AppendError {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                AppendError::StorageFull(error.clone())
+            }
+            _ => AppendError::Storage(error.clone()),
+        }
+    }
+
+    /// Tells whether it is certain that the append did not happen.
+    pub fn is_certain(&self) -> bool {
+        !matches!(self, AppendError::OutcomeUnknown(_) | AppendError::Closed)
+    }
+}

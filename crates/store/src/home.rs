@@ -1,0 +1,225 @@
+//! A home: its format, its directories, and the lock that makes one process its owner.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rekindle_domain::id::BootId;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Disk, DiskFile, OpenMode, read_all, read_up_to, replace, write_all_at};
+use crate::layout::Layout;
+
+/// The format of homes this code makes.
+pub const HOME_FORMAT: u32 = 1;
+
+/// Why a home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// There is none.
+    #[error("there is no Rekindle home at {0}")]
+    Missing(PathBuf),
+    /// A newer version made it; it is left alone.
+    #[error(
+        "the home {path} has format {found}, newer than format {HOME_FORMAT} which this Rekindle knows; use a newer Rekindle"
+    )]
+    Newer {
+        /// The home.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// The file that says so cannot be understood.
+    #[error(r#"{path} is not a home's description: {detail}; if the directory is a Rekindle home, put {{"format":1}} there"#)]
+    NotAHome {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// Another process owns it.
+    #[error("the home {path} is in use by {owner}")]
+    Locked {
+        /// The home.
+        path: PathBuf,
+        /// Who has it.
+        owner: Owner,
+    },
+    /// A file or directory cannot be used.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Who holds a home's lock, as far as the lock file tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Owner {
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its life.
+    pub boot_id: Option<BootId>,
+    /// Device and inode of the lock file itself: in a copied home they differ from the real ones.
+    pub file: Option<(u64, u64)>,
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.pid {
+            Some(pid) => write!(f, "process {pid}"),
+            None => f.write_str("another process"),
+        }
+    }
+}
+
+/// Whether a home is where it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Never locked before.
+    New,
+    /// The same files as the last time.
+    Same,
+    /// A copy of another home: what its files say of processes is not about this one, so nothing is
+    /// signalled because of them (I9).
+    Copied,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HomeFile {
+    format: u32,
+}
+
+/// The lock on a home, held as long as this lives.
+pub struct HomeLock {
+    _file: Box<dyn DiskFile>,
+    origin: Origin,
+}
+
+impl HomeLock {
+    /// Tells whether the home is where it was made.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+}
+
+fn io_error(doing: &'static str, path: PathBuf) -> impl FnOnce(io::Error) -> HomeError {
+    move |source| HomeError::Io { doing, path, source }
+}
+
+/// Checks that a home is one this version can read.
+pub fn check(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    let path = layout.home_file();
+    let bytes = match read_all(disk, &path, 1 << 20) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(HomeError::Missing(layout.home().to_owned()));
+        }
+        Err(error) => return Err(io_error("read", path)(error)),
+    };
+    let home: HomeFile = serde_json::from_slice(&bytes)
+        .map_err(|error| HomeError::NotAHome { path, detail: error.to_string() })?;
+    if home.format > HOME_FORMAT {
+        return Err(HomeError::Newer { path: layout.home().to_owned(), found: home.format });
+    }
+    Ok(())
+}
+
+/// Makes what is missing of a home. A crash in the middle leaves less of one, and the next call the rest.
+pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    match check(disk, layout) {
+        Ok(()) => {}
+        Err(HomeError::Missing(_)) => {
+            for directory in layout.directories() {
+                make_directory(disk, directory)?;
+            }
+            let path = layout.home_file();
+            let bytes = serde_json::to_vec(&HomeFile { format: HOME_FORMAT }).unwrap_or_default();
+            replace(disk, &path, &bytes).map_err(io_error("write", path))?;
+        }
+        Err(other) => return Err(other),
+    }
+    for directory in layout.directories() {
+        make_directory(disk, directory)?;
+    }
+    let home = layout.home().to_owned();
+    disk.sync_dir(&home).map_err(io_error("sync", home))
+}
+
+fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
+    match disk.create_dir(&path) {
+        // The home itself may lie deep below directories that do not exist yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
+            Some(parent) if parent != path => {
+                make_directory(disk, parent.to_owned())?;
+                disk.create_dir(&path).map_err(io_error("make", path))
+            }
+            _ => Err(io_error("make", path)(error)),
+        },
+        outcome => outcome.map_err(io_error("make", path)),
+    }
+}
+
+/// Takes the lock on a home, or says who has it.
+pub fn lock(disk: &dyn Disk, layout: &Layout, pid: u32, boot_id: BootId) -> Result<HomeLock, HomeError> {
+    let path = layout.lock();
+    let file = disk.open(&path, OpenMode::Create).map_err(io_error("open", path.clone()))?;
+    if !try_lock(&*file).map_err(io_error("lock", path.clone()))? {
+        let owner = read_owner(&*file);
+        return Err(HomeError::Locked { path: layout.home().to_owned(), owner });
+    }
+    let identity = file.stat().map_err(io_error("look at", path.clone()))?.identity;
+    // Someone may have put another file there between opening and locking: then this lock guards nothing.
+    if disk.stat(&path).map(|stat| stat.identity).ok() != Some(identity) {
+        return Err(HomeError::Locked { path: layout.home().to_owned(), owner: Owner::default() });
+    }
+    let origin = match read_owner(&*file).file {
+        None => Origin::New,
+        Some(known) if known == identity => Origin::Same,
+        Some(_) => Origin::Copied,
+    };
+    let owner = Owner { pid: Some(pid), boot_id: Some(boot_id), file: Some(identity) };
+    let text = serde_json::to_vec(&owner).unwrap_or_default();
+    let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
+    written.map_err(io_error("write", path))?;
+    Ok(HomeLock { _file: file, origin })
+}
+
+/// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.
+fn try_lock(file: &dyn DiskFile) -> io::Result<bool> {
+    const TRIES: u32 = 20;
+    for _ in 1..TRIES {
+        if file.try_lock()? {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    file.try_lock()
+}
+
+/// Tells who owns a home, without taking its lock; none if nobody does.
+pub fn owner(disk: &dyn Disk, layout: &Layout) -> Option<Owner> {
+    let file = disk.open(&layout.lock(), OpenMode::Read).ok()?;
+    match file.try_lock() {
+        Ok(true) | Err(_) => None,
+        Ok(false) => Some(read_owner(&*file)),
+    }
+}
+
+/// Tells whether a home is a copy, without taking its lock.
+pub fn is_copied(disk: &dyn Disk, layout: &Layout) -> bool {
+    let Ok(file) = disk.open(&layout.lock(), OpenMode::Read) else { return false };
+    let identity = file.stat().map(|stat| stat.identity).ok();
+    read_owner(&*file).file.is_some_and(|known| Some(known) != identity)
+}
+
+fn read_owner(file: &dyn DiskFile) -> Owner {
+    let mut bytes = vec![0; 4096];
+    let read = read_up_to(file, &mut bytes, 0).unwrap_or(0);
+    serde_json::from_slice(&bytes[..read]).unwrap_or_default()
+}

@@ -1,0 +1,84 @@
+//! The list cache: every session's state in one file, one to a line, so that a cold start reads one file
+//! instead of ten thousand. An entry counts only while its log is exactly as long as the entry says.
+
+use std::collections::HashMap;
+use std::io;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::{SNAPSHOT_VERSION, SessionState};
+
+use crate::disk::{Disk, read_all, replace};
+use crate::layout::Layout;
+
+/// Largest list that is read; a larger one is passed over and the snapshots are read one by one.
+const MAX_INDEX: u64 = 512 << 20;
+
+const HEAD: &[u8] = b"{\"version\":1,\"sessions\":[\n";
+const END: &[u8] = b"]}\n";
+
+/// The list as bytes, found by session; entries are parsed when they are asked for.
+#[derive(Default)]
+pub(crate) struct Index {
+    bytes: Vec<u8>,
+    lines: HashMap<SessionId, (usize, usize)>,
+}
+
+impl Index {
+    /// Reads the list; anything wrong with it makes it empty.
+    pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Index {
+        let Ok(bytes) = read_all(disk, &layout.index(), MAX_INDEX) else { return Index::default() };
+        if !bytes.starts_with(HEAD) || !bytes.ends_with(END) {
+            return Index::default();
+        }
+        let mut lines = HashMap::new();
+        let mut start = HEAD.len();
+        for end in memchr::memchr_iter(b'\n', &bytes[start..]).map(|at| at + HEAD.len()) {
+            let line = bytes[start..end].strip_suffix(b",").unwrap_or(&bytes[start..end]);
+            if let Some(id) = entry_id(line) {
+                lines.insert(id, (start, start + line.len()));
+            }
+            start = end + 1;
+        }
+        Index { bytes, lines }
+    }
+
+    /// Tells whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Returns a session's state if the list has it as of a log of this length.
+    pub(crate) fn state(&self, session: SessionId, log_len: u64) -> Option<SessionState> {
+        let (start, end) = *self.lines.get(&session)?;
+        let state: SessionState = serde_json::from_slice(&self.bytes[start..end]).ok()?;
+        (state.id == session && state.log_offset == log_len && state.version <= SNAPSHOT_VERSION)
+            .then_some(state)
+    }
+}
+
+/// Finds the id in an entry without parsing it: it stands second, after the version.
+fn entry_id(line: &[u8]) -> Option<SessionId> {
+    let rest = line.strip_prefix(b"{\"version\":")?;
+    let rest = &rest[memchr::memchr(b',', rest)?..];
+    let rest = rest.strip_prefix(b",\"id\":\"")?;
+    std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()
+}
+
+/// Replaces the list.
+pub(crate) fn write<'a>(
+    disk: &dyn Disk,
+    layout: &Layout,
+    states: impl Iterator<Item = &'a SessionState>,
+) -> io::Result<()> {
+    let mut bytes = HEAD.to_vec();
+    let mut first = true;
+    for state in states {
+        if !std::mem::take(&mut first) {
+            bytes.extend_from_slice(b",\n");
+        }
+        serde_json::to_writer(&mut bytes, state).map_err(io::Error::other)?;
+    }
+    bytes.extend_from_slice(if first { b"" } else { b"\n" });
+    bytes.extend_from_slice(END);
+    replace(disk, &layout.index(), &bytes)
+}

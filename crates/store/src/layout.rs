@@ -1,0 +1,202 @@
+//! Every path on disk, named once.
+
+use std::path::{Path, PathBuf};
+
+use rekindle_domain::id::SessionId;
+
+const LOG_SUFFIX: &str = ".messages.jsonl";
+const TOKENS_SUFFIX: &str = ".tokens.json";
+const HISTORY_SUFFIX: &str = ".snapshots";
+const SNAPSHOT_SUFFIX: &str = ".json";
+const SEGMENT_SUFFIX: &str = ".wal";
+/// What a file is called until it is whole.
+pub const TEMPORARY_SUFFIX: &str = ".tmp";
+/// What a damaged segment of the write-ahead log is kept as.
+pub const DAMAGED_SUFFIX: &str = ".damaged";
+const DAMAGE_NOTE_SUFFIX: &str = ".damaged.json";
+
+/// Where everything lives below a home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    home: PathBuf,
+}
+
+/// What a name in `sessions/` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionFile {
+    /// The log.
+    Log(SessionId),
+    /// The snapshot.
+    Snapshot(SessionId),
+    /// The token index.
+    Tokens(SessionId),
+    /// The directory of kept snapshots.
+    History(SessionId),
+    /// The list cache.
+    Index,
+    /// A half-written file that a crash left behind.
+    Temporary,
+    /// The note that records are missing from the log.
+    DamageNote(SessionId),
+    /// Not ours.
+    Foreign,
+}
+
+impl Layout {
+    /// Returns the layout of a home.
+    pub fn new(home: impl Into<PathBuf>) -> Layout {
+        Layout { home: home.into() }
+    }
+
+    /// The home itself.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The format of the home.
+    pub fn home_file(&self) -> PathBuf {
+        self.home.join("home.json")
+    }
+
+    /// The lock that one daemon at a time holds.
+    pub fn lock(&self) -> PathBuf {
+        self.home.join("daemon.lock")
+    }
+
+    /// The write-ahead log's directory.
+    pub fn wal(&self) -> PathBuf {
+        self.home.join("wal")
+    }
+
+    /// One segment of the write-ahead log.
+    pub fn segment(&self, number: u64) -> PathBuf {
+        self.wal().join(format!("{number:08}{SEGMENT_SUFFIX}"))
+    }
+
+    /// Room for the records that must go through when the disk is full.
+    pub fn reserve(&self) -> PathBuf {
+        self.wal().join("reserve")
+    }
+
+    /// The sessions' directory.
+    pub fn sessions(&self) -> PathBuf {
+        self.home.join("sessions")
+    }
+
+    /// The list cache.
+    pub fn index(&self) -> PathBuf {
+        self.sessions().join("index.json")
+    }
+
+    /// A session's log.
+    pub fn log(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{LOG_SUFFIX}"))
+    }
+
+    /// A session's snapshot.
+    pub fn snapshot(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{SNAPSHOT_SUFFIX}"))
+    }
+
+    /// A session's token index.
+    pub fn tokens(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{TOKENS_SUFFIX}"))
+    }
+
+    /// A session's kept snapshots.
+    pub fn history(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{HISTORY_SUFFIX}"))
+    }
+
+    /// The note that records are missing from a session's log: what the log alone cannot tell.
+    pub fn damage_note(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{DAMAGE_NOTE_SUFFIX}"))
+    }
+
+    /// The blobs' directory.
+    pub fn blobs(&self) -> PathBuf {
+        self.home.join("blobs")
+    }
+
+    /// The directory of the blobs whose hash begins with two digits.
+    pub fn blob_shard(&self, hash: &str) -> PathBuf {
+        self.blobs().join(hash.get(..2).unwrap_or_default())
+    }
+
+    /// One blob.
+    pub fn blob(&self, hash: &str) -> PathBuf {
+        self.blob_shard(hash).join(format!("{hash}.zst"))
+    }
+
+    /// The directories every home has, parents first.
+    pub fn directories(&self) -> [PathBuf; 4] {
+        [self.home.clone(), self.wal(), self.sessions(), self.blobs()]
+    }
+}
+
+/// Returns the number of a segment's file name.
+pub fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
+    let number = digits.parse().ok()?;
+    (format!("{number:08}") == digits && number > 0).then_some(number)
+}
+
+/// Tells what a name in `sessions/` is.
+pub fn session_file(name: &str) -> SessionFile {
+    let id = |suffix: &str| name.strip_suffix(suffix).and_then(|id| id.parse().ok());
+    if name == "index.json" {
+        SessionFile::Index
+    } else if name.ends_with(TEMPORARY_SUFFIX) {
+        SessionFile::Temporary
+    } else if let Some(id) = id(DAMAGE_NOTE_SUFFIX) {
+        SessionFile::DamageNote(id)
+    } else if let Some(id) = id(LOG_SUFFIX) {
+        SessionFile::Log(id)
+    } else if let Some(id) = id(TOKENS_SUFFIX) {
+        SessionFile::Tokens(id)
+    } else if let Some(id) = id(HISTORY_SUFFIX) {
+        SessionFile::History(id)
+    } else if let Some(id) = id(SNAPSHOT_SUFFIX) {
+        SessionFile::Snapshot(id)
+    } else {
+        SessionFile::Foreign
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        let id: SessionId = "sess_123".parse().expect("an id");
+        let layout = Layout::new("/home");
+        let name = |path: PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+        for (path, expected) in [
+            (layout.log(id), SessionFile::Log(id)),
+            (layout.snapshot(id), SessionFile::Snapshot(id)),
+            (layout.tokens(id), SessionFile::Tokens(id)),
+            (layout.history(id), SessionFile::History(id)),
+            (layout.damage_note(id), SessionFile::DamageNote(id)),
+            (layout.index(), SessionFile::Index),
+        ] {
+            assert_eq!(session_file(&name(path)), expected);
+        }
+        for foreign in ["", ".json", "notes.txt", "sess_.json", "run_1.json", "sess_a.b.json"] {
+            assert_eq!(session_file(foreign), SessionFile::Foreign, "{foreign}");
+        }
+        assert_eq!(session_file("sess_123.json.tmp"), SessionFile::Temporary);
+    }
+
+    #[test]
+    fn segment_names_come_back_and_others_do_not() {
+        let layout = Layout::new("/home");
+        for number in [1, 99_999_999, 100_000_000] {
+            let path = layout.segment(number);
+            assert_eq!(segment_number(&path.file_name().expect("a name").to_string_lossy()), Some(number));
+        }
+        for name in ["reserve", "1.wal", "00000000.wal", "00000001.wal.tmp", "-0000001.wal", "+0000001.wal"] {
+            assert_eq!(segment_number(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Loading one session: its caches where they are good, its log's tail behind them, the whole log where not.
+//! Reads only.
+
+use std::io;
+use std::path::PathBuf;
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::{Replay, SessionState};
+use rekindle_domain::token::TokenIndex;
+
+use crate::cache::{self, Cached};
+use crate::disk::{Disk, read_all};
+use crate::layout::Layout;
+use crate::log::{Damage, LogReader, Stop, Torn, walk};
+
+/// A session as found on disk.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its state, as far as its log is good.
+    pub state: SessionState,
+    /// Its tokens, as far as its log is good.
+    pub tokens: TokenIndex,
+    /// Where its log is damaged.
+    pub damage: Option<Damage>,
+    /// What a crash left at its end.
+    pub torn: Option<Torn>,
+    /// Records that cannot follow what came before them.
+    pub oddities: Vec<(u64, String)>,
+}
+
+/// Why a session cannot be loaded at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such session.
+    #[error("there is no session {0} here")]
+    NotFound(SessionId),
+    /// A newer version wrote its snapshot or token index; the files are left alone.
+    #[error(
+        "{path} has version {found}, newer than version {known} which this Rekindle knows; use a newer Rekindle for this session"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest known one.
+        known: u32,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Which parts of a session are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// State and tokens.
+    Everything,
+    /// The state; tokens only if someone is waited for, because only then the status needs them.
+    Status,
+}
+
+/// Loads a session.
+pub(crate) fn load(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    want: Want,
+) -> Result<Loaded, LoadError> {
+    let path = layout.log(session);
+    let read_error = |source: io::Error| LoadError::Read { path: path.clone(), source };
+    let reader = match LogReader::open(disk, &path) {
+        Ok(reader) => reader,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LoadError::NotFound(session)),
+        Err(error) => return Err(read_error(error)),
+    };
+    let mut damage = None;
+    let start = match cached_start(disk, layout, session, &reader)? {
+        Start::Cached(state) => Some(*state),
+        Start::Beginning => None,
+        Start::Misfit(found) => {
+            damage = Some(found);
+            None
+        }
+    };
+    let (mut replay, stop) = fold(disk, layout, &reader, start, session, want)?;
+    let mut torn = None;
+    match stop {
+        Stop::End => {}
+        Stop::Damaged(found) => damage = damage.or(Some(found)),
+        Stop::Torn(found) => {
+            if found.half_list {
+                // The fold has gone into a list that has no end: again, up to its beginning.
+                replay = Replay::new(session);
+                walk(&reader, &mut replay, found.offset).map_err(read_error)?;
+            }
+            torn = Some(found);
+        }
+    }
+    let damage = damage.or_else(|| damage_note(disk, layout, session));
+    let Replay { state, tokens, oddities, .. } = replay;
+    let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
+    Ok(Loaded { state, tokens, damage, torn, oddities })
+}
+
+/// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
+/// missing.
+fn fold(
+    disk: &dyn Disk,
+    layout: &Layout,
+    reader: &LogReader,
+    start: Option<SessionState>,
+    session: SessionId,
+    want: Want,
+) -> Result<(Replay, Stop), LoadError> {
+    let walk = |mut replay: Replay| match walk(reader, &mut replay, u64::MAX) {
+        Ok(stop) => Ok((replay, stop)),
+        Err(source) => Err(LoadError::Read { path: layout.log(session), source }),
+    };
+    let Some(state) = start else { return walk(Replay::new(session)) };
+    if state.token_records == 0 {
+        let tokens = TokenIndex::empty_at(session, state.position());
+        return walk(Replay::from(state, Some(tokens)));
+    }
+    let wanted = |state: &SessionState| want == Want::Everything || state.has_waits();
+    if !wanted(&state) {
+        let (replay, stop) = walk(Replay::from(state.clone(), None))?;
+        if !wanted(&replay.state) {
+            return Ok((replay, stop));
+        }
+    }
+    match cache::read::<TokenIndex>(disk, &layout.tokens(session))? {
+        // An index that is behind would miss what the snapshot has passed already.
+        Cached::Good(tokens) if tokens.id == session && tokens.last_seq >= state.last_seq => {
+            walk(Replay::from(state, Some(tokens)))
+        }
+        Cached::Good(_) | Cached::Missing | Cached::Unreadable => walk(Replay::new(session)),
+    }
+}
+
+enum Start {
+    Cached(Box<SessionState>),
+    Beginning,
+    /// The snapshot knows of records that the log does not have.
+    Misfit(Damage),
+}
+
+/// Finds the place the snapshot has come to, if it fits the log.
+fn cached_start(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    reader: &LogReader,
+) -> Result<Start, LoadError> {
+    let state: SessionState = match cache::read(disk, &layout.snapshot(session))? {
+        Cached::Good(state) => state,
+        // A cache that is missing or unreadable costs a longer replay and nothing else.
+        Cached::Missing | Cached::Unreadable => return Ok(Start::Beginning),
+    };
+    if state.id != session {
+        return Ok(Start::Beginning);
+    }
+    let position = state.position();
+    if position.log_offset > reader.len() {
+        let detail = format!(
+            "the log ends at byte {}, but its snapshot reaches record {} at byte {}",
+            reader.len(),
+            position.last_seq,
+            position.log_offset
+        );
+        return Ok(Start::Misfit(Damage { offset: reader.len(), detail }));
+    }
+    if hash_before(reader, position.log_offset)
+        .map_err(|source| LoadError::Read { path: layout.log(session), source })?
+        != position.last_hash
+    {
+        let detail = format!("record {} is not the one the snapshot was made at", position.last_seq);
+        return Ok(Start::Misfit(Damage { offset: position.log_offset, detail }));
+    }
+    Ok(Start::Cached(Box::new(state)))
+}
+
+/// Reads the hash of the record that ends at `offset`, without reading the record.
+pub(crate) fn hash_before(reader: &LogReader, offset: u64) -> io::Result<Option<ChainHash>> {
+    // `"h":"` digits `"}` newline
+    const END: usize = 5 + ChainHash::DIGITS + 3;
+    let Some(from) = offset.checked_sub(END as u64) else { return Ok(None) };
+    let bytes = reader.bytes(from, END)?;
+    let digits = bytes.strip_prefix(br#""h":""#).and_then(|rest| rest.strip_suffix(b"\"}\n"));
+    Ok(digits.and_then(ChainHash::from_hex))
+}
+
+/// Reads the note that records are missing from a log.
+fn damage_note(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Option<Damage> {
+    let path = layout.damage_note(session);
+    let bytes = match read_all(disk, &path, 1 << 20) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        // It is there; what it says matters less.
+        Err(_) => Vec::new(),
+    };
+    let note: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let detail = note["detail"].as_str().unwrap_or("records are missing").to_owned();
+    Some(Damage { offset: note["offset"].as_u64().unwrap_or(0), detail })
+}

@@ -1,0 +1,11 @@
+//! Reading session logs: forward from any record, backward from the end, and following one as it grows.
+//! Never the whole file at once, never more than one line's limit in memory.
+
+mod follow;
+mod reader;
+mod walk;
+
+pub use follow::{Follow, Follower};
+pub use reader::{LogReader, RawLine};
+pub use walk::{Damage, Torn};
+pub(crate) use walk::{Stop, walk};

@@ -1,0 +1,212 @@
+//! Lines of a log and their offsets, read in pieces.
+
+use std::io;
+use std::path::Path;
+
+use rekindle_domain::line::peek_seq;
+
+use crate::disk::{Disk, DiskFile, OpenMode, read_up_to};
+
+/// Longest line that is held in memory; a longer one is reported by its place alone.
+const MAX_LINE: usize = 64 << 20;
+
+/// How much is read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Below this a search by halves is slower than reading on.
+const LINEAR: u64 = 64 << 10;
+
+/// A line as it stands in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawLine<'a> {
+    /// Where it begins.
+    pub start: u64,
+    /// The byte after it, newline included.
+    pub end: u64,
+    /// Its bytes without the newline; nothing of a line that is too long.
+    pub bytes: &'a [u8],
+    /// It ends in a newline and is not too long.
+    pub whole: bool,
+}
+
+/// An open log.
+pub struct LogReader {
+    file: Box<dyn DiskFile>,
+    len: u64,
+}
+
+impl LogReader {
+    /// Opens a log; what is appended later is not seen by this reader.
+    pub fn open(disk: &dyn Disk, path: &Path) -> io::Result<LogReader> {
+        let file = disk.open(path, OpenMode::Read)?;
+        let len = file.stat()?.len;
+        Ok(LogReader { file, len })
+    }
+
+    /// Returns the length of the log in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Tells whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the open file's identity.
+    pub(crate) fn identity(&self) -> io::Result<(u64, u64)> {
+        self.file.stat().map(|stat| stat.identity)
+    }
+
+    /// Reads a stretch of bytes; fewer at the end.
+    pub(crate) fn bytes(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len.min(self.len.saturating_sub(offset) as usize)];
+        let read = read_up_to(&*self.file, &mut bytes, offset)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Reads lines from an offset on, which must be the beginning of a line.
+    pub fn forward(&self, offset: u64) -> Forward<'_> {
+        Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset }
+    }
+
+    /// Returns the last lines before `end`, oldest first.
+    pub fn last(&self, end: u64, count: usize) -> io::Result<Vec<(u64, Vec<u8>)>> {
+        let end = end.min(self.len);
+        let mut window = LINEAR;
+        loop {
+            let from = end.saturating_sub(window);
+            let bytes = self.bytes(from, (end - from) as usize)?;
+            let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+            let mut starts: Vec<usize> =
+                memchr::memrchr_iter(b'\n', body).map(|at| at + 1).take(count).collect();
+            if starts.len() < count && from == 0 && !body.is_empty() {
+                starts.push(0);
+            }
+            if starts.len() >= count || from == 0 || window >= MAX_LINE as u64 {
+                starts.reverse();
+                let ends = starts.iter().skip(1).map(|start| start - 1).chain([body.len()]);
+                let lines = starts.iter().zip(ends);
+                return Ok(lines
+                    .map(|(start, end)| (from + *start as u64, body[*start..end].to_vec()))
+                    .collect());
+            }
+            window *= 4;
+        }
+    }
+
+    /// Finds where a record begins, by halves: numbers rise along the file.
+    pub fn offset_of(&self, seq: u64) -> io::Result<Option<u64>> {
+        let (mut low, mut high) = (0, self.len);
+        while high - low > LINEAR {
+            let middle = low + (high - low) / 2;
+            match self.first_record_after(middle, high)? {
+                Some((start, found)) if found <= seq => low = start,
+                Some(_) | None => high = middle,
+            }
+        }
+        let mut lines = self.forward(low);
+        while let Some(line) = lines.next()? {
+            match peek_seq(line.bytes) {
+                Some(found) if found == seq => return Ok(Some(line.start)),
+                // Past it, and past where it could be.
+                Some(found) if found > seq && line.start > high => return Ok(None),
+                Some(_) | None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the first line after the one that `offset` is in, and its number.
+    fn first_record_after(&self, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        let mut lines = self.forward(offset);
+        // The first is the rest of a line that began before.
+        let mut line = lines.next()?.map(|line| line.end);
+        while line.is_some_and(|start| start < end) {
+            let Some(next) = lines.next()? else { break };
+            if let Some(seq) = peek_seq(next.bytes) {
+                return Ok((next.start < end).then_some((next.start, seq)));
+            }
+            line = Some(next.end);
+        }
+        Ok(None)
+    }
+}
+
+/// Lines one after another.
+pub struct Forward<'a> {
+    reader: &'a LogReader,
+    buffer: Vec<u8>,
+    /// How much of the buffer was given out.
+    used: usize,
+    /// The file offset of the first byte not given out.
+    offset: u64,
+    /// The file offset behind the buffer.
+    read_to: u64,
+}
+
+impl Forward<'_> {
+    /// Returns the next line, or none at the end.
+    pub fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
+        let mut searched = self.used;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..]) {
+                let (from, to) = (self.used, searched + at);
+                self.used = to + 1;
+                let start = self.offset;
+                self.offset += (self.used - from) as u64;
+                return Ok(Some(RawLine {
+                    start,
+                    end: self.offset,
+                    bytes: &self.buffer[from..to],
+                    whole: true,
+                }));
+            }
+            searched = self.buffer.len() - self.used;
+            if searched > MAX_LINE {
+                return self.skip_long().map(Some);
+            }
+            if !self.fill()? {
+                break;
+            }
+        }
+        let start = self.offset;
+        let from = self.used;
+        self.used = self.buffer.len();
+        self.offset = self.read_to;
+        let rest = &self.buffer[from..];
+        Ok((!rest.is_empty()).then_some(RawLine { start, end: self.offset, bytes: rest, whole: false }))
+    }
+
+    /// Reads more behind what was not given out; false at the end of the file.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let left = self.reader.len.saturating_sub(self.read_to).min(CHUNK as u64) as usize;
+        let old = self.buffer.len();
+        self.buffer.resize(old + left, 0);
+        let read = read_up_to(&*self.reader.file, &mut self.buffer[old..], self.read_to)?;
+        self.buffer.truncate(old + read);
+        self.read_to += read as u64;
+        Ok(read > 0)
+    }
+
+    /// Passes over a line that is too long to hold.
+    fn skip_long(&mut self) -> io::Result<RawLine<'_>> {
+        let start = self.offset;
+        loop {
+            self.used = self.buffer.len();
+            if !self.fill()? {
+                self.offset = self.read_to;
+                break;
+            }
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer) {
+                self.used = at + 1;
+                self.offset = self.read_to - (self.buffer.len() - self.used) as u64;
+                break;
+            }
+        }
+        Ok(RawLine { start, end: self.offset, bytes: &[], whole: false })
+    }
+}

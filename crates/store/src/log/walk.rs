@@ -1,0 +1,78 @@
+//! Folding a log from some place to its end, and telling how it ends: clean, torn, or damaged.
+
+use std::io;
+
+use rekindle_domain::line::Line;
+use rekindle_domain::session::{Problem, Replay};
+
+use super::reader::LogReader;
+
+/// Bytes at the end that never became records: a crash in the middle of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Torn {
+    /// Where they begin: the end of the last whole list.
+    pub offset: u64,
+    /// How many there are.
+    pub len: u64,
+    /// Whole records are among them, of a list whose end is missing.
+    pub half_list: bool,
+}
+
+/// A place in a log that cannot be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The byte where it begins.
+    pub offset: u64,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// At the end of the file, after a whole list.
+    End,
+    /// Before bytes that never counted.
+    Torn(Torn),
+    /// Before a bad stretch with records behind it.
+    Damaged(Damage),
+}
+
+/// Folds everything behind the replay's position into it, at most up to `end`.
+///
+/// At half a list the replay stands behind its last record; `replay.whole` says where it may be cut.
+pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
+    let mut lines = reader.forward(replay.position().log_offset);
+    while let Some(raw) = lines.next()? {
+        if raw.start >= end {
+            break;
+        }
+        let problem = match Line::parse(raw.bytes) {
+            Ok(line) if raw.whole => match replay.push(&line, raw.end) {
+                Ok(()) => continue,
+                Err(problem) => problem,
+            },
+            Ok(_) => Problem::BadLine(rekindle_domain::line::BadLine::NotRecord("it has no end".into())),
+            Err(problem) => Problem::BadLine(problem),
+        };
+        let (start, last_seq) = (raw.start, replay.position().last_seq);
+        // Numbers that do not fit are no accident of a crash: both records are whole.
+        let misplaced = raw.whole && !matches!(problem, Problem::BadLine(_) | Problem::Hash { .. });
+        while let Some(raw) = lines.next()? {
+            let later = Line::parse(raw.bytes).is_ok_and(|line| line.hash.is_some() && line.seq > last_seq);
+            if raw.whole && later {
+                return Ok(Stop::Damaged(Damage { offset: start, detail: problem.to_string() }));
+            }
+        }
+        if misplaced {
+            return Ok(Stop::Damaged(Damage { offset: start, detail: problem.to_string() }));
+        }
+        return Ok(Stop::Torn(torn(replay, reader.len())));
+    }
+    if replay.whole == replay.position() { Ok(Stop::End) } else { Ok(Stop::Torn(torn(replay, reader.len()))) }
+}
+
+fn torn(replay: &Replay, len: u64) -> Torn {
+    let offset = replay.whole.log_offset;
+    Torn { offset, len: len.saturating_sub(offset), half_list: replay.whole != replay.position() }
+}

@@ -1,0 +1,278 @@
+//! The store: one home, opened by its one owner. Wiring only; each part is its own file.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rekindle_domain::event::LogRepaired;
+use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::session::SessionState;
+use rekindle_domain::time::Clock;
+use rekindle_domain::token::TokenIndex;
+
+use crate::blobs::Blobs;
+use crate::cache;
+use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
+use crate::complete::Completion;
+use crate::disk::{OpenMode, SharedDisk, Steady};
+use crate::error::AppendError;
+use crate::home::{self, HomeError, HomeLock, Origin};
+use crate::index;
+use crate::layout::Layout;
+use crate::load::{LoadError, Loaded, Want, load};
+use crate::log::{Follower, LogReader};
+use crate::recover::{RecoverError, Recovered, recover};
+use crate::survey::{list, survey};
+
+/// Who opens a home.
+#[derive(Debug, Clone, Copy)]
+pub struct Opener {
+    /// Its process.
+    pub pid: u32,
+    /// Its life.
+    pub boot_id: BootId,
+}
+
+/// Why a home could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The home itself.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its write-ahead log.
+    #[error(transparent)]
+    Recover(#[from] RecoverError),
+    /// Its committer's thread.
+    #[error("cannot start the committer")]
+    Thread(#[source] io::Error),
+}
+
+/// A home that is open for writing.
+pub struct Store<C: Commits = Committer> {
+    disk: SharedDisk,
+    layout: Layout,
+    lock: HomeLock,
+    committer: C,
+    recovered: Recovered,
+    /// Sessions are loaded one at a time, so that two callers do not load the same one.
+    loading: Mutex<()>,
+}
+
+impl Store {
+    /// Opens a home, making it if there is none, and completes its logs.
+    pub fn open(
+        disk: SharedDisk,
+        home: impl Into<PathBuf>,
+        opener: Opener,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Store, OpenError> {
+        let start = |core| Committer::start(core).map_err(OpenError::Thread);
+        Store::open_with(disk, home.into(), opener, clock, Limits::default(), start)
+    }
+}
+
+impl Store<Inline> {
+    /// Opens a home with its committer on the caller's thread.
+    pub fn open_inline(
+        disk: SharedDisk,
+        home: impl Into<PathBuf>,
+        opener: Opener,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> Result<Store<Inline>, OpenError> {
+        Store::open_with(disk, home.into(), opener, clock, limits, |core| Ok(Inline::new(core)))
+    }
+}
+
+impl<C: Commits> Store<C> {
+    fn open_with(
+        disk: SharedDisk,
+        home: PathBuf,
+        opener: Opener,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        start: impl FnOnce(Core) -> Result<C, OpenError>,
+    ) -> Result<Store<C>, OpenError> {
+        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        home::prepare(&*disk, &layout)?;
+        let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
+        let (wal, recovered) = recover(&disk, &layout, limits.segment_bytes)?;
+        let committer = start(Core::new(disk.clone(), layout.clone(), limits, clock, wal))?;
+        Ok(Store { disk, layout, lock, committer, recovered, loading: Mutex::new(()) })
+    }
+
+    /// Returns where everything lives.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Tells whether the home is a copy of another.
+    pub fn origin(&self) -> Origin {
+        self.lock.origin()
+    }
+
+    /// Returns what opening found and did.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Returns the blobs.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::new(self.disk.clone(), self.layout.clone())
+    }
+
+    /// Returns the committer.
+    pub fn committer(&self) -> &C {
+        &self.committer
+    }
+
+    /// Makes a new session ready to be appended to; its first record must be `session.created`.
+    pub fn create(&self, session: SessionId) -> io::Result<()> {
+        if self.disk.stat(&self.layout.log(session)).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} exists")));
+        }
+        self.committer.register(SessionState::empty(session), TokenIndex::empty(session), None);
+        Ok(())
+    }
+
+    /// Makes a session ready to be appended to: loads it, and cuts off what a crash left at its end.
+    pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(current) = self.committer.current(session) {
+            return Ok(current);
+        }
+        let loaded = load(&*self.disk, &self.layout, session, Want::Everything)?;
+        let damaged_at = loaded.damage.as_ref().map(|damage| damage.offset);
+        if let (Some(torn), None) = (loaded.torn, damaged_at) {
+            // Need not be durable: the first append makes the write-ahead log say where the log ends.
+            let log = self.disk.open(&self.layout.log(session), OpenMode::Write);
+            log.and_then(|log| log.set_len(torn.offset))
+                .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
+        }
+        self.committer.register(loaded.state.clone(), loaded.tokens.clone(), damaged_at);
+        for repair in self.repairs_of(session, &loaded) {
+            self.committer.append(Append::durable(session, vec![repair.into()]))?;
+        }
+        self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
+    }
+
+    /// What must be announced of a session: what was cut off now, and what opening the home put right.
+    fn repairs_of(&self, session: SessionId, loaded: &Loaded) -> Vec<LogRepaired<'static>> {
+        if loaded.damage.is_some() || loaded.state.deleted || !loaded.state.is_created() {
+            return Vec::new();
+        }
+        let cut = loaded.torn.map(|torn| LogRepaired {
+            what: if torn.half_list { "half_list" } else { "torn_tail" }.into(),
+            offset: torn.offset,
+            cut_bytes: torn.len,
+            refilled: 0,
+        });
+        let completed = self.recovered.sessions.iter().find(|(id, _)| *id == session);
+        let completed = completed.and_then(|(_, completion)| match completion {
+            Completion::Repaired { offset, cut_bytes, refilled, healed } => Some(LogRepaired {
+                what: if *healed { "healed" } else { "torn_tail" }.into(),
+                offset: *offset,
+                cut_bytes: *cut_bytes,
+                refilled: *refilled,
+            }),
+            Completion::Whole
+            | Completion::Refilled { .. }
+            | Completion::Removed
+            | Completion::Damaged(_) => None,
+        });
+        cut.into_iter().chain(completed).collect()
+    }
+
+    /// Lets go of a session that is not needed for a while.
+    pub fn close_session(&self, session: SessionId) {
+        self.committer.release(session);
+    }
+
+    /// Appends and waits.
+    pub fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        self.committer.append(append)
+    }
+
+    /// Writes a session's token index and snapshot, once everything they say is on disk. Returns the
+    /// snapshot's size.
+    pub fn snapshot(&self, session: SessionId) -> Result<u64, OpenSessionError> {
+        let current = self.open_session(session)?;
+        self.committer.sync()?;
+        write_caches(&self.disk, &self.layout, &current)
+            .map_err(|source| OpenSessionError::Write { path: self.layout.snapshot(session), source })
+    }
+
+    /// Loads a session without making it ready to be appended to.
+    pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+        load(&*self.disk, &self.layout, session, want)
+    }
+
+    /// Looks at every session, concurrently; returns names in `sessions/` that are none of ours.
+    pub fn survey(
+        &self,
+        mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
+    ) -> io::Result<Vec<String>> {
+        let listing = list(&*self.disk, &self.layout)?;
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_SURVEY_THREADS);
+        survey(&*self.disk, &self.layout, &listing, threads, &mut visit);
+        Ok(listing.foreign)
+    }
+
+    /// Writes the list cache from what a survey found.
+    pub fn write_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
+        self.committer.sync().map_err(io::Error::other)?;
+        index::write(&*self.disk, &self.layout, states)
+    }
+
+    /// Removes the files of a session whose deletion is recorded.
+    pub fn remove(&self, session: SessionId) -> io::Result<()> {
+        match load(&*self.disk, &self.layout, session, Want::Status) {
+            Ok(loaded) if !loaded.state.deleted && self.committer.current(session).is_none() => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session's deletion is not recorded"))
+            }
+            _ => self.committer.remove(session),
+        }
+    }
+
+    /// Opens a session's log for reading.
+    pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
+        LogReader::open(&*self.disk, &self.layout.log(session))
+    }
+
+    /// Follows a session's log from an offset on.
+    pub fn follower(&self, session: SessionId, offset: u64) -> Follower {
+        Follower::new(self.disk.clone(), self.layout.log(session), offset)
+    }
+}
+
+/// More threads than this gain nothing on the disks we know.
+const MAX_SURVEY_THREADS: usize = 8;
+
+/// Why a session could not be made ready.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenSessionError {
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// What a crash left at its end cannot be cut off, or a cache cannot be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The repair cannot be recorded.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}
+
+/// Writes the caches of a session: tokens first, because a snapshot must not be ahead of them.
+fn write_caches(disk: &SharedDisk, layout: &Layout, current: &Current) -> io::Result<u64> {
+    let session = current.state.id;
+    if current.state.token_records > 0 {
+        cache::write(&**disk, &layout.tokens(session), &current.tokens)?;
+    }
+    cache::write(&**disk, &layout.snapshot(session), &current.state)
+}

@@ -1,0 +1,107 @@
+//! Looking at every session of a home: concurrently, with bounded memory, the unreadable beside the good.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::token::TokenIndex;
+
+use crate::disk::Disk;
+use crate::index::Index;
+use crate::layout::{Layout, SessionFile, session_file};
+use crate::load::{LoadError, Loaded, Want, load};
+
+/// What is in `sessions/`.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// Every session that has a log, sorted.
+    pub(crate) sessions: Vec<SessionId>,
+    /// Sessions whose log lacks records, by a note beside it.
+    pub(crate) noted: HashSet<SessionId>,
+    /// Caches whose session has no log.
+    pub(crate) stray: Vec<String>,
+    /// Files that a crash left half-written.
+    pub(crate) temporary: Vec<String>,
+    /// Names that are none of ours.
+    pub(crate) foreign: Vec<String>,
+}
+
+/// Lists the sessions of a home.
+pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
+    let mut listing = Listing::default();
+    let mut caches = Vec::new();
+    for entry in disk.list(&layout.sessions())? {
+        match session_file(&entry.name) {
+            SessionFile::Log(id) => listing.sessions.push(id),
+            SessionFile::Snapshot(id) | SessionFile::Tokens(id) | SessionFile::History(id) => {
+                caches.push((id, entry.name));
+            }
+            SessionFile::DamageNote(id) => drop(listing.noted.insert(id)),
+            SessionFile::Index => {}
+            SessionFile::Temporary => listing.temporary.push(entry.name),
+            SessionFile::Foreign => listing.foreign.push(entry.name),
+        }
+    }
+    listing.sessions.sort_unstable();
+    listing.stray = caches
+        .into_iter()
+        .filter(|(id, _)| listing.sessions.binary_search(id).is_err())
+        .map(|(_, name)| name)
+        .collect();
+    Ok(listing)
+}
+
+/// Loads every session and hands each to `visit`, on as many threads as are worth it.
+///
+/// Reads only. At most one session a thread is in memory; what the visitor keeps is its own affair.
+pub(crate) fn survey(
+    disk: &dyn Disk,
+    layout: &Layout,
+    listing: &Listing,
+    threads: usize,
+    visit: &mut (dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send),
+) {
+    let index = Index::read(disk, layout);
+    let next = AtomicUsize::new(0);
+    let visit = Mutex::new(visit);
+    let work = || {
+        while let Some(session) = listing.sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let loaded = match listed(disk, layout, listing, &index, *session) {
+                Some(loaded) => Ok(loaded),
+                None => load(disk, layout, *session, Want::Status),
+            };
+            // A visitor that panicked leaves nothing half-done here.
+            let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+            (*visit)(*session, loaded);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(listing.sessions.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+}
+
+/// Takes a session from the list cache, if the entry is good and says all there is to say.
+fn listed(
+    disk: &dyn Disk,
+    layout: &Layout,
+    listing: &Listing,
+    index: &Index,
+    session: SessionId,
+) -> Option<Loaded> {
+    if index.is_empty() || listing.noted.contains(&session) {
+        return None;
+    }
+    let len = disk.stat(&layout.log(session)).ok()?.len;
+    let state = index.state(session, len)?;
+    // Whoever is waited for needs tokens, which the list does not have.
+    if state.has_waits() {
+        return None;
+    }
+    let tokens = TokenIndex::empty_at(session, state.position());
+    Some(Loaded { state, tokens, damage: None, torn: None, oddities: Vec::new() })
+}

@@ -1,0 +1,235 @@
+//! Reading the write-ahead log back: which segments count, where each ends, and what is tail or damage.
+//!
+//! The newest segment decides: it begins with a checkpoint and needs nothing before it, or it names the
+//! segment it goes on from and the byte where that one ends. Reads only.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
+use rekindle_domain::session::Position;
+
+use super::frame::{self, Append, BadHeader, Body, FRAME_MAGIC, HEADER_LEN, Header};
+use crate::disk::{Disk, read_all};
+use crate::layout::{Layout, segment_number};
+
+/// Longest segment that is read: the writer goes on in a new one long before.
+const MAX_SEGMENT_FILE: u64 = 4 << 30;
+
+/// How many bytes may be checksummed while looking for frames behind damage; beyond it a segment is made to
+/// fool us, and what was found until then counts.
+const SEARCH_BUDGET: usize = 512 << 20;
+
+/// A stretch of a segment that was on disk and is not valid any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalDamage {
+    /// The segment.
+    pub segment: u64,
+    /// Where the stretch begins.
+    pub offset: u64,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+/// One segment that counts.
+#[derive(Debug)]
+struct Segment {
+    number: u64,
+    bytes: Vec<u8>,
+    /// Where its valid frames begin.
+    frames: Vec<usize>,
+}
+
+/// The write-ahead log as found on disk.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    segments: Vec<Segment>,
+    /// Stretches that were on disk and are not valid.
+    pub(crate) damage: Vec<WalDamage>,
+    /// The highest segment number in the directory, counted or not.
+    pub(crate) last_number: u64,
+}
+
+/// What the write-ahead log knows of one session.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tail<'a> {
+    /// Where its log was on disk when the log of logs began.
+    pub(crate) checkpoint: Option<Position>,
+    /// What was appended since, in order.
+    pub(crate) appends: Vec<Append<'a>>,
+}
+
+/// Why the write-ahead log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// A newer version of Rekindle wrote it.
+    #[error(
+        "write-ahead log segment {segment} has format {format}, newer than this version of Rekindle knows"
+    )]
+    Newer {
+        /// The segment.
+        segment: u64,
+        /// Its format.
+        format: u32,
+    },
+    /// A file cannot be read.
+    #[error("cannot read the write-ahead log in {path}")]
+    Read {
+        /// The directory or segment.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Reads the write-ahead log of a home. A home without one has an empty one.
+pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> {
+    let read_error = |path: std::path::PathBuf| move |source| ScanError::Read { path, source };
+    let mut numbers: Vec<u64> = match disk.list(&layout.wal()) {
+        Ok(entries) => entries.iter().filter_map(|entry| segment_number(&entry.name)).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(read_error(layout.wal())(error)),
+    };
+    numbers.sort_unstable();
+    let mut scan = Scan { last_number: numbers.last().copied().unwrap_or(0), ..Scan::default() };
+    let mut wanted = numbers.last().copied();
+    let mut end = None;
+    while let Some(number) = wanted {
+        let path = layout.segment(number);
+        let bytes = match read_all(disk, &path, MAX_SEGMENT_FILE) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                scan.note(number, 0, "the segment is missing".into());
+                break;
+            }
+            Err(error) => return Err(read_error(path)(error)),
+        };
+        let header = match Header::read(&bytes) {
+            Ok(header) if header.number == number => header,
+            Err(BadHeader::Newer(format)) => return Err(ScanError::Newer { segment: number, format }),
+            Ok(_) | Err(BadHeader::Damaged) => {
+                scan.note(number, 0, "the header is damaged".into());
+                // Frames stand by themselves; of what came before only the file names are left to tell.
+                let before = numbers.iter().copied().filter(|other| *other < number).max();
+                Header { number, previous: before.unwrap_or(0), previous_end: u64::MAX }
+            }
+        };
+        scan.add(number, bytes, end);
+        end = Some(header.previous_end);
+        // Strictly downwards, so that damaged links cannot make a loop.
+        wanted = Some(header.previous).filter(|previous| (1..number).contains(previous));
+    }
+    scan.segments.reverse();
+    Ok(scan)
+}
+
+impl Scan {
+    fn note(&mut self, segment: u64, offset: u64, detail: String) {
+        self.damage.push(WalDamage { segment, offset, detail });
+    }
+
+    /// Takes in one segment. With an `end` everything before it was on disk; without, bad bytes at the end
+    /// are a tail that never counted.
+    fn add(&mut self, number: u64, mut bytes: Vec<u8>, end: Option<u64>) {
+        if let Some(end) = end.filter(|end| *end < bytes.len() as u64) {
+            bytes.truncate(end as usize);
+        }
+        let whole = end.is_some_and(|end| end != u64::MAX);
+        let mut frames = Vec::new();
+        let mut at = HEADER_LEN;
+        let mut budget = SEARCH_BUDGET;
+        while at < bytes.len() {
+            if let Some(frame) = frame::read(&bytes[at..], number, at as u64) {
+                frames.push(at);
+                at += frame.len;
+                continue;
+            }
+            let next = next_frame_after(&bytes, number, at, whole, &mut budget);
+            if next.is_none() && !whole {
+                break;
+            }
+            let to = next.unwrap_or(bytes.len());
+            self.note(number, at as u64, format!("{} bytes are damaged", to - at));
+            at = to;
+        }
+        self.segments.push(Segment { number, bytes, frames });
+    }
+
+    /// Groups what counts by session.
+    pub(crate) fn by_session(&self) -> BTreeMap<SessionId, Tail<'_>> {
+        let mut tails: BTreeMap<SessionId, Tail<'_>> = BTreeMap::new();
+        for body in self.bodies() {
+            match body {
+                Body::Append(append) => tails.entry(append.session).or_default().appends.push(append),
+                Body::Checkpoint(positions) => {
+                    for (session, position) in positions {
+                        tails.entry(session).or_default().checkpoint = Some(position);
+                    }
+                }
+            }
+        }
+        tails
+    }
+
+    /// Returns what counts for one session.
+    pub(crate) fn of_session(&self, session: SessionId) -> Tail<'_> {
+        let mut tail = Tail::default();
+        for body in self.bodies() {
+            match body {
+                Body::Append(append) if append.session == session => tail.appends.push(append),
+                Body::Append(_) => {}
+                Body::Checkpoint(positions) => {
+                    let known = positions.into_iter().find(|(id, _)| *id == session);
+                    tail.checkpoint = known.map(|(_, position)| position).or(tail.checkpoint);
+                }
+            }
+        }
+        tail
+    }
+
+    fn bodies(&self) -> impl Iterator<Item = Body<'_>> {
+        self.segments.iter().flat_map(|segment| {
+            segment.frames.iter().filter_map(|at| {
+                frame::read(&segment.bytes[*at..], segment.number, *at as u64).map(|frame| frame.body)
+            })
+        })
+    }
+
+    /// Returns the numbers of the segments that count and their valid frames.
+    pub(crate) fn summary(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.segments.iter().map(|segment| (segment.number, segment.frames.len()))
+    }
+}
+
+impl Tail<'_> {
+    /// Tells whether the last thing appended was the session's deletion.
+    pub(crate) fn is_deleted(&self) -> bool {
+        let last = self.appends.last().and_then(|append| {
+            let lines = append.lines.strip_suffix(b"\n")?;
+            let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
+            Line::parse(&lines[start..]).ok()
+        });
+        last.is_some_and(|line| line.kind == "session.deleted")
+    }
+}
+
+/// Finds a valid frame behind a bad stretch that proves the stretch was on disk before it.
+fn next_frame_after(bytes: &[u8], number: u64, bad: usize, whole: bool, budget: &mut usize) -> Option<usize> {
+    let mut at = bad + 1;
+    while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(FRAME_MAGIC[0], rest)) {
+        at += found;
+        if bytes.get(at + 1) == Some(&FRAME_MAGIC[1]) {
+            let cost = bytes.get(at + 4..at + 8).and_then(|len| len.first_chunk().copied());
+            let cost = cost.map_or(0, u32::from_le_bytes) as usize;
+            *budget = budget.checked_sub(cost.min(bytes.len() - at))?;
+            let proof = frame::read(&bytes[at..], number, at as u64);
+            if proof.is_some_and(|frame| whole || frame.synced > bad as u64) {
+                return Some(at);
+            }
+        }
+        at += 1;
+    }
+    None
+}

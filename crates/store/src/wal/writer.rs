@@ -1,0 +1,251 @@
+//! Writing the write-ahead log: append, sync, and go on elsewhere when a segment cannot be trusted.
+//!
+//! After a failed sync nothing is known of the bytes since the last good one, and asking again proves
+//! nothing. They are still in memory: a new segment is written from there, whose header says where the old
+//! one ends. An append is refused only when it is certain that no replay will see it.
+
+use std::io;
+
+use super::frame::{self, At, HEADER_LEN, Header};
+use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
+use crate::layout::{Layout, TEMPORARY_SUFFIX, segment_number};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::Position;
+
+/// Offsets in frames are 32 bits wide; a segment that no checkpoint may drop goes on in another long before.
+const MAX_SEGMENT: u64 = 1 << 30;
+
+/// Why an append to the write-ahead log did not succeed.
+#[derive(Debug)]
+pub(crate) enum WalFailure {
+    /// It is certain that it did not happen.
+    Refused(io::Error),
+    /// It may be seen after a restart.
+    Unknown(io::Error),
+}
+
+/// The open end of the write-ahead log.
+pub(crate) struct Wal {
+    disk: SharedDisk,
+    layout: Layout,
+    /// Room to reserve for a segment; also where a checkpoint is due.
+    segment_bytes: u64,
+    file: Box<dyn DiskFile>,
+    number: u64,
+    /// Where the next frame goes.
+    end: u64,
+    /// How far the segment is known to be on disk.
+    synced: u64,
+    /// The frames between `synced` and `end`.
+    unsynced: Vec<u8>,
+    /// Nothing more may be written to this segment.
+    poisoned: bool,
+    /// The highest number ever tried.
+    last_number: u64,
+}
+
+impl Wal {
+    /// Begins a new segment with a checkpoint: nothing before it is needed any more.
+    pub(crate) fn begin(
+        disk: SharedDisk,
+        layout: Layout,
+        segment_bytes: u64,
+        last_number: u64,
+        positions: &[(SessionId, Position)],
+    ) -> io::Result<Wal> {
+        let number = last_number + 1;
+        let mut frames = Vec::new();
+        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
+        frame::write_checkpoint(&mut frames, at, positions);
+        let header = Header { number, previous: 0, previous_end: 0 };
+        let file =
+            create_segment(&disk, &layout, segment_bytes, header, &frames).map_err(|(_, error)| error)?;
+        let end = (HEADER_LEN + frames.len()) as u64;
+        Ok(Wal {
+            disk,
+            layout,
+            segment_bytes,
+            file,
+            number,
+            end,
+            synced: end,
+            unsynced: Vec::new(),
+            poisoned: false,
+            last_number: number,
+        })
+    }
+
+    /// Returns the place of a frame that follows `pending` bytes of not yet written ones.
+    pub(crate) fn place(&self, pending: usize) -> At {
+        At { segment: self.number, offset: self.end + pending as u64, synced: self.synced }
+    }
+
+    /// Tells whether it is time for a checkpoint.
+    pub(crate) fn is_full(&self) -> bool {
+        self.end >= self.segment_bytes
+    }
+
+    /// Tells whether anything written is not known to be on disk.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.poisoned || !self.unsynced.is_empty()
+    }
+
+    /// Appends whole frames that were encoded for [`Wal::place`], and syncs them if asked.
+    pub(crate) fn append(&mut self, frames: &mut [u8], sync: bool) -> Result<(), WalFailure> {
+        if self.end >= MAX_SEGMENT {
+            self.sync()?;
+            self.poisoned = true;
+        }
+        if self.poisoned {
+            self.replace(&[]).map_err(WalFailure::Refused)?;
+            frame::relocate(frames, self.number, self.end, self.synced);
+        }
+        if let Err(error) = write_all_at(&*self.file, frames, self.end) {
+            return Err(self.cut_off(error));
+        }
+        if !sync {
+            self.unsynced.extend_from_slice(frames);
+            self.end += frames.len() as u64;
+            return Ok(());
+        }
+        match self.file.sync() {
+            Ok(()) => {
+                self.end += frames.len() as u64;
+                self.settle();
+                Ok(())
+            }
+            Err(error) => {
+                self.poisoned = true;
+                if self.replace(frames).is_ok() {
+                    return Ok(());
+                }
+                // Without these frames it may fit; then they are certainly gone.
+                match self.replace(&[]) {
+                    Ok(()) => Err(WalFailure::Refused(error)),
+                    Err(_) => Err(WalFailure::Unknown(error)),
+                }
+            }
+        }
+    }
+
+    /// Makes everything appended durable.
+    pub(crate) fn sync(&mut self) -> Result<(), WalFailure> {
+        if !self.is_dirty() {
+            return Ok(());
+        }
+        if !self.poisoned && self.file.sync().is_ok() {
+            self.settle();
+            return Ok(());
+        }
+        self.poisoned = true;
+        self.replace(&[]).map_err(WalFailure::Unknown)
+    }
+
+    /// Begins a new segment with a checkpoint and drops the older ones.
+    ///
+    /// Everything appended so far must be on disk in the session logs. After an error the old segment goes
+    /// on, or, where the new one may have become visible, is replaced before the next append.
+    pub(crate) fn checkpoint(&mut self, positions: &[(SessionId, Position)]) -> io::Result<()> {
+        self.last_number += 1;
+        let number = self.last_number;
+        let mut frames = Vec::new();
+        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
+        frame::write_checkpoint(&mut frames, at, positions);
+        let header = Header { number, previous: 0, previous_end: 0 };
+        match create_segment(&self.disk, &self.layout, self.segment_bytes, header, &frames) {
+            Ok(file) => {
+                self.adopt(file, number, frames.len());
+                self.drop_older();
+                Ok(())
+            }
+            Err((visible, error)) => {
+                self.poisoned |= visible;
+                Err(error)
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        self.synced = self.end;
+        self.unsynced.clear();
+    }
+
+    fn adopt(&mut self, file: Box<dyn DiskFile>, number: u64, frames: usize) {
+        self.file = file;
+        self.number = number;
+        self.end = (HEADER_LEN + frames) as u64;
+        self.poisoned = false;
+        self.settle();
+    }
+
+    /// Writes what is not known to be on disk, and `extra`, into a new segment that goes on from this one.
+    fn replace(&mut self, extra: &[u8]) -> io::Result<()> {
+        self.last_number += 1;
+        let number = self.last_number;
+        let mut frames = [&self.unsynced, extra].concat();
+        frame::relocate(&mut frames, number, HEADER_LEN as u64, HEADER_LEN as u64);
+        let header = Header { number, previous: self.number, previous_end: self.synced };
+        let file = create_segment(&self.disk, &self.layout, self.segment_bytes, header, &frames)
+            .map_err(|(_, error)| error)?;
+        self.adopt(file, number, frames.len());
+        Ok(())
+    }
+
+    /// Takes a failed write back: whole frames of it may stand in the file and must not be seen again.
+    fn cut_off(&mut self, error: io::Error) -> WalFailure {
+        let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
+        if cut.is_ok() {
+            self.settle();
+            return WalFailure::Refused(error);
+        }
+        self.poisoned = true;
+        match self.replace(&[]) {
+            Ok(()) => WalFailure::Refused(error),
+            Err(_) => WalFailure::Unknown(error),
+        }
+    }
+
+    /// Removes the segments before this one. What cannot be removed is not looked at again either: this
+    /// segment does not lead to them, and the next checkpoint tries once more.
+    pub(crate) fn drop_older(&self) {
+        let Ok(entries) = self.disk.list(&self.layout.wal()) else { return };
+        for entry in entries {
+            let temporary = entry.name.ends_with(TEMPORARY_SUFFIX);
+            if temporary || segment_number(&entry.name).is_some_and(|number| number < self.number) {
+                let _ = self.disk.remove_file(&self.layout.wal().join(&entry.name));
+            }
+        }
+    }
+}
+
+/// Makes a segment whole under another name, then gives it its own, durably. The error says whether the new
+/// name may be visible: then nothing may be written to an older segment any more.
+fn create_segment(
+    disk: &SharedDisk,
+    layout: &Layout,
+    room: u64,
+    header: Header,
+    frames: &[u8],
+) -> Result<Box<dyn DiskFile>, (bool, io::Error)> {
+    let path = layout.segment(header.number);
+    let temporary = path.with_extension(format!("wal{TEMPORARY_SUFFIX}"));
+    let write = || {
+        let file = disk.open(&temporary, OpenMode::Replace)?;
+        // Reserved room makes each sync cheaper and a full disk less likely in mid-segment; it is no need.
+        if file.allocate(room).is_err() {
+            file.set_len(0)?;
+        }
+        write_all_at(&*file, &header.write(), 0)?;
+        write_all_at(&*file, frames, HEADER_LEN as u64)?;
+        file.sync()?;
+        Ok(file)
+    };
+    let file = write().map_err(|error| {
+        let _ = disk.remove_file(&temporary);
+        (false, error)
+    })?;
+    disk.rename(&temporary, &path).map_err(|error| (true, error))?;
+    disk.sync_dir(&layout.wal()).map_err(|error| (true, error))?;
+    Ok(file)
+}
