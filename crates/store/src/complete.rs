@@ -9,7 +9,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 
-use crate::disk::{Disk, DiskFile, OpenMode, write_all_at};
+use crate::disk::{Disk, OpenMode, write_all_at};
 use crate::layout::Layout;
 use crate::load::hash_before;
 use crate::log::{Damage, LogReader};
@@ -43,6 +43,24 @@ pub enum Completion {
     Damaged(Damage),
 }
 
+/// What a session's log ought to be, next to what it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Nothing is to be done to the log.
+    Leave(Completion),
+    /// Keep the log up to a byte and put these lines behind it.
+    Rewrite {
+        /// Where the log stops being right.
+        keep: u64,
+        /// What belongs behind that; may be nothing.
+        lines: Vec<u8>,
+        /// What that amounts to.
+        completion: Completion,
+    },
+    /// Finish the deletion.
+    Remove,
+}
+
 /// Brings a session's log to what the write-ahead log knows of it. Running it again changes nothing.
 pub(crate) fn complete(
     disk: &dyn Disk,
@@ -50,40 +68,60 @@ pub(crate) fn complete(
     session: SessionId,
     tail: &Tail<'_>,
 ) -> io::Result<Completion> {
-    let path = layout.log(session);
-    let reader = match LogReader::open(disk, &path) {
-        Ok(reader) => Some(reader),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    match plan(open(disk, layout, session)?.as_ref(), session, tail)? {
+        Plan::Leave(completion) => Ok(completion),
+        Plan::Remove => {
+            session_files::remove(disk, layout, session)?;
+            Ok(Completion::Removed)
+        }
+        Plan::Rewrite { keep, lines, completion } => {
+            let file = disk.open(&layout.log(session), OpenMode::Create)?;
+            // Cut first: a crash in between leaves a shorter log, which is completed again.
+            file.set_len(keep)?;
+            write_all_at(&*file, &lines, keep)?;
+            Ok(completion)
+        }
+    }
+}
+
+/// Opens a log that may not be there.
+pub(crate) fn open(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<Option<LogReader>> {
+    match LogReader::open(disk, &layout.log(session)) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Compares a log with what the write-ahead log knows of it. Reads only.
+pub(crate) fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::Result<Plan> {
     if tail.is_deleted() && reader.is_none() {
-        session_files::remove(disk, layout, session)?;
-        return Ok(Completion::Removed);
+        return Ok(Plan::Remove);
     }
     let (base, base_hash) = match (tail.checkpoint, tail.appends.first()) {
         (Some(position), _) => (position.log_offset, Some(position.last_hash)),
         (None, Some(append)) => (append.offset, None),
-        (None, None) => return Ok(Completion::Whole),
+        (None, None) => return Ok(Plan::Leave(Completion::Whole)),
     };
-    if let Some(damage) = check_base(reader.as_ref(), base, base_hash)? {
-        return Ok(Completion::Damaged(damage));
+    if let Some(damage) = check_base(reader, base, base_hash)? {
+        return Ok(Plan::Leave(Completion::Damaged(damage)));
     }
     let wanted = match gather(tail, base) {
         Ok(wanted) => wanted,
-        Err(at) => match &reader {
-            // The write-ahead log itself is damaged: fine, if the session log has what is missing there.
-            Some(reader) if covers(reader, tail)? => return Ok(Completion::Whole),
-            _ => {
-                let detail = "records are missing from both the log and the write-ahead log".into();
-                return Ok(Completion::Damaged(Damage { offset: at, detail }));
-            }
-        },
+        // The write-ahead log itself is damaged: fine, if the session log has what is missing there.
+        Err(_) if reader.map_or(Ok(false), |reader| covers(reader, tail))? => {
+            return Ok(Plan::Leave(Completion::Whole));
+        }
+        Err(offset) => {
+            let detail = "records are missing from both the log and the write-ahead log".into();
+            return Ok(Plan::Leave(Completion::Damaged(Damage { offset, detail })));
+        }
     };
-    let extra = match &reader {
+    let extra = match reader {
         Some(reader) => whole_lists_behind(reader, session, tail, base, &wanted)?,
         None => 0,
     };
-    put_right(disk, layout, session, reader.as_ref(), Ends { base, wanted: &wanted, extra })
+    put_right(reader, Ends { base, wanted, extra })
 }
 
 /// Checks that the log reaches the base and has the right record there.
@@ -129,53 +167,41 @@ fn covers(reader: &LogReader, tail: &Tail<'_>) -> io::Result<bool> {
 }
 
 /// Where a log ought to end, and with what.
-struct Ends<'a> {
+struct Ends {
     /// Where the write-ahead log takes over.
     base: u64,
     /// What belongs there.
-    wanted: &'a [u8],
+    wanted: Vec<u8>,
     /// Good bytes behind that.
     extra: u64,
 }
 
-fn put_right(
-    disk: &dyn Disk,
-    layout: &Layout,
-    session: SessionId,
-    reader: Option<&LogReader>,
-    ends: Ends<'_>,
-) -> io::Result<Completion> {
-    let Ends { base, wanted, extra } = ends;
+fn put_right(reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
+    let Ends { base, mut wanted, extra } = ends;
     let have = reader.map_or(Ok(Vec::new()), |reader| reader.bytes(base, wanted.len()))?;
     let have_len = reader.map_or(0, |reader| reader.len() - base);
     let same = wanted.iter().zip(&have).take_while(|(a, b)| a == b).count();
-    let missing = same < wanted.len();
-    let good = same as u64 + if missing { 0 } else { extra };
-    if !missing && good == have_len {
-        return Ok(Completion::Whole);
+    if same == wanted.len() {
+        let good = same as u64 + extra;
+        if good == have_len {
+            return Ok(Plan::Leave(Completion::Whole));
+        }
+        let (offset, cut_bytes) = (base + good, have_len - good);
+        let completion = Completion::Repaired { offset, cut_bytes, refilled: 0, healed: false };
+        return Ok(Plan::Rewrite { keep: offset, lines: Vec::new(), completion });
     }
-    let file = disk.open(&layout.log(session), OpenMode::Create)?;
-    let keep = line_start(wanted, same);
-    if missing {
-        write_tail(&*file, base + keep as u64, &wanted[keep..])?;
+    let keep = line_start(&wanted, same);
+    let completion = if same as u64 == have_len {
+        Completion::Refilled { bytes: (wanted.len() - same) as u64 }
     } else {
-        file.set_len(base + good)?;
-    }
-    if missing && same as u64 == have_len {
-        return Ok(Completion::Refilled { bytes: (wanted.len() - same) as u64 });
-    }
-    Ok(Completion::Repaired {
-        offset: base + good,
-        cut_bytes: have_len - good,
-        refilled: if missing { memchr::memchr_iter(b'\n', &wanted[keep..]).count() as u64 } else { 0 },
-        healed: missing && have.len() == wanted.len() && have.ends_with(b"\"}\n"),
-    })
-}
-
-/// Cuts first: a crash in between leaves a shorter log, which is completed again.
-fn write_tail(file: &dyn DiskFile, at: u64, lines: &[u8]) -> io::Result<()> {
-    file.set_len(at)?;
-    write_all_at(file, lines, at)
+        Completion::Repaired {
+            offset: base + same as u64,
+            cut_bytes: have_len - same as u64,
+            refilled: memchr::memchr_iter(b'\n', &wanted[keep..]).count() as u64,
+            healed: have.len() == wanted.len() && have.ends_with(b"\"}\n"),
+        }
+    };
+    Ok(Plan::Rewrite { keep: base + keep as u64, lines: wanted.split_off(keep), completion })
 }
 
 fn line_start(lines: &[u8], at: usize) -> usize {

@@ -15,6 +15,7 @@ mod index;
 pub mod layout;
 mod load;
 pub mod log;
+pub mod offline;
 mod recover;
 mod reserve;
 mod session_files;

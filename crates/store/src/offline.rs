@@ -1,0 +1,231 @@
+//! Looking at a home without owning it: the write-ahead log is laid over the session logs in memory, and
+//! nothing is written. What is seen is what the next owner would make of the files.
+//!
+//! [`Overlay`] is a [`Disk`] itself, so that everything that reads a home reads an overlaid one too.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rekindle_domain::id::SessionId;
+
+use crate::complete::{Completion, Plan, open, plan};
+use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, Steady};
+use crate::home::{self, HomeError};
+use crate::layout::Layout;
+use crate::load::{LoadError, Loaded, Want, load};
+use crate::log::LogReader;
+use crate::survey::{Listing, list, survey};
+use crate::wal::scan::{self, ScanError, WalDamage};
+
+/// Why a home cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    /// The home itself.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its write-ahead log.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+}
+
+/// A home as its next owner would find it.
+pub struct Offline {
+    disk: SharedDisk,
+    layout: Layout,
+    /// What the next owner would do to each session the write-ahead log mentions.
+    pub pending: Vec<(SessionId, Completion)>,
+    /// Damaged stretches of the write-ahead log.
+    pub wal_damage: Vec<WalDamage>,
+}
+
+impl Offline {
+    /// Looks at a home.
+    pub fn open(disk: SharedDisk, home: impl Into<PathBuf>) -> Result<Offline, OfflineError> {
+        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        home::check(&*disk, &layout)?;
+        let scan = scan::scan(&*disk, &layout)?;
+        let mut pending = Vec::new();
+        let mut patches = HashMap::new();
+        for (session, tail) in scan.by_session() {
+            let planned = open(&*disk, &layout, session).and_then(|log| plan(log.as_ref(), session, &tail));
+            match planned {
+                Ok(Plan::Leave(completion)) => pending.push((session, completion)),
+                Ok(Plan::Rewrite { keep, lines, completion }) => {
+                    patches.insert(layout.log(session), Patch { keep, lines: Arc::new(lines) });
+                    pending.push((session, completion));
+                }
+                Ok(Plan::Remove) => pending.push((session, Completion::Removed)),
+                Err(_) => {} // Reading the log will say what is wrong with it.
+            }
+        }
+        let disk = Arc::new(Overlay { disk, patches });
+        Ok(Offline { disk, layout, pending, wal_damage: scan.damage })
+    }
+
+    /// Returns where everything lives.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Returns the overlaid disk, on which nothing can be written.
+    pub fn disk(&self) -> &SharedDisk {
+        &self.disk
+    }
+
+    /// Loads a session.
+    pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+        load(&*self.disk, &self.layout, session, want)
+    }
+
+    /// Opens a session's log for reading.
+    pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
+        LogReader::open(&*self.disk, &self.layout.log(session))
+    }
+
+    /// Lists the sessions.
+    pub fn sessions(&self) -> io::Result<Vec<SessionId>> {
+        self.listing().map(|listing| listing.sessions)
+    }
+
+    pub(crate) fn listing(&self) -> io::Result<Listing> {
+        list(&*self.disk, &self.layout)
+    }
+
+    /// Loads every session, concurrently.
+    pub fn survey(
+        &self,
+        mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
+    ) -> io::Result<()> {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        survey(&*self.disk, &self.layout, &self.listing()?, threads, &mut visit);
+        Ok(())
+    }
+}
+
+/// What a log is to look like behind some byte.
+struct Patch {
+    keep: u64,
+    lines: Arc<Vec<u8>>,
+}
+
+/// A disk that shows logs as completed and refuses every change.
+struct Overlay {
+    disk: SharedDisk,
+    patches: HashMap<PathBuf, Patch>,
+}
+
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the home is only being looked at")
+}
+
+impl Disk for Overlay {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
+        if mode != OpenMode::Read {
+            return Err(refused());
+        }
+        let Some(patch) = self.patches.get(path) else { return self.disk.open(path, mode) };
+        let file = match self.disk.open(path, mode) {
+            Ok(file) => Some(file),
+            // A log that only the write-ahead log has so far.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Box::new(Patched { file, keep: patch.keep, lines: patch.lines.clone() }))
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        match self.patches.get(path) {
+            Some(_) => self.open(path, OpenMode::Read)?.stat(),
+            None => self.disk.stat(path),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = self.disk.list(dir)?;
+        for path in self.patches.keys().filter(|path| path.parent() == Some(dir)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if !entries.iter().any(|entry| entry.name == name) {
+                entries.push(Entry { name: name.into_owned(), kind: EntryKind::File });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn create_dir(&self, _: &Path) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn remove_file(&self, _: &Path) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn remove_dir(&self, _: &Path) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn set_mode(&self, _: &Path, _: u32) -> io::Result<()> {
+        Err(refused())
+    }
+}
+
+/// A log as completed: the file's good part, and behind it what the write-ahead log has.
+struct Patched {
+    file: Option<Box<dyn DiskFile>>,
+    keep: u64,
+    lines: Arc<Vec<u8>>,
+}
+
+impl DiskFile for Patched {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if let Some(behind) = offset.checked_sub(self.keep) {
+            let rest = self.lines.get(behind as usize..).unwrap_or_default();
+            let len = rest.len().min(buf.len());
+            buf[..len].copy_from_slice(&rest[..len]);
+            return Ok(len);
+        }
+        let len = buf.len().min((self.keep - offset) as usize);
+        self.file.as_ref().map_or(Ok(0), |file| file.read_at(&mut buf[..len], offset))
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(refused())
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        let len = self.keep + self.lines.len() as u64;
+        let new = Stat {
+            len,
+            kind: EntryKind::File,
+            mode: 0o600,
+            identity: (0, 0),
+            modified: std::time::SystemTime::UNIX_EPOCH,
+        };
+        self.file.as_ref().map_or(Ok(new), |file| file.stat().map(|stat| Stat { len, ..stat }))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        Err(refused())
+    }
+}
