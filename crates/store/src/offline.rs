@@ -45,7 +45,7 @@ impl Offline {
     pub fn open(disk: SharedDisk, home: impl Into<PathBuf>) -> Result<Offline, OfflineError> {
         let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
         home::check(&*disk, &layout)?;
-        let scan = scan::scan(&*disk, &layout)?;
+        let scan = settled_scan(&*disk, &layout)?;
         let mut pending = Vec::new();
         let mut patches = HashMap::new();
         for (session, tail) in scan.by_session() {
@@ -102,6 +102,18 @@ impl Offline {
         survey(&*self.disk, &self.layout, &self.listing()?, threads, &mut visit);
         Ok(())
     }
+}
+
+/// Reads the write-ahead log, again if it seems damaged: its owner may just have dropped a segment.
+fn settled_scan(disk: &dyn Disk, layout: &Layout) -> Result<scan::Scan, ScanError> {
+    const TRIES: u32 = 5;
+    for _ in 1..TRIES {
+        let scan = scan::scan(disk, layout)?;
+        if scan.damage.is_empty() {
+            return Ok(scan);
+        }
+    }
+    scan::scan(disk, layout)
 }
 
 /// What a log is to look like behind some byte.
