@@ -1,7 +1,7 @@
 //! A home: its format, its directories, and the lock that makes one process its owner.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rekindle_domain::id::BootId;
@@ -144,24 +144,27 @@ pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
         }
         Err(other) => return Err(other),
     }
+    // A directory that someone removed, or a crash left out, is made again.
     for directory in layout.directories() {
-        make_directory(disk, directory)?;
+        if disk.stat(&directory).is_err() {
+            make_directory(disk, directory)?;
+        }
     }
-    let home = layout.home().to_owned();
-    disk.sync_dir(&home).map_err(io_error("sync", home))
+    Ok(())
 }
 
+/// Makes a directory and its name durable. The home itself may lie deep below directories that do not exist.
 fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
-    match disk.create_dir(&path) {
-        // The home itself may lie deep below directories that do not exist yet.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match path.parent() {
-            Some(parent) if parent != path => {
-                make_directory(disk, parent.to_owned())?;
-                disk.create_dir(&path).map_err(io_error("make", path))
-            }
-            _ => Err(io_error("make", path)(error)),
-        },
-        outcome => outcome.map_err(io_error("make", path)),
+    let parent = path.parent().map(Path::to_owned);
+    if let Some(parent) = parent.clone().filter(|parent| disk.stat(parent).is_err() && *parent != path) {
+        make_directory(disk, parent)?;
+    }
+    disk.create_dir(&path).map_err(io_error("make", path))?;
+    match parent.map(|parent| (disk.sync_dir(&parent), parent)) {
+        // The directory above may be someone else's; then its durability is theirs too.
+        Some((Err(error), _)) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Some((outcome, parent)) => outcome.map_err(io_error("sync", parent)),
+        None => Ok(()),
     }
 }
 

@@ -4,14 +4,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use rekindle_domain::event::Kind;
 use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
 
 use crate::complete::{Completion, complete};
 use crate::disk::{Disk, OpenMode, SharedDisk, replace};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
-use crate::load::hash_before;
 use crate::log::{Damage, LogReader};
 use crate::wal::scan::{self, Scan, ScanError, WalDamage};
 use crate::wal::writer::Wal;
@@ -120,10 +121,12 @@ fn settle(
     disk.open(&path, OpenMode::Create)?.sync()?;
     let reader = LogReader::open(disk, &path)?;
     let last = reader.last(reader.len(), 1)?;
-    let last_seq = last.first().and_then(|(_, line)| rekindle_domain::line::peek_seq(line));
-    let last_hash = hash_before(&reader, reader.len())?;
-    positions
-        .push((session, Position { last_seq: last_seq.unwrap_or(0), log_offset: reader.len(), last_hash }));
+    let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
+    // A deleted session's log may go at any time: nothing must vouch for it.
+    if let Some(last) = last.filter(|line| line.kind != Kind::SessionDeleted.as_str()) {
+        let position = Position { last_seq: last.seq, log_offset: reader.len(), last_hash: last.hash };
+        positions.push((session, position));
+    }
     Ok(completion)
 }
 

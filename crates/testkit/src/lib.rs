@@ -2,5 +2,6 @@
 //!
 //! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
+pub mod clock;
 pub mod rng;
 pub mod sim;

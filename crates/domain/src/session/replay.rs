@@ -120,9 +120,9 @@ impl Replay {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
-                    let outcome = tokens
-                        .map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event))
-                        .and_then(|()| self.state.apply(line.seq, ts, &event));
+                    // The state must not depend on whether tokens are wanted: both, whatever the other says.
+                    let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event));
+                    let outcome = self.state.apply(line.seq, ts, &event).and(token);
                     if let Err(illegal) = outcome {
                         self.odd(line.seq, illegal.to_string());
                     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use rekindle_domain::event::Kind;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
@@ -197,6 +198,17 @@ impl Scan {
         })
     }
 
+    /// Returns what stands behind the last frame, unless it is only the room reserved there: a crash in the
+    /// middle of a write, which never counted.
+    pub(crate) fn torn(&self) -> Option<WalDamage> {
+        let Segment { number, bytes, frames } = self.segments.last()?;
+        let frame_end = |at: usize| frame::read(&bytes[at..], *number, at as u64).map(|frame| at + frame.len);
+        let end = frames.last().map_or(Some(HEADER_LEN), |at| frame_end(*at))?;
+        let last = bytes.get(end..)?.iter().rposition(|byte| *byte != 0)?;
+        let detail = format!("{} bytes never became a frame", last + 1);
+        Some(WalDamage { segment: *number, offset: end as u64, detail })
+    }
+
     /// Returns the numbers of the segments that count and their valid frames.
     pub(crate) fn summary(&self) -> impl Iterator<Item = (u64, usize)> {
         self.segments.iter().map(|segment| (segment.number, segment.frames.len()))
@@ -211,7 +223,7 @@ impl Tail<'_> {
             let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
             Line::parse(&lines[start..]).ok()
         });
-        last.is_some_and(|line| line.kind == "session.deleted")
+        last.is_some_and(|line| line.kind == Kind::SessionDeleted.as_str())
     }
 }
 

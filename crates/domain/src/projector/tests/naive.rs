@@ -107,7 +107,7 @@ fn is_active(records: &[Record], token: TokenId, passed: impl Fn(Timestamp) -> b
 fn observations() -> impl Strategy<Value = Observed> {
     let boot = prop::sample::select(vec![None, Some("boot_a"), Some("boot_b"), Some("boot_c")]);
     let holder = prop::sample::select(vec![Pending, Lock, Unresponsive, Gone]);
-    (boot, holder, 0..70i64).prop_map(|(boot, holder, wall)| Observed {
+    (boot, holder, 0..60i64).prop_map(|(boot, holder, wall)| Observed {
         boot: boot.and_then(|boot| boot.parse().ok()),
         holder,
         wall: at(wall),

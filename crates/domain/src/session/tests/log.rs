@@ -80,9 +80,9 @@ impl fmt::Debug for Log {
 
 /// What happens often. `R` stands for each of three runs, `N` for each of two waits, tokens or holders.
 const USUAL: &str = "run.started run=R boot=a; run.started run=R boot=b msg=1; run.adopted run=R boot=a; \
-    run.adopted run=R boot=b; run.waiting run=R wait=N; run.waiting run=R wait=N deadline=20; \
+    run.adopted run=R boot=b; run.waiting run=R wait=N; run.waiting run=R wait=N deadline=12; \
     run.waiting run=R wait=N deadline=60 token=3; run.resumed run=R wait=N; token.minted run=R wait=N; \
-    token.minted run=R wait=N expires=25; token.minted run=R wait=N token=3; agent.launching holder=N; \
+    token.minted run=R wait=N expires=15; token.minted run=R wait=N token=3; agent.launching holder=N; \
     agent.started holder=N; agent.ready holder=N cursor=c; message.agent run=R holder=N src=7; \
     input.queued run=R holder=N input_seq=N; tool.call tool=N; tool.update tool=N status=completed; \
     message.user msg=N queued=true; usage.updated input_tokens=N cost=0.25";
@@ -116,7 +116,7 @@ pub(crate) fn events() -> impl Strategy<Value = Draft> {
 
 /// Returns arbitrary logs in which every record is legal, some of them with a clock that was set back.
 pub(crate) fn legal_logs() -> impl Strategy<Value = Log> {
-    let step = (any::<Index>(), 0..4u8, 0..6i64, any::<bool>());
+    let step = (any::<Index>(), 0..8u8, 0..6i64, any::<bool>());
     prop::collection::vec(step, 0..40).prop_map(|steps| {
         let mut log = Log::of(&["session.created"]);
         for (pick, rare, back, more) in steps {
