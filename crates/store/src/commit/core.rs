@@ -114,8 +114,15 @@ impl Core {
 
     /// Commits appends in order and answers each of them.
     pub(crate) fn commit(&mut self, appends: Vec<(Append, Reply)>) {
+        if self.reserve.is_released() {
+            self.reserve.refill();
+        }
         let mut group = Group::new(self.clock.now());
         for (append, reply) in appends {
+            if self.reserve.is_released() && !is_urgent(&append) {
+                reply(Err(AppendError::StorageFull(Arc::new(io::ErrorKind::StorageFull.into()))));
+                continue;
+            }
             if group.frames.len() >= self.limits.group_bytes {
                 let full = std::mem::replace(&mut group, Group::new(self.clock.now()));
                 self.commit_group(full);
@@ -134,7 +141,10 @@ impl Core {
             return;
         }
         let error = match self.wal.append(&mut group.frames, group.sync) {
-            Ok(()) => return self.apply(group),
+            Ok(()) => {
+                self.write_logs(&group);
+                return self.answer(group);
+            }
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
                 for (_, reply) in group.take_back(&mut self.lives) {
@@ -171,8 +181,23 @@ impl Core {
         self.commit_group(group);
     }
 
-    /// Brings the session logs up to what the write-ahead log has, then answers.
-    fn apply(&mut self, group: Group) {
+    fn answer(&mut self, group: Group) {
+        if self.wal.is_lost()
+            && let Err(error) = self.checkpoint()
+        {
+            let error = Arc::new(io::Error::other(error));
+            for entry in group.entries {
+                (entry.reply)(Err(AppendError::OutcomeUnknown(error.clone())));
+            }
+            return;
+        }
+        for entry in group.entries {
+            (entry.reply)(Ok(entry.receipt));
+        }
+    }
+
+    /// Brings the session logs up to what the write-ahead log has.
+    fn write_logs(&mut self, group: &Group) {
         // Lines of one session that follow each other in the group go out in one write.
         let mut by_session: BTreeMap<SessionId, (u64, Vec<u8>)> = BTreeMap::new();
         let single = group.entries.len() == 1;
@@ -193,9 +218,6 @@ impl Core {
             if let Some(live) = self.lives.get_mut(&session) {
                 live.write(&self.disk, &self.layout, &lines, offset);
             }
-        }
-        for entry in group.entries {
-            (entry.reply)(Ok(entry.receipt));
         }
     }
 

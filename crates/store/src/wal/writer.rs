@@ -41,6 +41,8 @@ pub(crate) struct Wal {
     unsynced: Vec<u8>,
     /// Nothing more may be written to this segment.
     poisoned: bool,
+    /// A segment was removed by someone: only a checkpoint makes what was in it safe again.
+    lost: bool,
     /// The highest number ever tried.
     last_number: u64,
 }
@@ -72,6 +74,7 @@ impl Wal {
             synced: end,
             unsynced: Vec::new(),
             poisoned: false,
+            lost: false,
             last_number: number,
         })
     }
@@ -84,6 +87,11 @@ impl Wal {
     /// Tells whether it is time for a checkpoint.
     pub(crate) fn is_full(&self) -> bool {
         self.end >= self.segment_bytes
+    }
+
+    /// Tells whether part of it is gone, so that the session logs must be made durable by themselves.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Tells whether anything written is not known to be on disk.
@@ -109,7 +117,7 @@ impl Wal {
             self.end += frames.len() as u64;
             return Ok(());
         }
-        match self.file.sync() {
+        match self.file.sync().and_then(|()| self.check_in_place()) {
             Ok(()) => {
                 self.end += frames.len() as u64;
                 self.settle();
@@ -134,7 +142,7 @@ impl Wal {
         if !self.is_dirty() {
             return Ok(());
         }
-        if !self.poisoned && self.file.sync().is_ok() {
+        if !self.poisoned && self.file.sync().and_then(|()| self.check_in_place()).is_ok() {
             self.settle();
             return Ok(());
         }
@@ -156,6 +164,7 @@ impl Wal {
         match create_segment(&self.disk, &self.layout, self.segment_bytes, header, &frames) {
             Ok(file) => {
                 self.adopt(file, number, frames.len());
+                self.lost = false;
                 self.drop_older();
                 Ok(())
             }
@@ -164,6 +173,17 @@ impl Wal {
                 Err(error)
             }
         }
+    }
+
+    /// Checks that the segment's name still leads to it: a file that someone removed takes every write, and
+    /// nobody would ever read them.
+    fn check_in_place(&mut self) -> io::Result<()> {
+        let named = self.disk.stat(&self.layout.segment(self.number)).map(|stat| stat.identity);
+        if named.ok() == Some(self.file.stat()?.identity) {
+            return Ok(());
+        }
+        self.lost = true;
+        Err(io::Error::other("the write-ahead log was removed"))
     }
 
     fn settle(&mut self) {

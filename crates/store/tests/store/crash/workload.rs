@@ -1,46 +1,17 @@
 //! Random work on a store over a simulated disk: appends to many sessions, alone and in groups, quick and
 //! durable; checkpoints, syncs, snapshots, list caches, deletions, blobs. One seed, one workload.
 
-use std::sync::Arc;
-
-use rekindle_domain::event::{AgentNotice, Provider, Raw, SessionCreated, SessionDeleted};
-use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::event::{Raw, SessionDeleted};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
-use rekindle_store::commit::{Append, Commits, Expect, Inline, Limits, Persist, Receipt};
-use rekindle_store::{AppendError, OpenError, Opener, Store};
+use rekindle_store::commit::{Append, Commits, Expect, Inline, Persist, Receipt};
+use rekindle_store::{AppendError, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::rng::Rng;
-use rekindle_testkit::sim::SimDisk;
+
+use crate::common::{created, marked};
 
 use super::ledger::{Answer, Entry, Ledger};
-
-/// Small bounds, so that a short workload crosses all of them.
-pub(crate) const LIMITS: Limits =
-    Limits { segment_bytes: 6_000, open_logs: 6, group_bytes: 2_000, reserve_bytes: 4_096 };
-
-pub(crate) fn open(disk: &SimDisk, clock: &Arc<SimClock>) -> Result<Store<Inline>, OpenError> {
-    let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
-    Store::open_inline(Arc::new(disk.clone()), "/home", opener, clock.clone(), LIMITS)
-}
-
-pub(crate) fn created() -> Draft {
-    let provider = Provider { profile: "acp".into(), ..Provider::default() };
-    SessionCreated {
-        title: "t".into(),
-        working_dir: "/w".into(),
-        provider,
-        options: Default::default(),
-        env_names: Vec::new(),
-        idempotency_key: None,
-    }
-    .into()
-}
-
-/// A record that can be told from all others.
-pub(crate) fn marked(marker: u64, size: usize, blob: Option<Raw<'static>>) -> Draft {
-    let text = Some("x".repeat(size).into());
-    AgentNotice { run_id: None, what: format!("m{marker}").into(), text, raw: blob }.into()
-}
 
 pub(crate) struct Workload<'a> {
     store: &'a Store<Inline>,

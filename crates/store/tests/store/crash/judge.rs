@@ -14,7 +14,7 @@ use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::SimDisk;
 
 use super::ledger::{Attempt, Entry, Sure, attempts};
-use super::workload::{marked, open};
+use crate::common::{marked, open};
 
 /// Opens a disk after a crash, perhaps crashing again in the middle of that, and judges it.
 pub(crate) fn judge(disk: &SimDisk, entries: &[Entry], power: bool, rng: &mut Rng) -> Result<(), String> {

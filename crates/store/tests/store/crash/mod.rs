@@ -4,20 +4,20 @@
 //! what had been acknowledged; afterwards each picture suffers a power cut or the death of the process, is
 //! opened and judged. `REKINDLE_SEED=n` repeats one seed; `REKINDLE_TEST_LONG=1` runs a million crash points.
 
-mod crash {
-    pub(crate) mod judge;
-    pub(crate) mod ledger;
-    pub(crate) mod workload;
-}
+mod judge;
+mod ledger;
+mod workload;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crash::judge::judge;
-use crash::ledger::Ledger;
-use crash::workload::{Workload, open};
+use judge::judge;
+use ledger::Ledger;
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::{Faults, SimDisk};
+use workload::Workload;
+
+use crate::common::open;
 
 /// What a run of many seeds did.
 #[derive(Default)]
@@ -49,8 +49,6 @@ fn run(seed: u64, steps: usize, faults_per_mille: u64) -> Result<Tally, String> 
     points.push(("the end".into(), disk.fork(), ledger.len()));
     let count = points.len();
     for (index, (op, picture, told)) in points.into_iter().enumerate() {
-            eprintln!("{op}  told {:?}", ledger.first(told).last());
-        }
         let power = rng.chance(4, 5);
         let image = if power { picture.power_cut(&mut rng) } else { picture.process_kill(&mut rng) };
         judge(&image, &ledger.first(told), power, &mut rng).map_err(|why| {
@@ -75,7 +73,7 @@ fn campaign(name: &str, first_seed: u64, steps: usize, faults_per_mille: u64, po
                 total.faults += tally.faults;
             }
             Err(why) => panic!(
-                "{why}\nrepeat with: REKINDLE_SEED={seed} cargo test -p rekindle-store --test crash_sim {name}"
+                "{why}\nrepeat with: REKINDLE_SEED={seed} cargo test -p rekindle-store --test store {name}"
             ),
         }
         if only.is_some() {

@@ -1,0 +1,9 @@
+//! The store as its users see it: on a simulated disk that fails and crashes, and on a real one.
+
+mod common;
+mod crash;
+mod damage;
+mod faults;
+mod homes;
+mod noise;
+mod reading;
