@@ -14,6 +14,11 @@ impl SimClock {
         SimClock(AtomicI64::new(start.as_millis()))
     }
 
+    /// Returns where a default clock starts: 21 February 2026, 10:00 UTC.
+    pub fn default_start() -> Timestamp {
+        Timestamp::from_millis(1_771_668_000_000)
+    }
+
     /// Moves the clock by some milliseconds, which may be negative.
     pub fn advance(&self, millis: i64) {
         self.0.fetch_add(millis, Ordering::Relaxed);
@@ -21,9 +26,8 @@ impl SimClock {
 }
 
 impl Default for SimClock {
-    /// Starts on 21 February 2026, 10:00 UTC.
     fn default() -> SimClock {
-        SimClock::new(Timestamp::from_millis(1_771_668_000_000))
+        SimClock::new(SimClock::default_start())
     }
 }
 

@@ -1,1 +1,268 @@
-//! Tests.
+//! Torn ends, damage in the middle, and what the write-ahead log can put back.
+
+use rekindle_domain::event::Event;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
+use rekindle_store::commit::{Append, Commits};
+use rekindle_store::{AppendError, Completion, Want};
+use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::sim::SimDisk;
+use std::sync::Arc;
+
+use crate::common::{Home, created, marked, markers, open};
+
+fn log_path(session: SessionId) -> String {
+    format!("/home/sessions/{session}.messages.jsonl")
+}
+
+/// A home that holds nothing but one log, as a copy without its write-ahead log would.
+fn only_log(session: SessionId, bytes: &[u8]) -> SimDisk {
+    let disk = SimDisk::new(3);
+    drop(open(&disk, &Arc::new(SimClock::default())).expect("an empty home"));
+    disk.write_file(log_path(session), bytes);
+    disk
+}
+
+/// A session's log with lists of one to three records.
+fn recorded() -> (SessionId, Vec<u8>) {
+    let home = Home::with_sessions(1, 2);
+    for (marker, size) in [(10, 1), (20, 3), (30, 2)] {
+        let records = (0..size).map(|n| marked(marker + n, 5, None)).collect();
+        home.store.append(Append::durable(home.sessions[0], records)).expect("recorded");
+    }
+    let bytes = home.disk.read_file(log_path(home.sessions[0])).expect("a log");
+    (home.sessions[0], bytes)
+}
+
+/// Returns the ends of whole lists, with the number of records up to each.
+fn list_ends(bytes: &[u8]) -> Vec<(usize, u64)> {
+    let mut ends = vec![(0, 0)];
+    let mut at = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        at += line.len();
+        let line = Line::parse(line.strip_suffix(b"\n").unwrap_or(line)).expect("a record");
+        if !line.more {
+            ends.push((at, line.seq));
+        }
+    }
+    ends
+}
+
+// I3, I12, I14
+#[test]
+fn a_log_cut_at_every_byte_is_read_up_to_its_last_whole_list() {
+    let (session, bytes) = recorded();
+    let ends = list_ends(&bytes);
+    for cut in 0..=bytes.len() {
+        let disk = only_log(session, &bytes[..cut]);
+        let clock = Arc::new(SimClock::default());
+        let (end, seq) = *ends.iter().rev().find(|(end, _)| *end <= cut).expect("the beginning is one");
+        let store = open(&disk, &clock).expect("opens");
+        let loaded = store.load(session, Want::Everything).expect("loads");
+        assert_eq!(loaded.state.last_seq, seq, "cut at {cut}");
+        assert_eq!(
+            loaded.torn.map(|torn| (torn.offset, torn.len)),
+            (cut > end).then_some((end as u64, (cut - end) as u64))
+        );
+        assert_eq!(loaded.damage, None, "cut at {cut}");
+        if seq == 0 {
+            continue;
+        }
+        // Opened for writing it is cut, says so once, and is the same the next time.
+        let current = store.open_session(session).expect("opens for writing");
+        let announced = u64::from(cut > end);
+        assert_eq!(current.state.last_seq, seq + announced, "cut at {cut}");
+        drop(store);
+        let again = open(&disk, &clock).expect("opens again").open_session(session).expect("again");
+        assert_eq!(again.state, current.state, "twice is once");
+        let kept = disk.read_file(log_path(session)).expect("a log");
+        assert!(kept.starts_with(&bytes[..end]), "what was whole is untouched");
+    }
+}
+
+// I10, I12
+#[test]
+fn a_flipped_byte_anywhere_isolates_that_session_and_changes_nothing() {
+    let (session, bytes) = recorded();
+    let last_line = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
+    for at in (0..bytes.len()).step_by(7) {
+        let disk = only_log(session, &bytes);
+        disk.flip_byte(log_path(session), at as u64);
+        let before = disk.read_file(log_path(session));
+        let home = Home {
+            sessions: vec![session],
+            store: open(&disk, &Arc::default()).expect("opens"),
+            disk,
+            clock: Arc::default(),
+        };
+        let loaded = home.store.load(session, Want::Status).expect("loads");
+        if at >= last_line {
+            assert!(loaded.damage.is_some() || loaded.torn.is_some(), "byte {at} is noticed");
+            continue;
+        }
+        let damage = loaded.damage.unwrap_or_else(|| panic!("byte {at} is damage, not an end"));
+        assert!(damage.offset as usize <= at, "byte {at} is found at {}", damage.offset);
+        let lines = before.as_deref().unwrap_or_default().split(|byte| *byte == b'\n').count();
+        assert!(loaded.state.last_seq < lines as u64, "the prefix is served");
+        home.store.open_session(session).expect("it can be read");
+        let error = home.append(100).expect_err("but not written");
+        assert!(matches!(error, AppendError::Damaged { .. }), "{error}");
+        assert_eq!(home.disk.read_file(log_path(session)), before, "the file is kept as it is");
+        let other = SessionId::mint(77, 77);
+        home.store.create(other).expect("others go on");
+        home.store.append(Append::durable(other, vec![created()])).expect("others go on");
+    }
+}
+
+// I12
+#[test]
+fn damage_above_the_checkpoint_is_healed_from_the_write_ahead_log() {
+    let home = Home::with_sessions(1, 6);
+    let session = home.sessions[0];
+    let good = home.disk.read_file(log_path(session)).expect("a log");
+    let disk = home.disk.fork();
+    disk.flip_byte(log_path(session), good.len() as u64 / 2);
+    let home = home.reopen(disk);
+    let healed = home
+        .store
+        .recovered()
+        .sessions
+        .iter()
+        .any(|(id, done)| *id == session && matches!(done, Completion::Repaired { healed: true, .. }));
+    assert!(healed, "{:?}", home.store.recovered());
+    assert_eq!(home.disk.read_file(log_path(session)), Some(good));
+    home.store.open_session(session).expect("fine");
+    let log = home.disk.read_file(log_path(session)).expect("a log");
+    let last = log.split(|byte| *byte == b'\n').rev().nth(1).expect("a last line");
+    let last = Line::parse(last).expect("a record");
+    assert!(
+        matches!(last.event(), Ok(Event::LogRepaired(repair)) if repair.what == "healed"),
+        "it is announced"
+    );
+}
+
+// I1, I2
+#[test]
+fn a_flipped_byte_in_the_write_ahead_log_loses_nothing_that_the_logs_have() {
+    let home = Home::with_sessions(3, 4);
+    let wal = home
+        .disk
+        .paths()
+        .into_iter()
+        .find(|path| path.to_string_lossy().ends_with(".wal"))
+        .expect("a segment");
+    let len = home.disk.read_file(&wal).expect("a segment").len() as u64;
+    for at in (0..len).step_by(13) {
+        let disk = home.disk.fork();
+        disk.flip_byte(&wal, at);
+        let store = open(&disk, &home.clock).expect("opens");
+        for session in &home.sessions {
+            assert_eq!(markers(&disk, *session), [0, 1, 2, 3], "byte {at}");
+            assert_eq!(store.load(*session, Want::Status).expect("loads").damage, None, "byte {at}");
+        }
+        if !store.recovered().wal_damage.is_empty() {
+            let kept = disk.paths().iter().any(|path| path.to_string_lossy().ends_with(".wal.damaged"));
+            assert!(kept, "a damaged segment is kept (byte {at})");
+        }
+    }
+}
+
+// I12
+#[test]
+fn records_missing_from_log_and_write_ahead_log_are_announced_for_good() {
+    let home = Home::with_sessions(2, 5);
+    home.store.committer().checkpoint().expect("fine");
+    let (lost, other) = (home.sessions[0], home.sessions[1]);
+    let disk = home.disk.fork();
+    disk.truncate_file(log_path(lost), 500);
+    let home = home.reopen(disk);
+    for _ in 0..2 {
+        let loaded = home.store.load(lost, Want::Status).expect("the prefix is served");
+        assert!(loaded.damage.is_some_and(|damage| damage.detail.contains("500")), "it is said where");
+        assert_eq!(home.store.load(other, Want::Status).expect("loads").damage, None);
+    }
+    let home = home.reopen_same();
+    assert!(
+        home.store.load(lost, Want::Status).expect("loads").damage.is_some(),
+        "and still after a restart"
+    );
+}
+
+#[test]
+fn a_log_shorter_than_its_snapshot_or_with_another_record_there_is_damage() {
+    for tamper in [0, 1] {
+        let home = Home::with_sessions(1, 5);
+        let session = home.sessions[0];
+        home.store.snapshot(session).expect("a snapshot");
+        let log = home.disk.read_file(log_path(session)).expect("a log");
+        let snapshot = home.disk.read_file(format!("/home/sessions/{session}.json")).expect("a snapshot");
+        let (end, _) = list_ends(&log)[3];
+        let disk = if tamper == 0 {
+            only_log(session, &log[..end])
+        } else {
+            let other = Home::with_sessions(1, 9);
+            only_log(session, &other.disk.read_file(log_path(session)).expect("a log"))
+        };
+        let text =
+            String::from_utf8(snapshot).expect("text").replace("\"last_hash\":\"", "\"last_hash\":\"0");
+        let text = if tamper == 0 {
+            text.replace("\"last_hash\":\"0", "\"last_hash\":\"")
+        } else {
+            shorten_hash(&text)
+        };
+        disk.write_file(format!("/home/sessions/{session}.json"), text.as_bytes());
+        let store = open(&disk, &Arc::default()).expect("opens");
+        let loaded = store.load(session, Want::Status).expect("the log is served");
+        assert!(loaded.damage.is_some_and(|damage| damage.detail.contains("snapshot")), "case {tamper}");
+    }
+}
+
+/// Makes the hash in a snapshot another one of the right length.
+fn shorten_hash(text: &str) -> String {
+    let at = text.find("\"last_hash\":\"0").expect("a hash") + "\"last_hash\":\"0".len();
+    let mut text = text.to_owned();
+    text.remove(at + 15);
+    text
+}
+
+#[test]
+fn missing_repeated_and_reordered_records_are_damage() {
+    let (session, bytes) = recorded();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let without: Vec<u8> = [&lines[..2], &lines[3..]].concat().concat();
+    let twice: Vec<u8> = [&lines[..3], &lines[2..]].concat().concat();
+    let mut swapped = lines.clone();
+    swapped.swap(2, 3);
+    for (what, bytes) in [("missing", without), ("repeated", twice), ("swapped", swapped.concat())] {
+        let store = open(&only_log(session, &bytes), &Arc::default()).expect("opens");
+        let loaded = store.load(session, Want::Status).expect("loads");
+        assert!(loaded.damage.is_some(), "{what}");
+        assert!(loaded.state.last_seq <= 3, "{what}: the prefix is served");
+    }
+}
+
+#[test]
+fn legacy_lines_may_stand_only_before_the_first_hash() {
+    let legacy = concat!(
+        r#"{"seq":145,"ts":"2026-02-21T10:01:10Z","kind":"message.user","message_id":"msg_u1","content":"run tests"}"#,
+        "\n",
+        r#"{"seq":146,"ts":"2026-02-21T10:01:11Z","kind":"run.started","run_id":"run_9f5","boot_id":"boot_1"}"#,
+        "\n",
+    );
+    let session: SessionId = "sess_123".parse().expect("an id");
+    let disk = only_log(session, legacy.as_bytes());
+    let clock = Arc::new(SimClock::default());
+    let store = open(&disk, &clock).expect("opens");
+    assert_eq!(store.open_session(session).expect("opens").state.last_seq, 146);
+    store.append(Append::durable(session, vec![marked(1, 5, None)])).expect("new records follow");
+    drop(store);
+    let store = open(&disk, &clock).expect("opens");
+    let loaded = store.load(session, Want::Status).expect("loads");
+    assert_eq!((loaded.state.last_seq, loaded.damage), (147, None));
+    drop(store);
+    let mut bytes = disk.read_file(log_path(session)).expect("a log");
+    bytes.extend_from_slice(legacy.replace("145", "148").replace("146", "149").as_bytes());
+    let store = open(&only_log(session, &bytes), &clock).expect("opens");
+    let loaded = store.load(session, Want::Status).expect("loads");
+    assert!(loaded.damage.is_some_and(|damage| damage.detail.contains("no hash")));
+}

@@ -1,1 +1,321 @@
-//! Tests.
+//! Homes: who may open one, what of it may be missing, and the store with its thread on a real disk.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rekindle_domain::event::{RunStarted, RunWaiting, TokenMinted, TokenScope, WaitKind};
+use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::time::Timestamp;
+use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER};
+use rekindle_store::commit::{Append, Commits, Expect, Persist};
+use rekindle_store::disk::RealDisk;
+use rekindle_store::home::{HomeError, Origin};
+use rekindle_store::{AppendError, LoadError, OpenError, Opener, Store, Want};
+use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::sim::SimDisk;
+
+use crate::common::{Home, created, marked, markers, open};
+
+fn real(home: &std::path::Path) -> Result<Store, OpenError> {
+    let opener = Opener { pid: 42, boot_id: BootId::mint(1, 1) };
+    Store::open(Arc::new(RealDisk), home, opener, Arc::new(SimClock::default()))
+}
+
+#[test]
+fn a_newer_home_is_refused_and_left_alone() {
+    let home = Home::with_sessions(1, 1);
+    let disk = home.disk.fork();
+    disk.write_file("/home/home.json", br#"{"format":2}"#);
+    let before = disk.ops();
+    let error = open(&disk, &home.clock).err().expect("refused");
+    assert!(matches!(error, OpenError::Home(HomeError::Newer { found: 2, .. })), "{error}");
+    assert!(error.to_string().contains("newer Rekindle"), "{error}");
+    assert_eq!(disk.ops(), before, "nothing was written");
+    disk.write_file("/home/home.json", b"rubbish");
+    let error = open(&disk, &home.clock).err().expect("refused");
+    assert!(error.to_string().contains("home.json"), "{error}");
+}
+
+#[test]
+fn a_newer_write_ahead_log_is_refused_and_left_alone() {
+    let home = Home::with_sessions(1, 1);
+    let disk = home.disk.fork();
+    let mut header = b"RKNDLWAL\x02\0\0\0\0\0\0\0".to_vec();
+    header.extend_from_slice(&9u64.to_le_bytes());
+    header.extend_from_slice(&[0; 16]);
+    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    disk.write_file("/home/wal/00000009.wal", &header);
+    let error = open(&disk, &home.clock).err().expect("refused");
+    assert!(error.to_string().contains("format 2"), "{error}");
+    assert_eq!(disk.read_file("/home/wal/00000009.wal"), Some(header));
+}
+
+#[test]
+fn the_second_owner_is_told_who_the_first_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = real(directory.path()).expect("the first");
+    let error = real(directory.path()).err().expect("the second is refused");
+    assert!(
+        matches!(&error, OpenError::Home(HomeError::Locked { owner, .. }) if owner.pid == Some(42)),
+        "{error}"
+    );
+    assert!(error.to_string().contains("process 42"), "{error}");
+    drop(store);
+    assert_eq!(real(directory.path()).expect("free again").origin(), Origin::Same);
+}
+
+// I9
+#[test]
+fn a_copied_home_is_recognised() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (first, copy) = (directory.path().join("first"), directory.path().join("copy"));
+    assert_eq!(real(&first).expect("opens").origin(), Origin::New);
+    let copied = std::process::Command::new("cp").arg("-a").arg(&first).arg(&copy).status().expect("cp runs");
+    assert!(copied.success());
+    assert_eq!(real(&copy).expect("opens").origin(), Origin::Copied);
+    assert_eq!(real(&first).expect("opens").origin(), Origin::Same);
+}
+
+// I7
+#[test]
+fn of_many_who_expect_the_same_record_one_wins() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = real(directory.path()).expect("opens");
+    let session = SessionId::mint(1, 1);
+    store.create(session).expect("new");
+    store.append(Append::durable(session, vec![created()])).expect("created");
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let race = |marker| {
+            let append = Append {
+                session,
+                records: vec![marked(marker, 5, None)],
+                persist: Persist::Disk,
+                expect: Expect::LastSeq(1),
+            };
+            store.append(append)
+        };
+        let threads: Vec<_> = (0..100).map(|marker| scope.spawn(move || race(marker))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, Ok(_) | Err(AppendError::Moved { found: 2, .. })))
+    );
+}
+
+// I1, I3
+#[test]
+fn many_producers_on_a_real_disk_lose_and_repeat_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let sessions: Vec<_> = (0..4).map(|n| SessionId::mint(1, n)).collect();
+    let store = real(directory.path()).expect("opens");
+    for session in &sessions {
+        store.create(*session).expect("new");
+        store.append(Append::durable(*session, vec![created()])).expect("created");
+    }
+    std::thread::scope(|scope| {
+        for producer in 0..8 {
+            let (store, sessions) = (&store, &sessions);
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let session = sessions[(producer + n) as usize % sessions.len()];
+                    let records =
+                        vec![marked(producer * 1000 + n, 50, None), marked(producer * 1000 + n, 5, None)];
+                    let append = if n % 3 == 0 {
+                        Append::quick(session, records)
+                    } else {
+                        Append::durable(session, records)
+                    };
+                    store.append(append).expect("recorded");
+                }
+            });
+        }
+    });
+    drop(store);
+    let store = real(directory.path()).expect("opens again");
+    let mut total = 0;
+    store
+        .survey(|_, loaded| {
+            let loaded = loaded.expect("readable");
+            assert!(loaded.damage.is_none() && loaded.torn.is_none() && loaded.oddities.is_empty());
+            total += loaded.state.last_seq;
+        })
+        .expect("listed");
+    assert_eq!(total, 4 + 8 * 50 * 2);
+}
+
+/// A home with sessions that have tokens, waits, snapshots and an index.
+fn rich_home() -> Home {
+    let home = Home::with_sessions(3, 3);
+    let session = home.sessions[0];
+    let (run_id, wait_id, token) = (RunId::mint(1, 1), WaitId::mint(1, 1), TokenId::mint(1, 1));
+    let started = RunStarted {
+        run_id,
+        boot_id: BootId::mint(1, 1),
+        machine_boot: None,
+        message_id: None,
+        attempt: 1,
+        continues: None,
+        origin_run_id: None,
+    };
+    let waiting = RunWaiting {
+        run_id,
+        wait_id,
+        wait_kind: WaitKind::Permission,
+        resume_token_id: token,
+        deadline_at: None,
+        request: None,
+    };
+    let minted = TokenMinted {
+        resume_token_id: token,
+        wait_id,
+        secret_hash: "00".into(),
+        scope: TokenScope { session_id: session, run_id, wait_id },
+        expires_at: None,
+        by: None,
+    };
+    home.store.append(Append::durable(session, vec![started.into()])).expect("started");
+    home.store.snapshot(session).expect("a snapshot before the wait");
+    home.store.append(Append::durable(session, vec![waiting.into(), minted.into()])).expect("waiting");
+    for session in &home.sessions[..2] {
+        home.store.snapshot(*session).expect("a snapshot");
+    }
+    home.append(50).expect("a tail behind the snapshot");
+    let mut states = Vec::new();
+    home.store.survey(|_, loaded| states.push(loaded.expect("readable").state)).expect("listed");
+    home.store.write_index(states.iter()).expect("a list");
+    home
+}
+
+// I2
+#[test]
+fn any_subset_of_caches_may_be_deleted() {
+    let home = rich_home();
+    let answers = |disk: &SimDisk| {
+        let store = open(disk, &home.clock).expect("opens");
+        let mut answers = Vec::new();
+        store
+            .survey(|session, loaded| {
+                let loaded = loaded.expect("readable");
+                assert!(loaded.damage.is_none());
+                let everything = store.load(session, Want::Everything).expect("readable");
+                assert_eq!(everything.state, loaded.state);
+                answers.push((session, everything.state, everything.tokens));
+            })
+            .expect("listed");
+        answers.sort_by_key(|(session, ..)| *session);
+        answers
+    };
+    let expected = answers(&home.disk.fork());
+    assert!(expected[0].1.has_waits() && !expected[0].2.tokens.is_empty());
+    let is_cache = |name: &str| name.contains("/sessions/") && !name.ends_with(".messages.jsonl");
+    let caches: Vec<_> =
+        home.disk.paths().into_iter().filter(|path| is_cache(&path.to_string_lossy())).collect();
+    assert!(caches.len() >= 4, "{caches:?}");
+    for subset in 0..1u32 << caches.len() {
+        let disk = home.disk.fork();
+        for (bit, cache) in caches.iter().enumerate() {
+            if subset & 1 << bit != 0 {
+                disk.remove(cache);
+            }
+        }
+        assert_eq!(answers(&disk), expected, "without {subset:b} of {caches:?}");
+    }
+}
+
+// I10
+#[test]
+fn one_newer_snapshot_isolates_that_session_only() {
+    let home = rich_home();
+    let newer = home.sessions[1];
+    let path = format!("/home/sessions/{newer}.json");
+    let snapshot = String::from_utf8(home.disk.read_file(&path).expect("a snapshot")).expect("text");
+    let disk = home.disk.fork();
+    disk.write_file(&path, snapshot.replacen("\"version\":1", "\"version\":2", 1).as_bytes());
+    disk.remove("/home/sessions/index.json");
+    let home = home.reopen(disk);
+    let (mut good, mut bad) = (0, Vec::new());
+    home.store
+        .survey(|session, loaded| match loaded {
+            Ok(_) => good += 1,
+            Err(error) => bad.push((session, error)),
+        })
+        .expect("listed");
+    assert_eq!(good, 2);
+    assert!(
+        matches!(&bad[..], [(session, LoadError::Newer { found: 2, .. })] if *session == newer),
+        "{bad:?}"
+    );
+    home.store.snapshot(newer).expect_err("it is not overwritten");
+}
+
+#[test]
+fn unknown_fields_of_a_snapshot_are_kept_when_it_is_rewritten() {
+    let home = rich_home();
+    let path = format!("/home/sessions/{}.json", home.sessions[1]);
+    let snapshot = String::from_utf8(home.disk.read_file(&path).expect("a snapshot")).expect("text");
+    let disk = home.disk.fork();
+    disk.write_file(
+        &path,
+        snapshot.replacen("\"version\":1,", "\"version\":1,\"mood\":\"calm\",", 1).as_bytes(),
+    );
+    let home = home.reopen(disk);
+    home.store.open_session(home.sessions[1]).expect("opens");
+    home.store.append(Append::durable(home.sessions[1], vec![marked(9, 1, None)])).expect("recorded");
+    home.store.snapshot(home.sessions[1]).expect("rewritten");
+    let text = String::from_utf8(home.disk.read_file(&path).expect("a snapshot")).expect("text");
+    assert!(text.contains(r#""mood":"calm""#), "{text}");
+}
+
+#[test]
+fn a_clock_that_goes_back_changes_no_order() {
+    let home = Home::with_sessions(1, 2);
+    home.clock.advance(-3_600_000);
+    home.append(7).expect("recorded");
+    let loaded = home.store.load(home.sessions[0], Want::Status).expect("loads");
+    assert_eq!(loaded.state.last_seq, 4);
+    assert!(loaded.oddities.is_empty());
+    assert_eq!(loaded.state.updated_at, SimClock::default_start(), "the newest time never goes back");
+    assert_eq!(markers(&home.disk, home.sessions[0]), [0, 1, 7]);
+    assert!(Timestamp::from_millis(0) < loaded.state.created_at);
+}
+
+#[test]
+fn sessions_cannot_be_made_twice_nor_removed_unasked() {
+    let home = Home::with_sessions(1, 1);
+    home.store.create(home.sessions[0]).expect_err("it exists");
+    home.store.remove(home.sessions[0]).expect_err("nobody deleted it");
+    assert_eq!(markers(&home.disk, home.sessions[0]), [0]);
+    let missing = SessionId::mint(99, 99);
+    assert!(matches!(home.store.load(missing, Want::Status), Err(LoadError::NotFound(_))));
+    assert!(matches!(home.store.append(Append::durable(missing, vec![])), Err(AppendError::NotOpen(_))));
+    let empty = home.store.append(Append::durable(home.sessions[0], vec![]));
+    assert!(matches!(empty, Err(AppendError::Unwritable(_))));
+    let huge = home.store.append(Append::durable(home.sessions[0], vec![marked(1, 2 << 20, None)]));
+    assert!(matches!(huge, Err(AppendError::TooLarge { .. })));
+    home.append(2).expect("and all of that changed nothing");
+    assert_eq!(markers(&home.disk, home.sessions[0]), [0, 2]);
+}
+
+#[test]
+fn blobs_are_checked_limited_and_collected_late() {
+    let home = Home::with_sessions(1, 0);
+    let blobs = home.store.blobs();
+    let (kept, unnamed) = (blobs.put(&[7; 300_000]).expect("kept"), blobs.put(b"unnamed").expect("kept"));
+    assert_eq!(blobs.put(&[7; 300_000]).expect("the same again"), kept);
+    assert_eq!(blobs.get(&kept.blob).expect("there"), [7; 300_000]);
+    assert!(matches!(blobs.put(&vec![0; (64 << 20) + 1]), Err(BlobError::TooLarge(_))));
+    assert!("../../etc/passwd".parse::<BlobId>().is_err() && "AB".repeat(32).parse::<BlobId>().is_err());
+    let path = home.store.layout().blob(kept.blob.as_str());
+    home.disk.flip_byte(&path, 20);
+    assert!(matches!(blobs.get(&kept.blob), Err(BlobError::Damaged { .. })));
+    blobs.put(&[7; 300_000]).expect("a bad copy is replaced");
+    blobs.get(&kept.blob).expect("good again");
+    let named = [kept.blob.clone()].into();
+    let now = SystemTime::UNIX_EPOCH;
+    assert_eq!(blobs.collect(&named, now).expect("listed"), [], "too young");
+    let later = now + 400 * COLLECT_AFTER;
+    assert_eq!(blobs.collect(&named, later).expect("listed"), [unnamed.blob.clone()]);
+    assert!(matches!(blobs.get(&unnamed.blob), Err(BlobError::Missing(_))));
+    blobs.get(&kept.blob).expect("a named one stays");
+}

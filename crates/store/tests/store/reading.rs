@@ -1,1 +1,110 @@
-//! Tests.
+//! Reading logs forward, backward, from any record, and as they grow: against a naive reader of the bytes.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use rekindle_store::commit::Append;
+use rekindle_store::log::{Follow, Follower, LogReader};
+use rekindle_testkit::sim::SimDisk;
+
+use crate::common::{Home, marked};
+
+fn reader(bytes: &[u8]) -> LogReader {
+    let disk = SimDisk::new(1);
+    disk.write_file("/log", bytes);
+    LogReader::open(&disk, "/log".as_ref()).expect("opens")
+}
+
+fn numbered(lengths: &[usize]) -> Vec<u8> {
+    let lines = lengths
+        .iter()
+        .enumerate()
+        .map(|(n, len)| format!("{{\"seq\":{},\"x\":\"{}\"}}\n", n + 1, "y".repeat(*len)));
+    lines.collect::<String>().into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn forward_backward_and_by_number_agree_with_the_bytes(
+        lengths in proptest::collection::vec(prop_oneof![0usize..300, 0usize..300, 50_000usize..150_000], 0..60),
+        torn in 0usize..30,
+        count in 0usize..70,
+    ) {
+        let mut bytes = numbered(&lengths);
+        let whole = bytes.len();
+        bytes.extend_from_slice(&numbered(&[40])[..torn]);
+        let reader = reader(&bytes);
+        let mut forward = Vec::new();
+        let mut lines = reader.forward(0);
+        while let Some(line) = lines.next().expect("readable") {
+            prop_assert_eq!(line.whole, (line.end as usize) <= whole);
+            prop_assert_eq!(&bytes[line.start as usize..][..line.bytes.len()], line.bytes);
+            if line.whole {
+                forward.push((line.start, line.bytes.to_vec()));
+            }
+        }
+        prop_assert_eq!(forward.len(), lengths.len());
+        let last = reader.last(whole as u64, count).expect("readable");
+        prop_assert_eq!(&last[..], &forward[forward.len().saturating_sub(count)..]);
+        for seq in [1, 2, lengths.len() / 2, lengths.len(), lengths.len() + 1] {
+            let expected = seq.checked_sub(1).and_then(|n| forward.get(n)).map(|(start, _)| *start);
+            prop_assert_eq!(reader.offset_of(seq as u64).expect("readable"), expected, "record {}", seq);
+        }
+    }
+}
+
+#[test]
+fn a_line_too_long_to_hold_is_passed_over_by_its_place() {
+    let mut bytes = numbered(&[10]);
+    let start = bytes.len() as u64;
+    bytes.extend(std::iter::repeat_n(b'z', (64 << 20) + 5));
+    bytes.push(b'\n');
+    let end = bytes.len() as u64;
+    bytes.extend_from_slice(b"{\"seq\":2,\"x\":0}\n");
+    let reader = reader(&bytes);
+    let mut lines = reader.forward(0);
+    assert!(lines.next().expect("readable").is_some_and(|line| line.whole));
+    let long = lines.next().expect("readable").expect("a line");
+    assert_eq!((long.start, long.end, long.whole, long.bytes.len()), (start, end, false, 0));
+    assert!(lines.next().expect("readable").is_some_and(|line| line.whole && line.start == end));
+    assert!(lines.next().expect("readable").is_none());
+}
+
+#[test]
+fn a_follower_sees_each_line_once_and_never_half_a_line() {
+    let home = Home::with_sessions(1, 3);
+    let mut follower = home.store.follower(home.sessions[0], 0);
+    let Follow::Lines(lines) = follower.poll().expect("readable") else { panic!("no reset") };
+    assert_eq!(lines.len(), 4);
+    assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
+    home.store.append(Append::quick(home.sessions[0], vec![marked(9, 5, None)])).expect("recorded");
+    let Follow::Lines(lines) = follower.poll().expect("readable") else { panic!("no reset") };
+    assert_eq!(lines.len(), 1);
+    // Half a line is not there yet.
+    let path = home.store.layout().log(home.sessions[0]);
+    let mut bytes = home.disk.read_file(&path).expect("a log");
+    let whole = bytes.clone();
+    bytes.extend_from_slice(b"{\"seq\":6");
+    home.disk.write_file(&path, &bytes);
+    let offset = follower.offset();
+    assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
+    assert_eq!(follower.offset(), offset);
+    // A log that was rewritten with the same history goes on; a shorter one does not.
+    home.disk.remove(&path);
+    home.disk.write_file(&path, &whole);
+    assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
+    home.disk.truncate_file(&path, 100);
+    assert_eq!(follower.poll().expect("readable"), Follow::Reset);
+    assert_eq!(follower.offset(), 0);
+}
+
+#[test]
+fn following_a_log_that_does_not_exist_yet_waits_for_it() {
+    let disk = SimDisk::new(1);
+    let mut follower = Follower::new(Arc::new(disk.clone()), "/log".into(), 0);
+    assert_eq!(follower.poll().expect("nothing yet"), Follow::Lines(Vec::new()));
+    disk.write_file("/log", b"{\"seq\":1}\n");
+    assert_eq!(follower.poll().expect("readable"), Follow::Lines(vec![b"{\"seq\":1}".to_vec()]));
+}
