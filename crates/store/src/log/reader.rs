@@ -108,7 +108,7 @@ impl LogReader {
         }
         let mut lines = self.forward(low);
         while let Some(line) = lines.next()? {
-            match peek_seq(line.bytes) {
+            match peek_seq(line.bytes).filter(|_| line.whole) {
                 Some(found) if found == seq => return Ok(Some(line.start)),
                 // Past it, and past where it could be.
                 Some(found) if found > seq && line.start > high => return Ok(None),
@@ -156,12 +156,9 @@ impl Forward<'_> {
                 self.used = to + 1;
                 let start = self.offset;
                 self.offset += (self.used - from) as u64;
-                return Ok(Some(RawLine {
-                    start,
-                    end: self.offset,
-                    bytes: &self.buffer[from..to],
-                    whole: true,
-                }));
+                let whole = to - from <= MAX_LINE;
+                let bytes = if whole { &self.buffer[from..to] } else { &[] };
+                return Ok(Some(RawLine { start, end: self.offset, bytes, whole }));
             }
             searched = self.buffer.len() - self.used;
             if searched > MAX_LINE {

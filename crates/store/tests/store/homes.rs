@@ -7,7 +7,7 @@ use rekindle_domain::event::{RunStarted, RunWaiting, TokenMinted, TokenScope, Wa
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER};
-use rekindle_store::commit::{Append, Commits, Expect, Persist};
+use rekindle_store::commit::{Append, Expect, Persist};
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home::{HomeError, Origin};
 use rekindle_store::{AppendError, LoadError, OpenError, Opener, Store, Want};
@@ -315,7 +315,7 @@ fn blobs_are_checked_limited_and_collected_late() {
     let now = SystemTime::UNIX_EPOCH;
     assert_eq!(blobs.collect(&named, now).expect("listed"), [], "too young");
     let later = now + 400 * COLLECT_AFTER;
-    assert_eq!(blobs.collect(&named, later).expect("listed"), [unnamed.blob.clone()]);
+    assert_eq!(blobs.collect(&named, later).expect("listed"), vec![unnamed.blob.clone()]);
     assert!(matches!(blobs.get(&unnamed.blob), Err(BlobError::Missing(_))));
     blobs.get(&kept.blob).expect("a named one stays");
 }
