@@ -125,7 +125,7 @@ impl LogReader {
         let mut line = lines.next()?.map(|line| line.end);
         while line.is_some_and(|start| start < end) {
             let Some(next) = lines.next()? else { break };
-            if let Some(seq) = peek_seq(next.bytes) {
+            if let Some(seq) = peek_seq(next.bytes).filter(|_| next.whole) {
                 return Ok((next.start < end).then_some((next.start, seq)));
             }
             line = Some(next.end);
