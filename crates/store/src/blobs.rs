@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -113,11 +114,12 @@ pub struct BlobList {
 pub struct Blobs {
     disk: SharedDisk,
     layout: Layout,
+    writing: Arc<Mutex<()>>,
 }
 
 impl Blobs {
-    pub(crate) fn new(disk: SharedDisk, layout: Layout) -> Blobs {
-        Blobs { disk, layout }
+    pub(crate) fn new(disk: SharedDisk, layout: Layout, writing: Arc<Mutex<()>>) -> Blobs {
+        Blobs { disk, layout, writing }
     }
 
     /// Keeps some bytes durably and returns how to refer to them. Keeping them again costs a look.
@@ -128,6 +130,7 @@ impl Blobs {
         let id = BlobId::of(bytes);
         let path = self.layout.blob(id.as_str());
         let reference = BlobRef { blob: id.clone(), size: bytes.len() as u64 };
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         // A good copy is enough; a bad one is replaced.
         if self.get(&id).is_ok_and(|kept| kept == bytes) {
             return Ok(reference);

@@ -1,11 +1,13 @@
 //! The store: one home, opened by its one owner. Wiring only; each part is its own file.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
@@ -49,13 +51,18 @@ pub enum OpenError {
 
 /// A home that is open for writing.
 pub struct Store<C: Commits = Committer> {
+    // Dropped in this order: the committer writes until it is gone, so the lock goes after it.
+    committer: C,
+    lock: HomeLock,
     disk: SharedDisk,
     layout: Layout,
-    lock: HomeLock,
-    committer: C,
     recovered: Recovered,
+    /// Repairs made when the home was opened that their sessions have not recorded yet.
+    unannounced: Mutex<HashMap<SessionId, LogRepaired<'static>>>,
     /// Sessions are loaded one at a time, so that two callers do not load the same one.
     loading: Mutex<()>,
+    /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
+    writing: Arc<Mutex<()>>,
 }
 
 impl Store {
@@ -98,7 +105,9 @@ impl<C: Commits> Store<C> {
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
         let (wal, recovered) = recover(&disk, &layout, limits.segment_bytes)?;
         let committer = start(Core::new(disk.clone(), layout.clone(), limits, clock, wal))?;
-        Ok(Store { disk, layout, lock, committer, recovered, loading: Mutex::new(()) })
+        let unannounced = Mutex::new(repairs(&recovered));
+        let (loading, writing) = (Mutex::new(()), Arc::default());
+        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing })
     }
 
     /// Returns where everything lives.
@@ -118,7 +127,7 @@ impl<C: Commits> Store<C> {
 
     /// Returns the blobs.
     pub fn blobs(&self) -> Blobs {
-        Blobs::new(self.disk.clone(), self.layout.clone())
+        Blobs::new(self.disk.clone(), self.layout.clone(), self.writing.clone())
     }
 
     /// Returns the committer.
@@ -137,7 +146,7 @@ impl<C: Commits> Store<C> {
 
     /// Makes a session ready to be appended to: loads it, and cuts off what a crash left at its end.
     pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = locked(&self.loading);
         if let Some(current) = self.committer.current(session) {
             return Ok(current);
         }
@@ -150,16 +159,14 @@ impl<C: Commits> Store<C> {
                 .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
         }
         self.committer.register(loaded.state.clone(), loaded.tokens.clone(), damaged_at);
-        for repair in self.repairs_of(session, &loaded) {
-            self.committer.append(Append::durable(session, vec![repair.into()]))?;
-        }
+        self.announce_repairs(session, &loaded)?;
         self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
     }
 
-    /// What must be announced of a session: what was cut off now, and what opening the home put right.
-    fn repairs_of(&self, session: SessionId, loaded: &Loaded) -> Vec<LogRepaired<'static>> {
+    /// Records what was cut off now and what opening the home put right, each once.
+    fn announce_repairs(&self, session: SessionId, loaded: &Loaded) -> Result<(), AppendError> {
         if loaded.damage.is_some() || loaded.state.deleted || !loaded.state.is_created() {
-            return Vec::new();
+            return Ok(());
         }
         let cut = loaded.torn.map(|torn| LogRepaired {
             what: if torn.half_list { "half_list" } else { "torn_tail" }.into(),
@@ -167,20 +174,13 @@ impl<C: Commits> Store<C> {
             cut_bytes: torn.len,
             refilled: 0,
         });
-        let completed = self.recovered.sessions.iter().find(|(id, _)| *id == session);
-        let completed = completed.and_then(|(_, completion)| match completion {
-            Completion::Repaired { offset, cut_bytes, refilled, healed } => Some(LogRepaired {
-                what: if *healed { "healed" } else { "torn_tail" }.into(),
-                offset: *offset,
-                cut_bytes: *cut_bytes,
-                refilled: *refilled,
-            }),
-            Completion::Whole
-            | Completion::Refilled { .. }
-            | Completion::Removed
-            | Completion::Damaged(_) => None,
-        });
-        cut.into_iter().chain(completed).collect()
+        let completed = locked(&self.unannounced).get(&session).cloned();
+        let records: Vec<Draft> = cut.into_iter().chain(completed).map(Draft::from).collect();
+        if !records.is_empty() {
+            self.committer.append(Append::durable(session, records))?;
+            locked(&self.unannounced).remove(&session);
+        }
+        Ok(())
     }
 
     /// Lets go of a session that is not needed for a while.
@@ -198,6 +198,7 @@ impl<C: Commits> Store<C> {
     pub fn snapshot(&self, session: SessionId) -> Result<u64, OpenSessionError> {
         let current = self.open_session(session)?;
         self.committer.sync()?;
+        let _one_at_a_time = locked(&self.writing);
         write_caches(&self.disk, &self.layout, &current)
             .map_err(|source| OpenSessionError::Write { path: self.layout.snapshot(session), source })
     }
@@ -221,6 +222,7 @@ impl<C: Commits> Store<C> {
     /// Writes the list cache from what a survey found.
     pub fn write_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
         self.committer.sync().map_err(io::Error::other)?;
+        let _one_at_a_time = locked(&self.writing);
         index::write(&*self.disk, &self.layout, states)
     }
 
@@ -243,6 +245,26 @@ impl<C: Commits> Store<C> {
     pub fn follower(&self, session: SessionId, offset: u64) -> Follower {
         Follower::new(self.disk.clone(), self.layout.log(session), offset)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these guard is changed in single steps: a panic elsewhere leaves it whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what opening a home put right, as records for the sessions concerned.
+fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
+    let repair = |completion: &Completion| match *completion {
+        Completion::Repaired { offset, cut_bytes, refilled, healed } => {
+            let what = if healed { "healed" } else { "torn_tail" }.into();
+            Some(LogRepaired { what, offset, cut_bytes, refilled })
+        }
+        // Completing a log that was merely behind is no repair: it is what it would have been.
+        Completion::Whole | Completion::Refilled { .. } | Completion::Removed | Completion::Damaged(_) => {
+            None
+        }
+    };
+    recovered.sessions.iter().filter_map(|(id, done)| repair(done).map(|repair| (*id, repair))).collect()
 }
 
 /// More threads than this gain nothing on the disks we know.

@@ -276,7 +276,7 @@ impl Core {
         let mut behind = 0;
         for session in &self.touched {
             let Some(live) = self.lives.get_mut(session) else { continue };
-            live.sync();
+            live.sync(&self.disk, &self.layout);
             if live.is_behind() {
                 match rewrite::rewrite(&self.disk, &self.layout, &mut self.wal, live) {
                     Ok(log) => live.caught_up(log),

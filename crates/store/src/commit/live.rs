@@ -48,13 +48,19 @@ impl Live {
         if self.behind {
             return;
         }
-        let written = self.open(disk, layout).and_then(|log| write_all_at(log, lines, offset));
+        let written = self.open(disk, layout, offset).and_then(|log| write_all_at(log, lines, offset));
         self.behind = written.is_err();
     }
 
-    fn open(&mut self, disk: &SharedDisk, layout: &Layout) -> io::Result<&dyn DiskFile> {
+    /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
+    fn open(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) -> io::Result<&dyn DiskFile> {
         if self.log.is_none() {
-            self.log = Some(disk.open(&layout.log(self.id()), OpenMode::Create)?);
+            let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
+            let log = disk.open(&layout.log(self.id()), mode)?;
+            if log.stat()?.len != end {
+                return Err(io::Error::other("the log was changed by someone else"));
+            }
+            self.log = Some(log);
         }
         match &self.log {
             Some(log) => Ok(&**log),
@@ -62,10 +68,17 @@ impl Live {
         }
     }
 
-    /// Makes the log durable; one that cannot be is behind.
-    pub(super) fn sync(&mut self) {
-        let synced = self.log.as_ref().map_or(Ok(()), |log| log.sync());
-        self.behind |= synced.is_err();
+    /// Makes the log durable; one that cannot be, or whose name leads elsewhere by now, is behind.
+    pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) {
+        let Some(log) = &self.log else { return };
+        let identity = log.sync().and_then(|()| log.stat()).map(|stat| stat.identity);
+        let named = disk.stat(&layout.log(self.state.id)).map(|stat| stat.identity);
+        self.behind |= identity.is_err() || identity.ok() != named.ok();
+    }
+
+    /// Returns the log as it was opened, whatever its name leads to.
+    pub(super) fn log(&self) -> Option<&dyn DiskFile> {
+        self.log.as_deref()
     }
 
     /// Takes a rewritten log in place of one that was behind.

@@ -32,7 +32,11 @@ pub(super) fn rewrite(
         let file = disk.open(&temporary, OpenMode::Replace)?;
         let base = tail.appends.first().map_or(live.state.log_offset, |append| append.offset);
         if base > 0 {
-            copy(&*disk.open(&path, OpenMode::Read)?, &*file, base)?;
+            // The open log outlives its name; only without one is the name all there is.
+            match live.log() {
+                Some(log) => copy(log, &*file, base)?,
+                None => copy(&*disk.open(&path, OpenMode::Read)?, &*file, base)?,
+            }
         }
         let mut end = base;
         for append in &tail.appends {

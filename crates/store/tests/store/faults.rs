@@ -191,6 +191,28 @@ fn a_vanished_directory_of_sessions_loses_nothing_new() {
     assert!(announced, "what is missing is announced (I12)");
 }
 
+// I1
+#[test]
+fn a_session_log_that_someone_removed_is_written_anew() {
+    let home = Home::with_sessions(1, 2);
+    home.disk.remove(home.store.layout().log(home.sessions[0]));
+    home.append(100).expect("the open file takes it");
+    home.store.committer().checkpoint().expect("it is written anew before the write-ahead log goes");
+    after_power_cuts(&home, |markers| assert_eq!(markers, [0, 1, 100]));
+    // Once no descriptor and no write-ahead log has it, it is gone; nothing is made up in its place.
+    home.disk.remove(home.store.layout().log(home.sessions[0]));
+    home.append(101).expect("the write-ahead log takes it");
+    home.store.committer().checkpoint().expect_err("but nothing can be brought up to date");
+    let home = home.reopen_same();
+    assert!(
+        home.store
+            .recovered()
+            .sessions
+            .iter()
+            .any(|(_, done)| matches!(done, rekindle_store::Completion::Damaged(_)))
+    );
+}
+
 #[test]
 fn a_vanished_write_ahead_log_is_noticed_before_anything_is_acknowledged() {
     let home = Home::with_sessions(1, 1);
