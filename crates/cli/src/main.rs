@@ -1,1 +1,72 @@
-fn main() {}
+//! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
+
+mod clock;
+mod commands;
+mod failure;
+mod home_arg;
+mod output;
+mod record_text;
+mod sanitise;
+mod session_arg;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use failure::{Exit, Failure};
+
+/// Runs coding agents so that nothing that dies takes the work with it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rekindle",
+    version,
+    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home, 3 interrupted."
+)]
+struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Shared {
+    #[command(flatten)]
+    home: home_arg::HomeArg,
+    /// Print JSON instead of text; errors become a JSON object on stderr
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refused) => return usage(&refused).into(),
+    };
+    let json = cli.shared.json;
+    match commands::run(cli.shared, cli.command) {
+        Ok(exit) => exit.into(),
+        // Whoever reads our output has seen enough.
+        Err(failure) if failure.is_broken_pipe() => Exit::Ok.into(),
+        Err(failure) => {
+            failure.report(json);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Reports arguments that make no sense, or prints the help that was asked for.
+fn usage(refused: &clap::Error) -> Exit {
+    let wants_json = std::env::args_os().take_while(|arg| arg != "--").any(|arg| arg == "--json");
+    if refused.use_stderr() && wants_json {
+        let text = refused.render().to_string();
+        let message = text.lines().next().unwrap_or_default();
+        let message = message.strip_prefix("error: ").unwrap_or(message).to_owned();
+        Failure::usage("usage", message).hint("rekindle --help").report(true);
+    } else {
+        // Help that nobody reads any more is no failure.
+        let _ = refused.print();
+    }
+    if refused.use_stderr() { Exit::Usage } else { Exit::Ok }
+}

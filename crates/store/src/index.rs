@@ -47,6 +47,16 @@ impl Index {
         self.lines.is_empty()
     }
 
+    /// Tells whether it has a session, as of whatever time.
+    pub(crate) fn contains(&self, session: SessionId) -> bool {
+        self.lines.contains_key(&session)
+    }
+
+    /// Returns the sessions it has, in no order.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.lines.keys().copied()
+    }
+
     /// Returns a session's state if the list has it as of a log of this length.
     pub(crate) fn state(&self, session: SessionId, log_len: u64) -> Option<SessionState> {
         let (start, end) = *self.lines.get(&session)?;

@@ -6,6 +6,7 @@
 
 pub mod blobs;
 mod cache;
+pub mod check;
 pub mod commit;
 mod complete;
 pub mod disk;

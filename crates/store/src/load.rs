@@ -198,7 +198,7 @@ pub(crate) fn hash_before(reader: &LogReader, offset: u64) -> io::Result<Option<
 }
 
 /// Reads the note that records are missing from a log.
-fn damage_note(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Option<Damage> {
+pub(crate) fn damage_note(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Option<Damage> {
     let path = layout.damage_note(session);
     let bytes = match read_all(disk, &path, 1 << 20) {
         Ok(bytes) => bytes,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
 
+use crate::blobs::Blobs;
 use crate::complete::{Completion, Plan, open, plan};
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, Steady};
 use crate::home::{self, HomeError};
@@ -38,6 +39,10 @@ pub struct Offline {
     pub pending: Vec<(SessionId, Completion)>,
     /// Damaged stretches of the write-ahead log.
     pub wal_damage: Vec<WalDamage>,
+    /// What a crash left at the end of the write-ahead log; it never counted.
+    pub wal_torn: Option<WalDamage>,
+    /// Up to which byte the write-ahead log vouches for each log it mentions.
+    pub(crate) vouched: HashMap<SessionId, u64>,
 }
 
 impl Offline {
@@ -45,10 +50,20 @@ impl Offline {
     pub fn open(disk: SharedDisk, home: impl Into<PathBuf>) -> Result<Offline, OfflineError> {
         let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
         home::check(&*disk, &layout)?;
+        Ok(Offline::regardless(disk, layout)?)
+    }
+
+    /// Looks at a home whatever its description says.
+    pub(crate) fn regardless(disk: SharedDisk, layout: Layout) -> Result<Offline, ScanError> {
         let scan = settled_scan(&*disk, &layout)?;
         let mut pending = Vec::new();
         let mut patches = HashMap::new();
+        let mut vouched = HashMap::new();
         for (session, tail) in scan.by_session() {
+            let appended =
+                tail.appends.last().map(|append| append.offset.saturating_add(append.lines.len() as u64));
+            let synced = tail.checkpoint.map(|position| position.log_offset);
+            vouched.insert(session, appended.max(synced).unwrap_or(0));
             let planned = open(&*disk, &layout, session).and_then(|log| plan(log.as_ref(), session, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((session, completion)),
@@ -61,7 +76,8 @@ impl Offline {
             }
         }
         let disk = Arc::new(Overlay { disk, patches });
-        Ok(Offline { disk, layout, pending, wal_damage: scan.damage })
+        let wal_torn = scan.torn();
+        Ok(Offline { disk, layout, pending, wal_damage: scan.damage, wal_torn, vouched })
     }
 
     /// Returns where everything lives.
@@ -77,6 +93,11 @@ impl Offline {
     /// Loads a session.
     pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
         load(&*self.disk, &self.layout, session, want)
+    }
+
+    /// Returns the blobs, which can be read and not written.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::new(self.disk.clone(), self.layout.clone(), Arc::default())
     }
 
     /// Opens a session's log for reading.

@@ -8,4 +8,4 @@ mod walk;
 pub use follow::{Follow, Follower};
 pub use reader::{LogReader, RawLine};
 pub use walk::{Damage, Torn};
-pub(crate) use walk::{Stop, walk};
+pub(crate) use walk::{Stop, walk, walk_each};

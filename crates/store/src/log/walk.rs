@@ -42,6 +42,16 @@ pub(crate) enum Stop {
 ///
 /// At half a list the replay stands behind its last record; `replay.whole` says where it may be cut.
 pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
+    walk_each(reader, replay, end, &mut |_, _| {})
+}
+
+/// The same, and shows each record to `each` once it is taken in.
+pub(crate) fn walk_each(
+    reader: &LogReader,
+    replay: &mut Replay,
+    end: u64,
+    each: &mut dyn FnMut(&Replay, &Line<'_>),
+) -> io::Result<Stop> {
     let mut lines = reader.forward(replay.position().log_offset);
     while let Some(raw) = lines.next()? {
         if raw.start >= end {
@@ -49,7 +59,10 @@ pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Res
         }
         let problem = match Line::parse(raw.bytes) {
             Ok(line) if raw.whole => match replay.push(&line, raw.end) {
-                Ok(()) => continue,
+                Ok(()) => {
+                    each(replay, &line);
+                    continue;
+                }
                 Err(problem) => problem,
             },
             Ok(_) => Problem::BadLine(rekindle_domain::line::BadLine::NotRecord("it has no end".into())),

@@ -18,6 +18,9 @@ use crate::layout::{Layout, segment_number};
 /// Longest segment that is read: the writer goes on in a new one long before.
 const MAX_SEGMENT_FILE: u64 = 4 << 30;
 
+/// How much reserved room is compared at a time.
+const PAGE: usize = 4096;
+
 /// How many bytes may be checksummed while looking for frames behind damage; beyond it a segment is made to
 /// fool us, and what was found until then counts.
 const SEARCH_BUDGET: usize = 512 << 20;
@@ -204,7 +207,12 @@ impl Scan {
         let Segment { number, bytes, frames } = self.segments.last()?;
         let frame_end = |at: usize| frame::read(&bytes[at..], *number, at as u64).map(|frame| at + frame.len);
         let end = frames.last().map_or(Some(HEADER_LEN), |at| frame_end(*at))?;
-        let last = bytes.get(end..)?.iter().rposition(|byte| *byte != 0)?;
+        let mut rest = bytes.get(end..)?;
+        // Reserved room is most of a segment: whole pages of it are passed over.
+        while let Some((front, _)) = rest.split_last_chunk::<PAGE>().filter(|(_, page)| *page == &[0; PAGE]) {
+            rest = front;
+        }
+        let last = rest.iter().rposition(|byte| *byte != 0)?;
         let detail = format!("{} bytes never became a frame", last + 1);
         Some(WalDamage { segment: *number, offset: end as u64, detail })
     }

@@ -1,0 +1,195 @@
+//! `rekindle log`: what happened in a session, from its log and what the write-ahead log has for it.
+
+use std::io::Write;
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::{Line, peek_seq};
+use rekindle_store::blobs::Blobs;
+use rekindle_store::log::LogReader;
+use rekindle_store::{LoadError, Want};
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::record_text::Renderer;
+use crate::session_arg::SessionArg;
+
+/// Show what happened in a session, record by record
+///
+/// Works without a daemon and changes nothing. Messages are shown whole, everything else as one line each;
+/// whatever would do something to the terminal is taken out. With --json the records are printed exactly as
+/// they stand in the log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle log 01khz0p6r8
+  rekindle log sess_01khz0p6r8hcbaw1pk5ssrvwsr --last 20
+  rekindle log 01khz0p6r8 --json --from 100 | jq -r .kind")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Print text (the default)
+    #[arg(long, conflicts_with = "json")]
+    text: bool,
+    /// Begin with this record
+    #[arg(long, value_name = "SEQ", default_value_t = 1)]
+    from: u64,
+    /// Show at most the last so many records
+    #[arg(long, value_name = "N")]
+    last: Option<u64>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let home = context.offline()?;
+    let session = args.session.find(&home)?;
+    // A newer snapshot says nothing against the log: only how it ends is not known then.
+    let (torn, damage) = match home.load(session, Want::Status) {
+        Ok(loaded) => (loaded.torn, loaded.damage),
+        Err(LoadError::Newer { .. }) => (None, None),
+        Err(error) => return Err(error.into()),
+    };
+    let reader = home.reader(session).map_err(|error| unreadable(session, error))?;
+    let end = torn.map_or(reader.len(), |torn| torn.offset);
+    let mut walk = Walk::new(session, reader, end, args)?;
+    if context.json {
+        walk.print_json()?;
+    } else {
+        walk.print_text(home.blobs())?;
+    }
+    if let Some(bad) = walk.bad {
+        return Err(damaged(session, bad.offset, &bad.why));
+    }
+    if let Some(damage) = damage {
+        return Err(damaged(session, damage.offset, &damage.detail));
+    }
+    if let Some(torn) = torn {
+        anstream::eprintln!(
+            "note: the last {} never became records: a crash was survived, and the next use of the session cuts them off",
+            output::plural(torn.len, "byte")
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
+    let error = anyhow::Error::new(error).context(format!("cannot read the log of {session}"));
+    Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
+}
+
+fn damaged(session: SessionId, offset: u64, why: &str) -> Failure {
+    let error = anyhow::anyhow!("the log of {session} is damaged at byte {offset}: {why}");
+    Failure::failed("session_damaged", error)
+        .hint("the records before it are shown; rekindle doctor says what can be done")
+}
+
+/// A record that does not follow the one before it.
+struct Bad {
+    offset: u64,
+    why: String,
+}
+
+/// Goes through the records that are wanted, checking that each follows the one before.
+struct Walk {
+    session: SessionId,
+    reader: LogReader,
+    start: u64,
+    end: u64,
+    /// The record before the first that is shown.
+    before: Option<(u64, Option<ChainHash>)>,
+    bad: Option<Bad>,
+}
+
+impl Walk {
+    fn new(session: SessionId, reader: LogReader, end: u64, args: &Args) -> Result<Walk, Failure> {
+        let fail = |error| unreadable(session, error);
+        let mut from = args.from;
+        if let Some(count) = args.last {
+            let newest = reader.last(end, 1).map_err(fail)?;
+            let newest = newest.first().and_then(|(_, line)| peek_seq(line)).unwrap_or(0);
+            from = from.max(newest.saturating_sub(count).saturating_add(1));
+        }
+        let start = if from <= 1 { 0 } else { find(&reader, from).map_err(fail)?.min(end) };
+        let before = reader.last(start, 1).map_err(fail)?;
+        let before = before.first().filter(|_| start > 0).and_then(|(_, line)| Line::parse(line).ok());
+        let before = before.map(|line| (line.seq, line.hash));
+        Ok(Walk { session, reader, start, end, before, bad: None })
+    }
+
+    /// Hands each good record to `show`; stops before the first bad one.
+    fn each(&mut self, mut show: impl FnMut(&Line<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        let mut lines = self.reader.forward(self.start);
+        let mut last = self.before;
+        loop {
+            let raw = match lines.next() {
+                Ok(Some(raw)) if raw.start < self.end => raw,
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(unreadable(self.session, error)),
+            };
+            let bad = match Line::parse(raw.bytes) {
+                _ if !raw.whole => "a line has no end".to_owned(),
+                Err(error) => error.to_string(),
+                Ok(line) => match follows(self.session, last, &line) {
+                    Ok(()) => {
+                        show(&line)?;
+                        last = Some((line.seq, line.hash));
+                        continue;
+                    }
+                    Err(why) => why,
+                },
+            };
+            self.bad = Some(Bad { offset: raw.start, why: bad });
+            return Ok(());
+        }
+    }
+
+    fn print_json(&mut self) -> Result<(), Failure> {
+        // Verbatim: not even through what takes colours out.
+        let mut out = std::io::BufWriter::new(std::io::stdout());
+        self.each(|line| {
+            out.write_all(line.text.as_bytes())?;
+            Ok(out.write_all(b"\n")?)
+        })?;
+        Ok(out.flush()?)
+    }
+
+    fn print_text(&mut self, blobs: Blobs) -> Result<(), Failure> {
+        let mut out = output::stdout();
+        let mut renderer = Renderer::new(blobs);
+        self.each(|line| Ok(renderer.write(line, &mut out)?))?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Finds where a record begins, or the first behind it where that one is missing.
+fn find(reader: &LogReader, seq: u64) -> std::io::Result<u64> {
+    if let Some(offset) = reader.offset_of(seq)? {
+        return Ok(offset);
+    }
+    let mut lines = reader.forward(0);
+    while let Some(line) = lines.next()? {
+        if peek_seq(line.bytes).is_some_and(|found| found >= seq) {
+            return Ok(line.start);
+        }
+    }
+    Ok(reader.len())
+}
+
+fn follows(
+    session: SessionId,
+    last: Option<(u64, Option<ChainHash>)>,
+    line: &Line<'_>,
+) -> Result<(), String> {
+    let last_hash = last.and_then(|(_, hash)| hash);
+    match last {
+        Some((seq, _)) if seq.checked_add(1) != Some(line.seq) => {
+            Err(format!("record {} stands where {} belongs", line.seq, seq.saturating_add(1)))
+        }
+        None if line.hash.is_some() && line.seq != 1 => {
+            Err(format!("record {} stands where 1 belongs", line.seq))
+        }
+        // Lines of older logs have no hash, and may stand only before those that have one.
+        _ if line.hash.is_none() && last_hash.is_none() => Ok(()),
+        _ if line.follows(session, last_hash) => Ok(()),
+        _ => Err(format!("the hash of record {} does not fit", line.seq)),
+    }
+}

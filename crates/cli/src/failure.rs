@@ -1,0 +1,164 @@
+//! How a command fails: an exit code, a stable code for programs, a message and its causes for people, and a
+//! hint where there is a next step. Errors of the libraries are mapped to these here, once.
+
+use std::io;
+use std::process::ExitCode;
+
+use rekindle_store::home::HomeError;
+use rekindle_store::offline::OfflineError;
+use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
+use serde_json::json;
+
+use crate::sanitise;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Ok = 0,
+    /// Failed, or something was found.
+    Failed = 1,
+    /// Wrong usage, or no usable home.
+    Usage = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A command that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    code: &'static str,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Something went wrong.
+    pub(crate) fn failed(code: &'static str, error: impl Into<anyhow::Error>) -> Failure {
+        Failure { exit: Exit::Failed, code, error: error.into(), hint: None }
+    }
+
+    /// The caller asked for something that makes no sense.
+    pub(crate) fn usage(code: &'static str, message: String) -> Failure {
+        Failure { exit: Exit::Usage, code, error: anyhow::Error::msg(message), hint: None }
+    }
+
+    fn unusable(code: &'static str, error: impl Into<anyhow::Error>) -> Failure {
+        Failure { exit: Exit::Usage, code, error: error.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// Tells whether the reader of our output went away.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        let cause = self.error.downcast_ref::<io::Error>();
+        self.code == OUTPUT && cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Prints it to stderr.
+    pub(crate) fn report(&self, json: bool) {
+        if json {
+            let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+            let error = json!({"code": self.code, "message": message.join(": "), "hint": self.hint});
+            anstream::eprintln!("{}", json!({ "error": error }));
+            return;
+        }
+        let clean = |text: &dyn std::fmt::Display| sanitise::block(&text.to_string());
+        anstream::eprintln!("error: {}", clean(&self.error));
+        for cause in self.error.chain().skip(1) {
+            anstream::eprintln!("  because: {}", clean(&cause));
+        }
+        if let Some(hint) = &self.hint {
+            anstream::eprintln!("hint: {}", clean(hint));
+        }
+    }
+}
+
+/// The code of a failure to write our own output.
+const OUTPUT: &str = "output";
+
+/// Writing to stdout is the only thing that commands do with a bare `io::Error`.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::failed(OUTPUT, error)
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(error: HomeError) -> Failure {
+        match &error {
+            HomeError::Missing(_) => Failure::unusable("home_missing", error)
+                .hint("name another home with --home PATH or $REKINDLE_HOME; the first command that writes makes one"),
+            HomeError::Newer { .. } => Failure::unusable("home_newer", error)
+                .hint("nothing in it was touched; install the Rekindle that made it, or name another home with --home PATH"),
+            HomeError::NotAHome { .. } => {
+                Failure::unusable("home_unreadable", error).hint("rekindle doctor looks at the rest of it")
+            }
+            HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
+                .hint("one process at a time owns a home; end that one first, or name another home with --home PATH"),
+            HomeError::Io { .. } => Failure::unusable("home_unreadable", error)
+                .hint("check that the path is a directory of yours: ls -ld"),
+        }
+    }
+}
+
+impl From<ScanError> for Failure {
+    fn from(error: ScanError) -> Failure {
+        match &error {
+            ScanError::Newer { .. } => Failure::unusable("home_newer", error)
+                .hint("nothing was touched; install the Rekindle that wrote it"),
+            ScanError::Read { .. } => Failure::unusable("wal_unreadable", error)
+                .hint("rekindle doctor looks at the rest of the home"),
+        }
+    }
+}
+
+impl From<OfflineError> for Failure {
+    fn from(error: OfflineError) -> Failure {
+        match error {
+            OfflineError::Home(error) => error.into(),
+            OfflineError::Scan(error) => error.into(),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        match error {
+            OpenError::Home(error) => error.into(),
+            OpenError::Recover(RecoverError::Scan(error)) => error.into(),
+            OpenError::Recover(error) => Failure::unusable("home_unusable", error),
+            OpenError::Thread(_) => Failure::unusable("home_unusable", error),
+        }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Failure {
+        match &error {
+            LoadError::NotFound(_) => Failure::failed("session_unknown", error),
+            LoadError::Newer { .. } => Failure::failed("session_newer", error)
+                .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
+            LoadError::Read { .. } => {
+                Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
+            }
+        }
+    }
+}
+
+impl From<OpenSessionError> for Failure {
+    fn from(error: OpenSessionError) -> Failure {
+        match error {
+            OpenSessionError::Load(error) => error.into(),
+            other => Failure::failed("session_unusable", other),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Where the home is: `--home`, then `$REKINDLE_HOME`, then the XDG state directory.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::failure::Failure;
+
+/// Names the home.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct HomeArg {
+    /// The home to use [default: $REKINDLE_HOME, else $XDG_STATE_HOME/rekindle, else ~/.local/state/rekindle]
+    #[arg(long, value_name = "PATH", global = true)]
+    home: Option<PathBuf>,
+}
+
+impl HomeArg {
+    /// Returns the home's path.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        let named = self.home.clone().into_iter().chain(variable("REKINDLE_HOME")).next();
+        let path = named.or_else(default_home).filter(|path| !path.as_os_str().is_empty());
+        let path = path.ok_or_else(|| {
+            Failure::usage(
+                "home_unknown",
+                "it is not known where the Rekindle home is: $HOME is not set".into(),
+            )
+            .hint("name it with --home PATH or $REKINDLE_HOME")
+        })?;
+        // So that what is said of it holds in every directory. Without a current one it stays as it is.
+        Ok(std::path::absolute(&path).unwrap_or(path))
+    }
+}
+
+fn default_home() -> Option<PathBuf> {
+    // The specification says that a relative path there is to be ignored.
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")))?;
+    Some(state.join("rekindle"))
+}
+
+/// Returns a variable that is set and not empty.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
+}

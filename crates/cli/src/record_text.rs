@@ -1,0 +1,263 @@
+//! One record as a person reads it: a line with its number, time, kind and gist, and a message below it whole.
+
+use std::io::{self, Write};
+
+use clap::builder::styling::Style;
+use rekindle_domain::event::{Event, Raw};
+use rekindle_domain::line::Line;
+use rekindle_store::blobs::{BlobRef, Blobs};
+use serde_json::Value;
+
+use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, cut, grouped, plural, size, styled};
+use crate::sanitise;
+
+/// The columns before a gist: number, time and kind.
+const KIND_WIDTH: usize = 15;
+const INDENT: &str = "       ";
+
+/// Writes records as text.
+pub(crate) struct Renderer {
+    width: usize,
+    /// Long lines of messages are broken between words; elsewhere they stay as they are.
+    wraps: bool,
+    blobs: Blobs,
+    day: String,
+}
+
+impl Renderer {
+    /// Returns a renderer for stdout.
+    pub(crate) fn new(blobs: Blobs) -> Renderer {
+        Renderer { width: output::width(), wraps: output::is_terminal(), blobs, day: String::new() }
+    }
+
+    /// Writes one record, and the day before it where that changes.
+    pub(crate) fn write(&mut self, line: &Line<'_>, out: &mut impl Write) -> io::Result<()> {
+        let time = line.time().to_string();
+        let (day, time) = time.split_once('T').unwrap_or(("", &time));
+        if day != self.day {
+            writeln!(out, "{}", styled(DIM, format_args!("{day} (UTC)")))?;
+            self.day = day.to_owned();
+        }
+        let time = time.get(..8).unwrap_or(time);
+        let kind = sanitise::line(line.kind);
+        let event = line.event();
+        let (gist, message) = match &event {
+            Ok(event) => (gist(event), self.message(event)),
+            Err(error) => (format!("cannot be read: {error}"), None),
+        };
+        let head = format!("{:>5}  {time}  ", line.seq);
+        let padded = format!("{kind:KIND_WIDTH$}");
+        let used = head.len() + output::columns(&padded) + 2;
+        let gist = cut(&sanitise::line(&gist), self.width.saturating_sub(used));
+        let shown = if gist.is_empty() { kind } else { padded };
+        let style = style(line.kind);
+        let head = styled(DIM, head);
+        writeln!(out, "{}", format!("{head}{}  {gist}", styled(style, shown)).trim_end())?;
+        if let Some(message) = message {
+            for line in sanitise::block(&message).lines() {
+                writeln!(out, "{}", self.indented(line).trim_end())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a line of a message behind its indentation; one that is too long for the terminal is broken.
+    fn indented(&self, line: &str) -> String {
+        let whole = format!("{INDENT}{line}");
+        if !self.wraps || output::columns(&whole) <= self.width {
+            return whole;
+        }
+        let text = line.trim_start();
+        let indent = format!("{INDENT}{}", &line[..line.len() - text.len()]);
+        output::wrap(text, self.width, &indent, &indent)
+    }
+
+    /// Returns what a message says.
+    fn message(&self, event: &Event<'_>) -> Option<String> {
+        let content = match event {
+            Event::MessageUser(message) => &message.content,
+            Event::MessageAgent(message) => &message.content,
+            Event::MessageThought(message) => &message.0.content,
+            _ => return None,
+        };
+        let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
+            return Some(content_text(content));
+        };
+        Some(match self.blobs.get(&reference.blob) {
+            Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
+                Ok(value @ (Value::String(_) | Value::Array(_))) => value_text(&value),
+                _ => String::from_utf8_lossy(&bytes).into_owned(),
+            },
+            Err(error) => format!("[{} kept apart: {error}]", size(reference.size)),
+        })
+    }
+}
+
+fn style(kind: &str) -> Style {
+    match kind {
+        "message.user" => GOOD.bold(),
+        "message.agent" => BOLD,
+        "run.failed" | "run.interrupted" | "snapshot.failed" | "log.repaired" => BAD,
+        "run.waiting" | "run.cancel_requested" | "run.cancelled" => WARN,
+        _ if kind.starts_with("run.") || kind.starts_with("session.") => COURSE,
+        "message.thought" | "tool.call" | "tool.update" => PLAIN,
+        _ => DIM,
+    }
+}
+
+/// Returns the text of a message's content: a string, or blocks.
+fn content_text(content: &Raw<'_>) -> String {
+    serde_json::from_str(content.as_json())
+        .map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value))
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().map(value_text).collect::<Vec<_>>().join("\n"),
+        Value::Object(block) => match (block.get("text"), block.get("type")) {
+            (Some(Value::String(text)), _) => text.clone(),
+            (_, Some(Value::String(kind))) => format!("[{kind}]"),
+            _ => value.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Says in a few words what a record is about.
+fn gist(event: &Event<'_>) -> String {
+    match event {
+        Event::SessionCreated(created) => {
+            let agent = created.provider.agent.as_deref().unwrap_or(&created.provider.profile);
+            format!("{:?} by {agent} in {}", created.title, created.working_dir)
+        }
+        Event::SessionUpdated(updated) => {
+            updated.title.as_deref().map_or_else(String::new, |title| format!("{title:?}"))
+        }
+        Event::SessionClosed(closed) => by(closed.by.as_deref()),
+        Event::SessionDeleted(deleted) => by(deleted.by.as_deref()),
+        Event::MessageUser(message) => {
+            let answers = message.wait_id.map(|wait| format!("answers {wait}"));
+            answers.unwrap_or_else(|| if message.queued { "queued".into() } else { String::new() })
+        }
+        Event::MessageAgent(message)
+        | Event::MessageThought(rekindle_domain::event::MessageThought(message)) => {
+            if message.partial {
+                "cut short: the agent died".into()
+            } else {
+                String::new()
+            }
+        }
+        Event::ToolCall(call) => tool(call.status.as_deref(), &call.title),
+        Event::ToolUpdate(update) => {
+            tool(update.status.as_deref(), update.title.as_deref().unwrap_or(&update.tool_call_id))
+        }
+        Event::PlanUpdated(plan) => plan_gist(&plan.entries),
+        Event::UsageUpdated(usage) => tokens(usage.input_tokens, usage.output_tokens, usage.cost),
+        Event::ModeUpdated(mode) => mode.mode_id.as_ref().into(),
+        Event::AgentNotice(notice) => notice
+            .text
+            .as_ref()
+            .map_or_else(|| notice.what.as_ref().into(), |text| format!("{}: {text}", notice.what)),
+        Event::InputQueued(input) => {
+            format!("{} {} to {}", word(&input.what), input.input_seq, input.holder_id)
+        }
+        Event::AgentLaunching(launching) => launching.argv.join(" "),
+        Event::AgentStarted(started) => {
+            format!("process {} in holder process {}", started.agent.pid, started.holder.pid)
+        }
+        Event::AgentReady(ready) => {
+            ready.cursor.as_deref().map_or_else(String::new, |cursor| format!("its session {cursor}"))
+        }
+        Event::AgentExited(exited) => {
+            let how = match (exited.code, exited.signal) {
+                (_, Some(signal)) => format!("by signal {signal}"),
+                (Some(code), None) => format!("with code {code}"),
+                (None, None) => "in an unknown way".into(),
+            };
+            let said = exited.stderr_tail.as_deref().and_then(|tail| tail.trim().lines().last());
+            said.map_or(how.clone(), |said| format!("{how}: {said}"))
+        }
+        Event::RunStarted(started) => match started.continues {
+            Some(run) => format!("attempt {}, continues {run}", started.attempt),
+            None => started.run_id.to_string(),
+        },
+        Event::RunCancelRequested(request) => format!("{} {}", word(&request.why), by(request.by.as_deref())),
+        Event::RunWaiting(waiting) => {
+            let asked = waiting.request.as_ref().map(request_gist).unwrap_or_default();
+            let until = waiting.deadline_at.map(|at| format!(" until {at}")).unwrap_or_default();
+            format!(
+                "for {}{until}{}{asked}",
+                word(&waiting.wait_kind),
+                if asked.is_empty() { "" } else { ": " }
+            )
+        }
+        Event::RunResumed(resumed) => format!("{} {}", word(&resumed.how), by(resumed.by.as_deref())),
+        Event::RunAdopted(adopted) => {
+            format!("after a restart, with {} in between", plural(adopted.gap, "journal record"))
+        }
+        Event::RunCompleted(completed) => completed.stop_reason.as_deref().unwrap_or_default().into(),
+        Event::RunFailed(failed) => failed.error.as_ref().into(),
+        Event::RunCancelled(cancelled) => by(cancelled.by.as_deref()),
+        Event::RunInterrupted(cut) => {
+            let tools: Vec<&str> = cut.uncertain.iter().map(|tool| tool.title.as_str()).collect();
+            let uncertain =
+                if tools.is_empty() { String::new() } else { format!("; uncertain: {}", tools.join(", ")) };
+            format!("{}{uncertain}", word(&cut.reason))
+        }
+        Event::TokenMinted(token) => token.resume_token_id.to_string(),
+        Event::TokenConsumed(token) => format!("{} {}", token.resume_token_id, by(token.by.as_deref())),
+        Event::TokenRevoked(token) => format!("{} {}", token.resume_token_id, token.reason),
+        Event::TokenExpired(token) => token.resume_token_id.to_string(),
+        Event::SessionRestored(restored) => format!("by {}: {}", restored.method, restored.verdict),
+        Event::SnapshotCreated(snapshot) => size(snapshot.size_bytes),
+        Event::SnapshotFailed(failed) => failed.error.as_ref().into(),
+        Event::SnapshotRestored(restored) => restored.snapshot.as_ref().into(),
+        Event::LogRepaired(repaired) => format!(
+            "{} at byte {}: {} cut, {} put back",
+            repaired.what,
+            repaired.offset,
+            plural(repaired.cut_bytes, "byte"),
+            plural(repaired.refilled, "record")
+        ),
+        Event::StatusDerived(derived) => derived.status.as_ref().into(),
+        Event::Unknown { record, .. } => record.as_json().to_owned(),
+    }
+}
+
+fn by(who: Option<&str>) -> String {
+    who.map_or_else(String::new, |who| format!("by {who}"))
+}
+
+/// Returns the word that stands for a value on disk.
+fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word.replace('_', " "),
+        _ => String::new(),
+    }
+}
+
+fn tool(status: Option<&str>, title: &str) -> String {
+    status.map_or_else(|| title.to_owned(), |status| format!("{status}: {title}"))
+}
+
+fn tokens(input: u64, output: u64, cost: Option<f64>) -> String {
+    let cost = cost.map(|cost| format!(", cost {cost:.4}")).unwrap_or_default();
+    format!("{} tokens read, {} written{cost}", grouped(input), grouped(output))
+}
+
+fn plan_gist(entries: &Raw<'_>) -> String {
+    let entries: Vec<Value> = serde_json::from_str(entries.as_json()).unwrap_or_default();
+    let status = |entry: &Value, status: &str| entry["status"].as_str() == Some(status);
+    let done = entries.iter().filter(|entry| status(entry, "completed")).count();
+    let now = entries.iter().find(|entry| status(entry, "in_progress"));
+    let now = now.and_then(|entry| entry["content"].as_str()).map(|now| format!(", now: {now}"));
+    format!("{done} of {} steps done{}", entries.len(), now.unwrap_or_default())
+}
+
+/// Finds in an agent's request what it asks.
+fn request_gist(request: &Raw<'_>) -> String {
+    let request: Value = serde_json::from_str(request.as_json()).unwrap_or_default();
+    let places = ["/toolCall/title", "/title", "/question", "/message", "/text"];
+    places.iter().find_map(|place| request.pointer(place)?.as_str()).unwrap_or_default().to_owned()
+}

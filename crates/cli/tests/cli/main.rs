@@ -1,0 +1,9 @@
+//! Tests of the real binary, each in a home of its own and with a cleared environment.
+
+mod damage;
+mod homes;
+mod ids;
+mod kill;
+mod log;
+mod status;
+mod support;

@@ -1,0 +1,160 @@
+//! Blobs: each has the bytes its name says, each that a record names is there, and which nobody names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use super::code::{Code, Severity};
+use super::finding::{Finding, Findings};
+use super::home::{list, unknown};
+use super::{Progress, View, Watcher};
+use crate::blobs::{BlobError, BlobId, BlobRef, Blobs};
+use crate::disk::{Entry, EntryKind};
+
+/// The fields of a record that may hold a payload, and so a reference in its place.
+const PAYLOADS: &[&str] = &["content", "line", "raw"];
+
+/// How a reference begins; inside a string its quotes would be escaped.
+const MARK: &[u8] = br#""blob":""#;
+
+/// Every blob there is, and whether a record names it.
+pub(super) struct Book {
+    blobs: HashMap<BlobId, AtomicBool>,
+}
+
+impl Book {
+    /// Lists the blobs.
+    pub(super) fn new(view: &View, findings: &mut Findings) -> Book {
+        let mut blobs = HashMap::new();
+        let root = view.layout.blobs();
+        for shard in list(&*view.raw, &root, findings) {
+            if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
+                findings.add(unknown(&root, &shard));
+                continue;
+            }
+            let directory = root.join(&shard.name);
+            for entry in list(&*view.raw, &directory, findings) {
+                match blob_id(&entry).filter(|id| view.layout.blob_shard(id.as_str()) == directory) {
+                    Some(id) => drop(blobs.insert(id, AtomicBool::new(false))),
+                    None => findings.add(unknown(&directory, &entry)),
+                }
+            }
+        }
+        Book { blobs }
+    }
+
+    /// Notes that a record names a blob, and tells whether it is there.
+    pub(super) fn name(&self, view: &View, id: &BlobId) -> bool {
+        match self.blobs.get(id) {
+            Some(named) => {
+                named.store(true, Ordering::Relaxed);
+                true
+            }
+            // It may have been put there since the blobs were listed.
+            None => view.raw.stat(&view.layout.blob(id.as_str())).is_ok(),
+        }
+    }
+}
+
+fn blob_id(entry: &Entry) -> Option<BlobId> {
+    entry.name.strip_suffix(".zst")?.parse().ok()
+}
+
+/// Returns the blobs that a record refers to.
+pub(super) fn references(record: &str) -> Vec<BlobId> {
+    let mut found = Vec::new();
+    // Nearly every record has none, and this is cheaper than parsing it.
+    if memchr::memmem::find(record.as_bytes(), MARK).is_none() {
+        return found;
+    }
+    if let Ok(Value::Object(record)) = serde_json::from_str(record) {
+        PAYLOADS.iter().filter_map(|name| record.get(*name)).for_each(|payload| collect(payload, &mut found));
+    }
+    found
+}
+
+fn collect(value: &Value, found: &mut Vec<BlobId>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Value::Object(fields) => {
+            // Exactly what is written for a reference: an agent's own `blob` among other fields is not ours.
+            let reference = (fields.len() == 2).then(|| serde_json::from_value::<BlobRef>(value.clone()));
+            match reference {
+                Some(Ok(reference)) => found.push(reference.blob),
+                Some(Err(_)) | None => fields.values().for_each(|field| collect(field, found)),
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks every blob's bytes and returns how many there are.
+pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: Watcher<'_>) -> u64 {
+    let blobs = Blobs::new(view.raw.clone(), view.layout.clone(), Arc::default());
+    let total = book.blobs.len() as u64;
+    let mut unnamed = Vec::new();
+    for (done, (id, named)) in book.blobs.iter().enumerate() {
+        if !named.load(Ordering::Relaxed) {
+            unnamed.push(id);
+        }
+        let path = view.layout.blob(id.as_str());
+        let detail = match blobs.get(id) {
+            Ok(_) => None,
+            // Collected, or its session deleted, since the blobs were listed.
+            Err(BlobError::Missing(_)) => None,
+            Err(BlobError::Damaged { detail, .. }) => Some(detail),
+            Err(BlobError::Io { source, .. }) => Some(source.to_string()),
+            Err(other @ BlobError::TooLarge(_)) => Some(other.to_string()),
+        };
+        if let Some(detail) = detail {
+            let (what, remedy) =
+                (format!("The blob is damaged: {detail}."), "Restore the file from a backup.");
+            findings.add(Finding::new(Code::BlobDamaged, path, what, remedy));
+        }
+        watcher(Progress { what: "blobs", done: done as u64 + 1, total });
+    }
+    if !unnamed.is_empty() {
+        findings.add(unnamed_blobs(view, &mut unnamed, findings.has(Severity::Error)));
+    }
+    total
+}
+
+fn unnamed_blobs(view: &View, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {
+    unnamed.sort_unstable();
+    let path = match unnamed {
+        [one] => view.layout.blob(one.as_str()),
+        _ => view.layout.blobs(),
+    };
+    let what = format!("Blobs that no record names: {}.", unnamed.len());
+    let remedy = if doubtful {
+        "Leave them: the logs that cannot be read may name them."
+    } else {
+        "Nothing to do: they are collected once they are older than a day."
+    };
+    Finding::new(Code::BlobUnnamed, path, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_found_in_payloads_and_nowhere_else() {
+        let id = BlobId::of(b"payload");
+        let reference = format!(r#"{{"blob":"{}","size":7}}"#, id.as_str());
+        let cases = [
+            (format!(r#"{{"seq":1,"content":{reference}}}"#), 1),
+            (format!(r#"{{"seq":1,"raw":{{"deep":[[{reference}]]}},"line":{reference}}}"#), 2),
+            (format!(r#"{{"seq":1,"info":{reference}}}"#), 0),
+            (format!(r#"{{"seq":1,"content":{}}}"#, Value::String(reference.clone())), 0),
+            (format!(r#"{{"seq":1,"raw":{{"blob":"{}","size":7,"more":1}}}}"#, id.as_str()), 0),
+            (r#"{"seq":1,"raw":{"blob":"README.md","size":7}}"#.to_owned(), 0),
+            (r#"not a record "blob":" "#.to_owned(), 0),
+        ];
+        for (record, expected) in cases {
+            assert_eq!(references(&record), vec![id.clone(); expected], "{record}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Snapshot, token index and list cache beside what the log says. They are caches (I2): whatever is wrong
+//! with one costs nothing but a replay, except that a newer version's are left alone.
+
+use std::path::{Path, PathBuf};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::{Position, SessionState};
+use rekindle_domain::token::TokenIndex;
+use serde::Serialize;
+
+use super::View;
+use super::code::Code;
+use super::finding::Finding;
+use super::wal::RESTORE;
+use crate::cache::{self, Cache, Cached};
+use crate::disk::Disk;
+use crate::index::Index;
+use crate::layout::Layout;
+use crate::load::LoadError;
+
+/// The caches of one session as found.
+pub(super) struct Caches {
+    snapshot: Result<Cached<SessionState>, LoadError>,
+    tokens: Result<Cached<TokenIndex>, LoadError>,
+    session: SessionId,
+}
+
+impl Caches {
+    pub(super) fn read(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Caches {
+        Caches {
+            snapshot: cache::read(disk, &layout.snapshot(session)),
+            tokens: cache::read(disk, &layout.tokens(session)),
+            session,
+        }
+    }
+
+    pub(super) fn has_snapshot(&self) -> bool {
+        !matches!(self.snapshot, Ok(Cached::Missing))
+    }
+
+    /// Returns the snapshot, if it is one of this session.
+    pub(super) fn snapshot(&self) -> Option<&SessionState> {
+        match &self.snapshot {
+            Ok(Cached::Good(state)) if state.id == self.session => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Returns the token index, if it is one of this session.
+    pub(super) fn tokens(&self) -> Option<&TokenIndex> {
+        match &self.tokens {
+            Ok(Cached::Good(tokens)) if tokens.id == self.session => Some(tokens),
+            _ => None,
+        }
+    }
+
+    pub(super) fn snapshot_at(&self, seq: u64) -> Option<&SessionState> {
+        self.snapshot().filter(|state| state.last_seq == seq)
+    }
+
+    pub(super) fn tokens_at(&self, seq: u64) -> Option<&TokenIndex> {
+        self.tokens().filter(|tokens| tokens.last_seq == seq)
+    }
+
+    /// Says what is wrong with the files by themselves.
+    pub(super) fn problems(&self, layout: &Layout, session: SessionId) -> Vec<Finding> {
+        let snapshot = Kind {
+            word: "snapshot",
+            path: layout.snapshot(session),
+            newer: Code::SnapshotNewer,
+            unreadable: Code::SnapshotUnreadable,
+        };
+        let tokens = Kind {
+            word: "token index",
+            path: layout.tokens(session),
+            newer: Code::TokensNewer,
+            unreadable: Code::TokensUnreadable,
+        };
+        let found = [
+            snapshot.problem(&self.snapshot, self.snapshot().is_some()),
+            tokens.problem(&self.tokens, self.tokens().is_some()),
+        ];
+        found.into_iter().flatten().map(|finding| finding.of(session)).collect()
+    }
+}
+
+/// A kind of cache and its codes.
+struct Kind {
+    word: &'static str,
+    path: PathBuf,
+    newer: Code,
+    unreadable: Code,
+}
+
+impl Kind {
+    fn problem<T: Cache>(self, read: &Result<Cached<T>, LoadError>, own: bool) -> Option<Finding> {
+        let Kind { word, path, newer, unreadable } = self;
+        let what = match read {
+            Ok(Cached::Missing) => return None,
+            Ok(Cached::Good(_)) if own => return None,
+            Ok(Cached::Good(_)) => format!("The {word} is that of another session."),
+            Ok(Cached::Unreadable) => format!("The {word} cannot be read or understood."),
+            Err(LoadError::Newer { found, known, .. }) => {
+                let what = format!(
+                    "The {word} has version {found}, newer than version {known} which this Rekindle knows."
+                );
+                let remedy = "Use a newer Rekindle for this session; the file is left alone and the other sessions are not concerned.";
+                return Some(Finding::new(newer, path, what, remedy));
+            }
+            Err(other) => format!("The {word} cannot be read: {other}."),
+        };
+        let remedy = delete(&path);
+        Some(Finding::new(unreadable, path, what, remedy))
+    }
+}
+
+/// What to do about a cache that is wrong.
+fn delete(path: &Path) -> String {
+    format!("It is a cache: delete it, and it is rebuilt at the next use: rm {}", path.display())
+}
+
+/// Compares a snapshot with the fold of the log up to the same record.
+pub(super) fn compare_snapshot(
+    view: &View,
+    snapshot: &SessionState,
+    folded: &SessionState,
+) -> Option<Finding> {
+    if snapshot.position() != folded.position() {
+        return Some(misfit(view, snapshot));
+    }
+    let folded = SessionState { extra: snapshot.extra.clone(), version: snapshot.version, ..folded.clone() };
+    if folded == *snapshot {
+        return None;
+    }
+    let path = view.layout.snapshot(snapshot.id);
+    let what = format!(
+        "The snapshot is not what the log says at record {}: {}.",
+        snapshot.last_seq,
+        differing(snapshot, &folded)
+    );
+    let remedy = delete(&path);
+    Some(Finding::new(Code::SnapshotDiffers, path, what, remedy).of(snapshot.id).seq(snapshot.last_seq))
+}
+
+/// Compares a token index with the fold of the log up to the same record.
+pub(super) fn compare_tokens(view: &View, tokens: &TokenIndex, folded: &TokenIndex) -> Option<Finding> {
+    let folded = TokenIndex { version: tokens.version, ..folded.clone() };
+    if folded == *tokens {
+        return None;
+    }
+    let path = view.layout.tokens(tokens.id);
+    let what = format!(
+        "The token index is not what the log says at record {}: {}.",
+        tokens.last_seq,
+        differing(tokens, &folded)
+    );
+    let remedy = delete(&path);
+    Some(Finding::new(Code::TokensDiffer, path, what, remedy).of(tokens.id).seq(tokens.last_seq))
+}
+
+/// Names the fields in which two of a kind differ.
+fn differing(found: &impl Serialize, expected: &impl Serialize) -> String {
+    let value = |of: Result<serde_json::Value, _>| of.unwrap_or_default();
+    let (found, expected) = (value(serde_json::to_value(found)), value(serde_json::to_value(expected)));
+    let (Some(found), Some(expected)) = (found.as_object(), expected.as_object()) else {
+        return "it differs".into();
+    };
+    let names = found.keys().chain(expected.keys().filter(|name| !found.contains_key(*name)));
+    let differing: Vec<&str> =
+        names.filter(|name| found.get(*name) != expected.get(*name)).map(String::as_str).collect();
+    format!("it differs in {}", differing.join(", "))
+}
+
+fn misfit(view: &View, snapshot: &SessionState) -> Finding {
+    let path = view.layout.log(snapshot.id);
+    let what = format!("Record {} of the log is not the one the snapshot was made at.", snapshot.last_seq);
+    let finding = Finding::new(Code::LogDiffersFromSnapshot, path, what, RESTORE);
+    finding.of(snapshot.id).byte(snapshot.log_offset).seq(snapshot.last_seq)
+}
+
+/// A snapshot knows of records that the good part of the log does not have.
+pub(super) fn ahead_of_log(view: &View, snapshot: &SessionState, whole: Position, len: u64) -> Finding {
+    if snapshot.last_seq <= whole.last_seq {
+        return misfit(view, snapshot);
+    }
+    let what = format!(
+        "The log is good up to record {} at byte {} of {len}, but its snapshot reaches record {} at byte {}.",
+        whole.last_seq, whole.log_offset, snapshot.last_seq, snapshot.log_offset
+    );
+    let finding = Finding::new(Code::LogShorterThanSnapshot, view.layout.log(snapshot.id), what, RESTORE);
+    finding.of(snapshot.id).byte(whole.log_offset).seq(whole.last_seq)
+}
+
+/// A token index knows of records that the good part of the log does not have.
+pub(super) fn tokens_ahead(view: &View, tokens: &TokenIndex, whole: Position) -> Finding {
+    let path = view.layout.tokens(tokens.id);
+    let what = format!(
+        "The token index reaches record {}, but the log is good up to record {} only.",
+        tokens.last_seq, whole.last_seq
+    );
+    let remedy = delete(&path);
+    Finding::new(Code::TokensDiffer, path, what, remedy).of(tokens.id).seq(tokens.last_seq)
+}
+
+/// What the list cache says of a session.
+#[derive(Default)]
+pub(super) struct Listed {
+    pub(super) behind: bool,
+    pub(super) finding: Option<Finding>,
+}
+
+/// Compares the list cache's entry of a session with the fold of its whole log.
+pub(super) fn listed(
+    view: &View,
+    index: &Index,
+    session: SessionId,
+    log_len: u64,
+    folded: &SessionState,
+) -> Listed {
+    if !index.contains(session) {
+        return Listed::default();
+    }
+    let Some(entry) = index.state(session, log_len) else {
+        return Listed { behind: true, finding: None };
+    };
+    let folded = SessionState { extra: entry.extra.clone(), version: entry.version, ..folded.clone() };
+    if folded == entry {
+        return Listed::default();
+    }
+    let path = view.layout.index();
+    let what = format!("The list cache is not what the log says: {}.", differing(&entry, &folded));
+    let remedy = delete(&path);
+    Listed { behind: false, finding: Some(Finding::new(Code::IndexDiffers, path, what, remedy).of(session)) }
+}

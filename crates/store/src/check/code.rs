@@ -1,0 +1,144 @@
+//! Every kind of finding: its stable name, how bad it is, and what it says. The whole list in one table.
+
+use serde::{Serialize, Serializer};
+
+/// How bad a finding is, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Something is lost, or cannot be used until someone acts.
+    Error,
+    /// Nothing is lost, but it is not as it should be.
+    Warning,
+    /// Good to know; Rekindle deals with it by itself.
+    Note,
+}
+
+impl Severity {
+    /// Returns the word used everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $severity:ident;)*) => {
+        /// The kind of a finding.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Code {
+            /// Every kind there is.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// Returns the stable name.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+
+            /// Returns how bad it is.
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$variant => Severity::$severity,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A directory with sessions in it has no `home.json`.
+    HomeFileMissing = "home_file_missing", Error;
+    /// `home.json` cannot be read or understood.
+    HomeFileUnreadable = "home_file_unreadable", Error;
+    /// A process owns the home at this moment.
+    HomeInUse = "home_in_use", Note;
+    /// The home is a copy of another.
+    HomeCopied = "home_copied", Note;
+    /// One of the home's directories is missing.
+    DirectoryMissing = "directory_missing", Warning;
+    /// One of the home's directories cannot be listed.
+    DirectoryUnreadable = "directory_unreadable", Error;
+    /// A file or directory has other permissions than 0600 or 0700.
+    WrongMode = "wrong_mode", Warning;
+    /// A name that is none of Rekindle's.
+    ForeignName = "foreign_name", Note;
+    /// A file that a crash left half-written.
+    TemporaryFile = "temporary_file", Note;
+    /// The write-ahead log cannot be read.
+    WalUnreadable = "wal_unreadable", Error;
+    /// A stretch of the write-ahead log was on disk and is not valid any more.
+    WalDamaged = "wal_damaged", Error;
+    /// The write-ahead log ends in bytes that never became a frame.
+    WalTorn = "wal_torn", Note;
+    /// A damaged segment was kept when the home was last opened.
+    WalKept = "wal_kept", Warning;
+    /// The next start puts records into a log that only the write-ahead log has.
+    LogRefill = "log_refill", Note;
+    /// The next start heals a damaged stretch of a log from the write-ahead log.
+    LogHeal = "log_heal", Warning;
+    /// A log cannot be opened or read.
+    LogUnreadable = "log_unreadable", Error;
+    /// A log has a place that cannot be right.
+    LogDamaged = "log_damaged", Error;
+    /// A log is missing though something beside it says there was one.
+    LogMissing = "log_missing", Error;
+    /// A log has no record.
+    LogEmpty = "log_empty", Note;
+    /// A log ends in bytes that never became a record.
+    LogTorn = "log_torn", Note;
+    /// A log ends in records of a list whose end is missing.
+    LogHalfList = "log_half_list", Note;
+    /// A note says that records are missing from a log.
+    DamageNoted = "damage_noted", Error;
+    /// A log ends before the place its snapshot was made at.
+    LogShorterThanSnapshot = "log_shorter_than_snapshot", Error;
+    /// A log has another record than the one its snapshot was made at.
+    LogDiffersFromSnapshot = "log_differs_from_snapshot", Error;
+    /// A record's payload does not decode.
+    RecordUnreadable = "record_unreadable", Error;
+    /// A record cannot follow what came before it.
+    RecordOdd = "record_odd", Warning;
+    /// A newer version wrote the snapshot.
+    SnapshotNewer = "snapshot_newer", Error;
+    /// A snapshot cannot be read.
+    SnapshotUnreadable = "snapshot_unreadable", Warning;
+    /// A snapshot is not what the log says.
+    SnapshotDiffers = "snapshot_differs", Warning;
+    /// Sessions without a snapshot.
+    SnapshotMissing = "snapshot_missing", Note;
+    /// A newer version wrote the token index.
+    TokensNewer = "tokens_newer", Error;
+    /// A token index cannot be read.
+    TokensUnreadable = "tokens_unreadable", Warning;
+    /// A token index is not what the log says.
+    TokensDiffer = "tokens_differ", Warning;
+    /// The list cache is missing.
+    IndexMissing = "index_missing", Note;
+    /// The list cache cannot be read.
+    IndexUnreadable = "index_unreadable", Warning;
+    /// The list cache says something else of a session than its log.
+    IndexDiffers = "index_differs", Warning;
+    /// The list cache knows sessions as they were before, or that are gone.
+    IndexBehind = "index_behind", Note;
+    /// A cache whose session has no log.
+    StrayCache = "stray_cache", Warning;
+    /// A session is deleted and its files are still there.
+    DeletionUnfinished = "deletion_unfinished", Note;
+    /// A record names a blob that is not there.
+    BlobMissing = "blob_missing", Error;
+    /// A blob's bytes are not what its name says.
+    BlobDamaged = "blob_damaged", Error;
+    /// Blobs that no record names.
+    BlobUnnamed = "blob_unnamed", Note;
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

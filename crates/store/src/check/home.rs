@@ -1,0 +1,156 @@
+//! The home itself: its description, its lock, its directories, and the permissions of everything in it.
+
+use std::io;
+use std::path::Path;
+
+use super::code::Code;
+use super::finding::{Finding, Findings};
+use crate::disk::{Disk, Entry, EntryKind};
+use crate::home::{self, HomeError};
+use crate::layout::{Layout, TEMPORARY_SUFFIX};
+
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+/// How deep below the home permissions are looked at: our own trees are not deeper.
+const DEPTH: usize = 4;
+
+/// What a home may hold besides its four first directories; parts that other versions or programs of ours
+/// keep there.
+const KNOWN: &[&str] = &[
+    "home.json",
+    "daemon.lock",
+    "daemon.json",
+    "logs",
+    "wal",
+    "sessions",
+    "holders",
+    "blobs",
+    "workspaces",
+    "runs",
+    "cache",
+    "bin",
+    "tasks.db",
+    "tasks.db-wal",
+    "tasks.db-shm",
+    "tasks.db-journal",
+];
+
+/// Checks the home and tells whether someone owns it at this moment.
+pub(super) fn check(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Result<bool, HomeError> {
+    description(disk, layout, findings)?;
+    let owned = lock(disk, layout, findings);
+    names(disk, layout, findings);
+    modes(disk, layout.home(), DEPTH, findings);
+    Ok(owned)
+}
+
+fn description(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Result<(), HomeError> {
+    let path = layout.home_file();
+    let remedy = format!(
+        r#"If this directory is a Rekindle home, write {{"format":{}}} into {}."#,
+        home::HOME_FORMAT,
+        path.display()
+    );
+    match home::check(disk, layout) {
+        Ok(()) => {}
+        Err(HomeError::Missing(_)) if disk.stat(&layout.sessions()).is_ok() => {
+            let what = "home.json is missing, and without it no command but this one takes the directory for a home.";
+            findings.add(Finding::new(Code::HomeFileMissing, path, what, remedy));
+        }
+        Err(HomeError::NotAHome { detail, .. }) => {
+            let what = format!("home.json is not a home's description: {detail}.");
+            findings.add(Finding::new(Code::HomeFileUnreadable, path, what, remedy));
+        }
+        Err(HomeError::Io { source, .. }) if disk.list(layout.home()).is_ok() => {
+            let what = format!("home.json cannot be read: {source}.");
+            let remedy = format!("Make it readable: chmod 600 {}", path.display());
+            findings.add(Finding::new(Code::HomeFileUnreadable, path, what, remedy));
+        }
+        Err(unusable) => return Err(unusable),
+    }
+    Ok(())
+}
+
+/// Looks who has the home, and whether it is where it was made.
+fn lock(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> bool {
+    if home::is_copied(disk, layout) {
+        let what = "This home is a copy of another: its lock was made elsewhere.";
+        let remedy =
+            "Nothing to do: what the files say of running processes is not taken to be about this copy.";
+        findings.add(Finding::new(Code::HomeCopied, layout.lock(), what, remedy));
+    }
+    let owner = home::owner(disk, layout);
+    if let Some(owner) = &owner {
+        let what = format!("The home is in use by {owner} at this moment.");
+        let remedy = "Nothing to do; what is being written during the check may not be part of it.";
+        findings.add(Finding::new(Code::HomeInUse, layout.lock(), what, remedy));
+    }
+    owner.is_some()
+}
+
+fn names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
+    for directory in layout.directories().into_iter().skip(1) {
+        if disk.stat(&directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            let what = "One of the home's directories is missing.";
+            let remedy = "If it was not you who removed it, restore it from a backup; the next start makes an empty one.";
+            findings.add(Finding::new(Code::DirectoryMissing, directory, what, remedy));
+        }
+    }
+    for entry in list(disk, layout.home(), findings) {
+        if !KNOWN.contains(&entry.name.as_str()) {
+            findings.add(unknown(layout.home(), &entry));
+        }
+    }
+}
+
+/// Lists a directory; one that cannot be listed is a finding, one that is missing is empty.
+pub(super) fn list(disk: &dyn Disk, path: &Path, findings: &mut Findings) -> Vec<Entry> {
+    match disk.list(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            let what = format!("The directory cannot be listed: {error}.");
+            let remedy = format!("Make it a readable directory: chmod 700 {}", path.display());
+            findings.add(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
+            Vec::new()
+        }
+    }
+}
+
+/// Says of a name that is none of ours what it seems to be.
+pub(super) fn unknown(directory: &Path, entry: &Entry) -> Finding {
+    let path = directory.join(&entry.name);
+    if entry.name.ends_with(TEMPORARY_SUFFIX) {
+        let what = "A crash left this file half-written; nothing reads it.";
+        let remedy = format!("Nothing to do, or remove it while no Rekindle runs: rm {}", path.display());
+        return Finding::new(Code::TemporaryFile, path, what, remedy);
+    }
+    let what = "This is none of Rekindle's files; it is left alone.";
+    Finding::new(Code::ForeignName, path, what, "Move it elsewhere if you know it.")
+}
+
+/// Looks at the permissions of everything below a directory: what agents say is nobody else's business.
+fn modes(disk: &dyn Disk, path: &Path, depth: usize, findings: &mut Findings) {
+    wrong_mode(disk, path, DIR_MODE, findings);
+    // Whoever cannot list it says so elsewhere.
+    for entry in disk.list(path).unwrap_or_default() {
+        let inner = path.join(&entry.name);
+        match entry.kind {
+            EntryKind::Dir if depth > 0 => modes(disk, &inner, depth - 1, findings),
+            EntryKind::File => wrong_mode(disk, &inner, FILE_MODE, findings),
+            EntryKind::Dir | EntryKind::Other => {}
+        }
+    }
+}
+
+fn wrong_mode(disk: &dyn Disk, path: &Path, expected: u32, findings: &mut Findings) {
+    let Ok(stat) = disk.stat(path) else { return };
+    // A program of ours may be executable; what matters is that nobody else gets in and we do.
+    let harmless = expected == FILE_MODE && stat.mode == DIR_MODE;
+    if stat.mode != expected && !harmless {
+        let what = format!("The permissions are {:04o}, not {expected:04o}.", stat.mode);
+        let remedy = format!("Correct them: chmod {expected:o} {}", path.display());
+        findings.add(Finding::new(Code::WrongMode, path, what, remedy));
+    }
+}

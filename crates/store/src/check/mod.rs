@@ -1,0 +1,139 @@
+//! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
+//!
+//! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches` and `blobs`
+//! look, each at its part of the home.
+
+mod blobs;
+mod caches;
+mod code;
+mod finding;
+mod home;
+mod session;
+mod sessions;
+mod wal;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rekindle_domain::id::SessionId;
+use serde::{Serialize, Serializer};
+
+pub use code::{Code, Severity};
+pub use finding::{Finding, MAX_OF_A_KIND, Place};
+
+use crate::complete::Completion;
+use crate::disk::{SharedDisk, Steady};
+use crate::layout::Layout;
+use crate::offline::{Offline, OfflineError};
+use crate::wal::scan::ScanError;
+use finding::Findings;
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The findings, worst first; at most [`MAX_OF_A_KIND`] of each kind.
+    pub findings: Vec<Finding>,
+    /// How many findings there were of each kind.
+    #[serde(serialize_with = "by_name")]
+    pub kinds: BTreeMap<Code, u64>,
+    /// How much was looked at.
+    pub counts: Counts,
+}
+
+fn by_name<S: Serializer>(kinds: &BTreeMap<Code, u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(kinds.iter().map(|(code, count)| (code.as_str(), count)))
+}
+
+impl Report {
+    /// Returns how many findings there were of a severity.
+    pub fn count(&self, severity: Severity) -> u64 {
+        self.kinds.iter().filter(|(code, _)| code.severity() == severity).map(|(_, count)| count).sum()
+    }
+
+    /// Tells whether nothing is lost and nothing is unusable.
+    pub fn is_healthy(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+}
+
+/// How much was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Sessions with a log.
+    pub sessions: u64,
+    /// Good records in all logs.
+    pub records: u64,
+    /// Bytes of all logs.
+    pub bytes: u64,
+    /// Blobs.
+    pub blobs: u64,
+}
+
+/// How far a check has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being looked at: `sessions` or `blobs`.
+    pub what: &'static str,
+    /// How many are done.
+    pub done: u64,
+    /// Of how many.
+    pub total: u64,
+}
+
+/// Told of progress, from any thread.
+pub type Watcher<'a> = &'a mut (dyn FnMut(Progress) + Send);
+
+/// A home as the check sees it.
+struct View {
+    /// The files as they are.
+    raw: SharedDisk,
+    /// The files with the write-ahead log laid over them.
+    disk: SharedDisk,
+    layout: Layout,
+    /// What the next start would do to each session the write-ahead log mentions.
+    pending: HashMap<SessionId, Completion>,
+    /// Up to which byte the write-ahead log vouches for each log it mentions.
+    vouched: HashMap<SessionId, u64>,
+    /// A process is writing here at this moment.
+    owned: bool,
+}
+
+impl View {
+    fn new(raw: &SharedDisk, layout: &Layout, owned: bool) -> Result<(View, Offline), ScanError> {
+        let offline = Offline::regardless(raw.clone(), layout.clone())?;
+        let pending = offline.pending.iter().cloned().collect();
+        let disk = offline.disk().clone();
+        let vouched = offline.vouched.clone();
+        Ok((View { raw: raw.clone(), disk, layout: layout.clone(), pending, vouched, owned }, offline))
+    }
+}
+
+/// Checks a home. Fails only where there is nothing to check: no home, or one that a newer version made.
+pub fn check(
+    disk: SharedDisk,
+    home: impl Into<PathBuf>,
+    watcher: Watcher<'_>,
+) -> Result<Report, OfflineError> {
+    let (raw, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+    let mut findings = Findings::default();
+    let owned = home::check(&*raw, &layout, &mut findings)?;
+    let view = match View::new(&raw, &layout, owned) {
+        Ok((view, offline)) => {
+            wal::check(&view, &offline, &mut findings);
+            view
+        }
+        Err(newer @ ScanError::Newer { .. }) => return Err(newer.into()),
+        Err(error) => {
+            findings.add(wal::unreadable(&layout, &error));
+            let (pending, vouched) = (HashMap::new(), HashMap::new());
+            View { raw: raw.clone(), disk: raw, layout, pending, vouched, owned }
+        }
+    };
+    let book = blobs::Book::new(&view, &mut findings);
+    let mut counts = sessions::check(&view, &book, &mut findings, watcher);
+    counts.blobs = blobs::check(&view, &book, &mut findings, watcher);
+    let (findings, kinds) = findings.finish();
+    Ok(Report { findings, kinds, counts })
+}

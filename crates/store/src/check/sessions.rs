@@ -1,0 +1,198 @@
+//! All sessions: which there are, what stands beside their logs, and each of them on as many threads as are
+//! worth it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rekindle_domain::id::SessionId;
+
+use super::blobs::Book;
+use super::caches::Caches;
+use super::code::Code;
+use super::finding::{Finding, Findings};
+use super::home::{list, unknown};
+use super::session::{self, Checked};
+use super::{Counts, Progress, View, Watcher};
+use crate::complete::Completion;
+use crate::disk::Entry;
+use crate::index::Index;
+use crate::layout::{SessionFile, session_file};
+
+/// How often a session that is being written to is looked at again before what was seen counts.
+const TRIES: usize = 3;
+
+/// More threads than this gain nothing on the disks we know.
+const MAX_THREADS: usize = 8;
+
+/// Checks every session.
+pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: Watcher<'_>) -> Counts {
+    let names = list(&*view.disk, &view.layout.sessions(), findings);
+    let sessions = logs(&names);
+    beside(view, &names, &sessions, findings);
+    let index = Index::read(&*view.disk, &view.layout);
+    let total = sessions.len() as u64;
+    let all =
+        Mutex::new(All { findings, watcher, counts: Counts::default(), bare: 0, behind: 0, done: 0, total });
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let checked = check_one(view, book, &index, *session);
+            // Whoever panicked while holding this left whole numbers behind.
+            all.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(sessions.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (counts, bare, behind) = (all.counts, all.bare, all.behind);
+    summary(view, &index, &sessions, (bare, behind), findings);
+    counts
+}
+
+/// Where the threads bring what they found.
+struct All<'a, 'b> {
+    findings: &'a mut Findings,
+    watcher: Watcher<'b>,
+    counts: Counts,
+    /// Sessions without a snapshot.
+    bare: u64,
+    /// Sessions that the list cache has as they were before.
+    behind: u64,
+    done: u64,
+    total: u64,
+}
+
+impl All<'_, '_> {
+    fn take(&mut self, checked: Checked) {
+        self.counts.sessions += 1;
+        self.counts.records += checked.records;
+        self.counts.bytes += checked.bytes;
+        self.bare += u64::from(!checked.has_snapshot);
+        self.behind += u64::from(checked.index_behind);
+        self.findings.add_all(checked.findings);
+        self.done += 1;
+        (self.watcher)(Progress { what: "sessions", done: self.done, total: self.total });
+    }
+}
+
+/// Checks a session; one that seems wrong while someone writes to the home is looked at afresh.
+fn check_one(view: &View, book: &Book, index: &Index, session: SessionId) -> Checked {
+    let caches = || Caches::read(&*view.raw, &view.layout, session);
+    let mut checked = session::check(view, book, index, session, caches());
+    for _ in 0..TRIES {
+        if !view.owned || !checked.is_doubtful() {
+            break;
+        }
+        let caches = caches();
+        let Ok((fresh, _)) = View::new(&view.raw, &view.layout, true) else { break };
+        checked = session::check(&fresh, book, index, session, caches);
+    }
+    checked
+}
+
+fn logs(names: &[Entry]) -> Vec<SessionId> {
+    let log = |entry: &Entry| match session_file(&entry.name) {
+        SessionFile::Log(id) => Some(id),
+        _ => None,
+    };
+    let mut sessions: Vec<SessionId> = names.iter().filter_map(log).collect();
+    sessions.sort_unstable();
+    sessions
+}
+
+/// Looks at what stands in `sessions/` besides logs.
+fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
+    let directory = view.layout.sessions();
+    let removed = |id: &SessionId| view.pending.get(id) == Some(&Completion::Removed);
+    let has_log = |id: &SessionId| sessions.binary_search(id).is_ok();
+    for entry in names {
+        let path = directory.join(&entry.name);
+        match session_file(&entry.name) {
+            SessionFile::Log(_) | SessionFile::Index => {}
+            SessionFile::Temporary | SessionFile::Foreign => findings.add(unknown(&directory, entry)),
+            SessionFile::DamageNote(id) if !has_log(&id) && !removed(&id) => {
+                let what = "A note says that records of this session are missing, and its log is gone too.";
+                let remedy = "Restore the log from a backup; remove the note to give the session up.";
+                findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
+            }
+            SessionFile::Snapshot(id) | SessionFile::Tokens(id) | SessionFile::History(id)
+                if !has_log(&id) && !removed(&id) =>
+            {
+                let what = "The session has no log: this is all that is left of it.";
+                let remedy = "Restore the log from a backup, or remove this to give the session up.";
+                findings.add(Finding::new(Code::StrayCache, path, what, remedy).of(id));
+            }
+            SessionFile::DamageNote(_)
+            | SessionFile::Snapshot(_)
+            | SessionFile::Tokens(_)
+            | SessionFile::History(_) => {}
+        }
+    }
+    for (id, completion) in view.pending.iter().filter(|(id, _)| !has_log(id)) {
+        let path = view.layout.log(*id);
+        match completion {
+            Completion::Removed => {
+                let what =
+                    "The session is deleted, and the removal of its files is not recorded as finished.";
+                let remedy = "Nothing to do: the next start finishes it.";
+                findings.add(Finding::new(Code::DeletionUnfinished, path, what, remedy).of(*id));
+            }
+            Completion::Damaged(damage) => {
+                let what = format!(
+                    "The log is missing, and the write-ahead log cannot replace it: {}.",
+                    damage.detail
+                );
+                findings.add(Finding::new(Code::LogMissing, path, what, "Restore it from a backup.").of(*id));
+            }
+            Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
+        }
+    }
+}
+
+/// Says once what would be tedious to say of every session.
+fn summary(
+    view: &View,
+    index: &Index,
+    sessions: &[SessionId],
+    (bare, behind): (u64, u64),
+    findings: &mut Findings,
+) {
+    if sessions.is_empty() {
+        return;
+    }
+    if bare > 0 {
+        let what = format!("Sessions without a snapshot: {bare} of {}.", sessions.len());
+        let remedy = "Nothing to do: their logs are read from the start, and the next use writes a snapshot.";
+        findings.add(Finding::new(Code::SnapshotMissing, view.layout.sessions(), what, remedy));
+    }
+    let path = view.layout.index();
+    let stray = index.sessions().filter(|id| sessions.binary_search(id).is_err()).count();
+    match view.raw.stat(&path) {
+        Err(_) => {
+            let what = "The list cache is missing.";
+            let remedy = "Nothing to do: the next start reads the snapshots one by one and writes it again.";
+            findings.add(Finding::new(Code::IndexMissing, path, what, remedy));
+        }
+        Ok(_) if index.is_empty() => {
+            let what = "The list cache cannot be read, or there is nothing in it.";
+            let remedy = format!(
+                "It is a cache: delete it, and the next start writes it again: rm {}",
+                path.display()
+            );
+            findings.add(Finding::new(Code::IndexUnreadable, path, what, remedy));
+        }
+        Ok(_) if behind > 0 || stray > 0 => {
+            let what = format!(
+                "Entries of the list cache that are not of their log's length: {behind}; whose session is gone: {stray}."
+            );
+            let remedy = "Nothing to do: such entries are passed over.";
+            findings.add(Finding::new(Code::IndexBehind, path, what, remedy));
+        }
+        Ok(_) => {}
+    }
+}

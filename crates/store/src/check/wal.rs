@@ -1,0 +1,143 @@
+//! The write-ahead log: damaged and kept segments, and what its tail means for each session.
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
+
+use super::View;
+use super::code::Code;
+use super::finding::{Finding, Findings};
+use super::home::{list, unknown};
+use crate::complete::Completion;
+use crate::disk::{OpenMode, read_exact_at};
+use crate::layout::{DAMAGED_SUFFIX, Layout, segment_number};
+use crate::log::LogReader;
+use crate::offline::Offline;
+use crate::wal::frame::{HEADER_LEN, Header};
+use crate::wal::scan::{ScanError, WalDamage};
+
+/// Checks the write-ahead log's directory and what reading it found.
+pub(super) fn check(view: &View, offline: &Offline, findings: &mut Findings) {
+    names(view, findings);
+    for damage in &offline.wal_damage {
+        let what =
+            format!("Segment {} of the write-ahead log is damaged: {}.", damage.segment, damage.detail);
+        let remedy = "The next start keeps the segment beside the log and recovers what it can; the findings about sessions say what is lost.";
+        let path = view.layout.segment(damage.segment);
+        findings.add(Finding::new(Code::WalDamaged, path, what, remedy).byte(damage.offset));
+    }
+    // A segment that is being written to always seems torn.
+    if let Some(torn) = offline.wal_torn.as_ref().filter(|_| !view.owned) {
+        findings.add(torn_end(view, torn));
+    }
+}
+
+fn torn_end(view: &View, torn: &WalDamage) -> Finding {
+    let path = view.layout.segment(torn.segment);
+    if torn.offset == HEADER_LEN as u64 && begins_with_checkpoint(view, torn.segment) {
+        // It is on disk before the segment gets its name, so no crash leaves half of it.
+        let what = format!("The checkpoint that begins segment {} is damaged.", torn.segment);
+        let remedy = "Nothing is known to be lost: logs that end torn can no longer be told from damaged ones. Look after the disk.";
+        return Finding::new(Code::WalDamaged, path, what, remedy).byte(torn.offset);
+    }
+    let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
+    let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
+    Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset)
+}
+
+fn begins_with_checkpoint(view: &View, segment: u64) -> bool {
+    let mut head = [0; HEADER_LEN];
+    let file = view.raw.open(&view.layout.segment(segment), OpenMode::Read);
+    let read = file.and_then(|file| read_exact_at(&*file, &mut head, 0));
+    read.is_ok() && Header::read(&head).is_ok_and(|header| header.previous == 0)
+}
+
+/// Says that the write-ahead log could not be read at all.
+pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
+    let (path, cause) = match error {
+        ScanError::Read { path, source } => (path.clone(), source.to_string()),
+        ScanError::Newer { .. } => (layout.wal(), error.to_string()),
+    };
+    let what =
+        format!("The write-ahead log cannot be read, so logs may look shorter than they are: {cause}.");
+    let remedy = format!("Make it readable, then check again: chmod 600 {}", path.display());
+    Finding::new(Code::WalUnreadable, path, what, remedy)
+}
+
+fn names(view: &View, findings: &mut Findings) {
+    let directory = view.layout.wal();
+    for entry in list(&*view.raw, &directory, findings) {
+        let kept = entry.name.strip_suffix(DAMAGED_SUFFIX);
+        if kept.is_some_and(|name| segment_number(name).is_some()) {
+            let what =
+                "This segment was damaged, or a session was, when the home was opened earlier; it was kept.";
+            let remedy = "Keep it until the damaged sessions are restored, then remove it.";
+            findings.add(Finding::new(Code::WalKept, directory.join(&entry.name), what, remedy));
+        } else if segment_number(&entry.name).is_none() && entry.name != "reserve" {
+            findings.add(unknown(&directory, &entry));
+        }
+    }
+}
+
+/// Says what the next start is going to do to a session's log.
+pub(super) fn pending(view: &View, session: SessionId) -> Option<Finding> {
+    let path = view.layout.log(session);
+    let found = match view.pending.get(&session)? {
+        Completion::Whole | Completion::Removed => return None,
+        // Whoever writes the log right now is only half-way through.
+        Completion::Refilled { .. } | Completion::Repaired { .. } if view.owned => return None,
+        Completion::Refilled { bytes } => {
+            let what =
+                format!("A crash was survived: {bytes} bytes of records are in the write-ahead log alone.");
+            Finding::new(Code::LogRefill, path, what, "Nothing to do: the next start completes the log.")
+        }
+        Completion::Repaired { offset, cut_bytes, refilled, healed: true } => {
+            let what = format!(
+                "{cut_bytes} bytes of the log are damaged, and the write-ahead log still has the {refilled} records."
+            );
+            let remedy = "Nothing to do but look after the disk: the next start heals the log.";
+            Finding::new(Code::LogHeal, path, what, remedy).byte(*offset)
+        }
+        Completion::Repaired { offset, cut_bytes, refilled: 0, healed: false } => {
+            torn(path, *offset, *cut_bytes, begins_with_record(view, session, *offset))
+        }
+        Completion::Repaired { offset, cut_bytes, refilled, healed: false } => {
+            let what = format!(
+                "A crash was survived: the last {cut_bytes} bytes are torn, and the write-ahead log has the {refilled} records."
+            );
+            let remedy = "Nothing to do: the next start completes the log.";
+            Finding::new(Code::LogRefill, path, what, remedy).byte(*offset)
+        }
+        Completion::Damaged(damage) => {
+            let what =
+                format!("The log does not reach what the write-ahead log vouches for: {}.", damage.detail);
+            Finding::new(Code::LogDamaged, path, what, RESTORE).byte(damage.offset)
+        }
+    };
+    Some(found.of(session))
+}
+
+/// What to do about records that are gone.
+pub(super) const RESTORE: &str =
+    "Restore the file from a backup; until then the records before it can be read and none can be added.";
+
+/// Says that a log ends in something that never counted.
+pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: bool) -> Finding {
+    let (code, what) = if half_list {
+        (
+            Code::LogHalfList,
+            format!("A crash was survived: the last {len} bytes are records of a list whose end is missing."),
+        )
+    } else {
+        (Code::LogTorn, format!("A crash was survived: the last {len} bytes never became a record."))
+    };
+    let remedy = "Nothing to do: they were never answered, and the next use of the session cuts them off.";
+    Finding::new(code, path, what, remedy).byte(offset)
+}
+
+fn begins_with_record(view: &View, session: SessionId, offset: u64) -> bool {
+    let reader = LogReader::open(&*view.raw, &view.layout.log(session));
+    reader.is_ok_and(|reader| {
+        let mut lines = reader.forward(offset);
+        matches!(lines.next(), Ok(Some(raw)) if raw.whole && Line::parse(raw.bytes).is_ok_and(|line| line.more))
+    })
+}
