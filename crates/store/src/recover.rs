@@ -73,6 +73,7 @@ fn try_recover(
     segment_bytes: u64,
 ) -> Result<(Wal, Recovered), RecoverError> {
     let scan = scan::scan(&**disk, layout)?;
+    secure(&**disk, layout, &scan);
     let mut recovered = Recovered { sessions: Vec::new(), wal_damage: scan.damage.clone() };
     let mut positions = Vec::new();
     let mut keep_segments = !scan.damage.is_empty();
@@ -103,6 +104,15 @@ fn try_recover(
     }
     wal.drop_older();
     Ok((wal, recovered))
+}
+
+/// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead
+/// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it.
+fn secure(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
+    for (number, _) in scan.summary() {
+        // A failure changes nothing: each completed log is made durable by itself before this one goes.
+        let _ = disk.open(&layout.segment(number), OpenMode::Write).and_then(|segment| segment.sync());
+    }
 }
 
 /// Makes a completed log durable and remembers where it ends.
