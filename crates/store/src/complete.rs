@@ -9,12 +9,15 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 
-use crate::disk::{Disk, OpenMode, write_all_at};
+use crate::disk::{Disk, DiskFile, OpenMode, read_exact_at, write_all_at};
 use crate::layout::Layout;
 use crate::load::hash_before;
 use crate::log::{Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;
+
+/// How much is written again at a time.
+const REFRESH_CHUNK: usize = 1 << 20;
 
 /// What was found and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +71,16 @@ pub(crate) fn complete(
     session: SessionId,
     tail: &Tail<'_>,
 ) -> io::Result<Completion> {
-    match plan(open(disk, layout, session)?.as_ref(), session, tail)? {
+    let reader = open(disk, layout, session)?;
+    let base = tail.base();
+    match plan(reader.as_ref(), session, tail)? {
+        Plan::Leave(Completion::Whole) => {
+            if let (Some(reader), Some(base)) = (reader, base) {
+                let file = disk.open(&layout.log(session), OpenMode::Write)?;
+                refresh(&*file, base, reader.len())?;
+            }
+            Ok(Completion::Whole)
+        }
         Plan::Leave(completion) => Ok(completion),
         Plan::Remove => {
             session_files::remove(disk, layout, session)?;
@@ -76,12 +88,26 @@ pub(crate) fn complete(
         }
         Plan::Rewrite { keep, lines, completion } => {
             let file = disk.open(&layout.log(session), OpenMode::Create)?;
-            // Cut first: a crash in between leaves a shorter log, which is completed again.
-            file.set_len(keep)?;
+            refresh(&*file, base.unwrap_or(keep), keep)?;
             write_all_at(&*file, &lines, keep)?;
+            file.set_len(keep + lines.len() as u64)?;
             Ok(completion)
         }
     }
+}
+
+/// Writes a stretch again as it is. What is read may be in the page cache alone: after a failed write-back the
+/// kernel calls such pages clean, and a sync would pass over them. Written again, they are not.
+fn refresh(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
+    let mut buffer = vec![0; REFRESH_CHUNK.min(to.saturating_sub(from) as usize)];
+    let mut at = from;
+    while at < to {
+        let n = (to - at).min(REFRESH_CHUNK as u64) as usize;
+        read_exact_at(file, &mut buffer[..n], at)?;
+        write_all_at(file, &buffer[..n], at)?;
+        at += n as u64;
+    }
+    Ok(())
 }
 
 /// Opens a log that may not be there.
@@ -98,12 +124,8 @@ pub(crate) fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'
     if tail.is_deleted() && reader.is_none() {
         return Ok(Plan::Remove);
     }
-    let (base, base_hash) = match (tail.checkpoint, tail.appends.first()) {
-        (Some(position), _) => (position.log_offset, Some(position.last_hash)),
-        (None, Some(append)) => (append.offset, None),
-        (None, None) => return Ok(Plan::Leave(Completion::Whole)),
-    };
-    if let Some(damage) = check_base(reader, base, base_hash)? {
+    let Some(base) = tail.base() else { return Ok(Plan::Leave(Completion::Whole)) };
+    if let Some(damage) = check_base(reader, base, tail.checkpoint.map(|position| position.last_hash))? {
         return Ok(Plan::Leave(Completion::Damaged(damage)));
     }
     let wanted = match gather(tail, base) {

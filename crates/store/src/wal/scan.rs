@@ -224,6 +224,12 @@ impl Scan {
 }
 
 impl Tail<'_> {
+    /// Returns where the write-ahead log takes over from the session's log.
+    pub(crate) fn base(&self) -> Option<u64> {
+        let checkpoint = self.checkpoint.map(|position| position.log_offset);
+        checkpoint.or_else(|| self.appends.first().map(|append| append.offset))
+    }
+
     /// Tells whether the last thing appended was the session's deletion.
     pub(crate) fn is_deleted(&self) -> bool {
         let last = self.appends.last().and_then(|append| {

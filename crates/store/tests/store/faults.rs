@@ -165,6 +165,21 @@ fn a_session_log_that_cannot_be_synced_keeps_the_write_ahead_log() {
     after_power_cuts(&home, |markers| assert_eq!(markers, [0, 100, 101]));
 }
 
+// I1, I14
+#[test]
+fn a_log_whose_write_back_failed_before_a_restart_is_written_again() {
+    let home = Home::with_sessions(1, 1);
+    let path = format!("{}.messages", home.sessions[0]);
+    home.append(100).expect("fine");
+    // The sync fails, the rewriting too; the pages stay readable, and the kernel calls them clean.
+    home.disk.set_faults(Fault::sticky(FaultKind::Eio, 0).on(&[OpKind::Sync]).at(&path));
+    home.store.committer().checkpoint().expect_err("it stays behind");
+    home.disk.clear_faults();
+    let killed = home.disk.process_kill(&mut Rng::new(1));
+    let home = home.reopen(killed);
+    after_power_cuts(&home, |markers| assert_eq!(markers, [0, 100]));
+}
+
 #[test]
 fn a_vanished_directory_of_sessions_loses_nothing_new() {
     let home = Home::with_sessions(1, 1);
