@@ -102,6 +102,8 @@ impl From<HomeError> for Failure {
             HomeError::NotAHome { .. } => {
                 Failure::unusable("home_unreadable", error).hint("rekindle doctor looks at the rest of it")
             }
+            HomeError::NotEmpty { .. } => Failure::unusable("home_foreign", error)
+                .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
                 .hint("one process at a time owns a home; end that one first, or name another home with --home PATH"),
             HomeError::Io { .. } => Failure::unusable("home_unreadable", error)

@@ -11,7 +11,6 @@ use rekindle_domain::line::Line;
 
 use crate::disk::{Disk, DiskFile, OpenMode, read_exact_at, write_all_at};
 use crate::layout::Layout;
-use crate::load::hash_before;
 use crate::log::{Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;
@@ -125,7 +124,9 @@ pub(crate) fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'
         return Ok(Plan::Remove);
     }
     let Some(base) = tail.base() else { return Ok(Plan::Leave(Completion::Whole)) };
-    if let Some(damage) = check_base(reader, base, tail.checkpoint.map(|position| position.last_hash))? {
+    if let Some(damage) =
+        check_base(reader, session, base, tail.checkpoint.map(|position| position.last_hash))?
+    {
         return Ok(Plan::Leave(Completion::Damaged(damage)));
     }
     let wanted = match gather(tail, base) {
@@ -146,9 +147,10 @@ pub(crate) fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'
     put_right(reader, Ends { base, wanted, extra })
 }
 
-/// Checks that the log reaches the base and has the right record there.
+/// Checks that the log reaches the base and that the record there is the right one, whole.
 fn check_base(
     reader: Option<&LogReader>,
+    session: SessionId,
     base: u64,
     hash: Option<Option<ChainHash>>,
 ) -> io::Result<Option<Damage>> {
@@ -157,10 +159,24 @@ fn check_base(
         let detail = format!("the log ends at byte {len}, but was on disk up to byte {base}");
         return Ok(Some(Damage { offset: len, detail }));
     }
-    let found = reader.map(|reader| hash_before(reader, base)).transpose()?.flatten();
-    if hash.is_some_and(|expected| expected != found) {
+    let last = reader.map_or(Ok(Vec::new()), |reader| reader.last(base, 2))?;
+    let mut lines = last.iter().rev().map(|(start, bytes)| (*start, Line::parse(bytes).ok()));
+    let Some((start, found)) = lines.next() else { return Ok(None) };
+    let before = lines.next().and_then(|(_, line)| line);
+    // A flipped byte leaves the hash's own digits as they were: the record must fit it.
+    let whole = found.is_some_and(|line| match (line.hash, before.map(|line| line.hash)) {
+        (Some(_), before) => line.follows(session, before.flatten()),
+        (None, _) => true,
+    });
+    if !whole {
+        return Ok(Some(Damage {
+            offset: start,
+            detail: format!("the record that ends at byte {base} is not whole"),
+        }));
+    }
+    if hash.is_some_and(|expected| expected != found.and_then(|line| line.hash)) {
         let detail = format!("another record than the one that was there ends at byte {base}");
-        return Ok(Some(Damage { offset: base, detail }));
+        return Ok(Some(Damage { offset: start, detail }));
     }
     Ok(None)
 }

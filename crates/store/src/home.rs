@@ -37,6 +37,14 @@ pub enum HomeError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The directory is used for something else.
+    #[error(r#"{path} holds {found:?} and is no Rekindle home; choose an empty directory, or put {{"format":1}} into its home.json if it is one"#)]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// Something in it that is not ours.
+        found: String,
+    },
     /// Another process owns it.
     #[error("the home {path} is in use by {owner}")]
     Locked {
@@ -135,6 +143,7 @@ pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     match check(disk, layout) {
         Ok(()) => {}
         Err(HomeError::Missing(_)) => {
+            refuse_foreign(disk, layout)?;
             for directory in layout.directories() {
                 make_directory(disk, directory)?;
             }
@@ -153,9 +162,25 @@ pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     Ok(())
 }
 
+/// Refuses to make a home of a directory that holds anything but what a crash in here may have left.
+fn refuse_foreign(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    let path = layout.home().to_owned();
+    let entries = match disk.list(&path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io_error("list", path)(error)),
+    };
+    let ours = ["wal", "sessions", "blobs", "home.json.tmp", "daemon.lock"];
+    match entries.into_iter().find(|entry| !ours.contains(&entry.name.as_str())) {
+        Some(entry) => Err(HomeError::NotEmpty { path, found: entry.name }),
+        None => Ok(()),
+    }
+}
+
 /// Makes a directory and its name durable. The home itself may lie deep below directories that do not exist.
 fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
-    let parent = path.parent().map(Path::to_owned);
+    // A relative path of one name lies in the directory we are in, which exists.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned);
     if let Some(parent) = parent.clone().filter(|parent| disk.stat(parent).is_err() && *parent != path) {
         make_directory(disk, parent)?;
     }

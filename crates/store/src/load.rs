@@ -78,7 +78,12 @@ pub(crate) fn load(
     let read_error = |source: io::Error| LoadError::Read { path: path.clone(), source };
     let reader = match LogReader::open(disk, &path) {
         Ok(reader) => reader,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(LoadError::NotFound(session)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Gone altogether: only the note knows that there was one.
+            let damage = damage_note(disk, layout, session).ok_or(LoadError::NotFound(session))?;
+            let (state, tokens) = (SessionState::empty(session), TokenIndex::empty(session));
+            return Ok(Loaded { state, tokens, damage: Some(damage), torn: None, oddities: Vec::new() });
+        }
         Err(error) => return Err(read_error(error)),
     };
     let mut damage = None;
@@ -137,8 +142,13 @@ fn fold(
         }
     }
     match cache::read::<TokenIndex>(disk, &layout.tokens(session))? {
-        // An index that is behind would miss what the snapshot has passed already.
-        Cached::Good(tokens) if tokens.id == session && tokens.last_seq >= state.last_seq => {
+        // An index that is behind would miss what the snapshot has passed already; one of another history
+        // would bring its tokens back to life.
+        Cached::Good(tokens)
+            if tokens.id == session
+                && tokens.last_seq >= state.last_seq
+                && hash_before(reader, tokens.log_offset).is_ok_and(|hash| hash == tokens.last_hash) =>
+        {
             walk(Replay::from(state, Some(tokens)))
         }
         Cached::Good(_) | Cached::Missing | Cached::Unreadable => walk(Replay::new(session)),

@@ -41,8 +41,6 @@ pub struct Offline {
     pub wal_damage: Vec<WalDamage>,
     /// What a crash left at the end of the write-ahead log; it never counted.
     pub wal_torn: Option<WalDamage>,
-    /// Up to which byte the write-ahead log vouches for each log it mentions.
-    pub(crate) vouched: HashMap<SessionId, u64>,
 }
 
 impl Offline {
@@ -58,12 +56,7 @@ impl Offline {
         let scan = settled_scan(&*disk, &layout)?;
         let mut pending = Vec::new();
         let mut patches = HashMap::new();
-        let mut vouched = HashMap::new();
         for (session, tail) in scan.by_session() {
-            let appended =
-                tail.appends.last().map(|append| append.offset.saturating_add(append.lines.len() as u64));
-            let synced = tail.checkpoint.map(|position| position.log_offset);
-            vouched.insert(session, appended.max(synced).unwrap_or(0));
             let planned = open(&*disk, &layout, session).and_then(|log| plan(log.as_ref(), session, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((session, completion)),
@@ -77,7 +70,7 @@ impl Offline {
         }
         let disk = Arc::new(Overlay { disk, patches });
         let wal_torn = scan.torn();
-        Ok(Offline { disk, layout, pending, wal_damage: scan.damage, wal_torn, vouched })
+        Ok(Offline { disk, layout, pending, wal_damage: scan.damage, wal_torn })
     }
 
     /// Returns where everything lives.

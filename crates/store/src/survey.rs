@@ -16,7 +16,7 @@ use crate::load::{LoadError, Loaded, Want, load};
 /// What is in `sessions/`.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// Every session that has a log, sorted.
+    /// Every session that has a log, or a note that it should, sorted.
     pub(crate) sessions: Vec<SessionId>,
     /// Sessions whose log lacks records, by a note beside it.
     pub(crate) noted: HashSet<SessionId>,
@@ -44,7 +44,10 @@ pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
             SessionFile::Foreign => listing.foreign.push(entry.name),
         }
     }
+    // A session whose log is gone altogether is listed by the note that says so.
+    listing.sessions.extend(&listing.noted);
     listing.sessions.sort_unstable();
+    listing.sessions.dedup();
     listing.stray = caches
         .into_iter()
         .filter(|(id, _)| listing.sessions.binary_search(id).is_err())

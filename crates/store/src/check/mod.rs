@@ -94,8 +94,6 @@ struct View {
     layout: Layout,
     /// What the next start would do to each session the write-ahead log mentions.
     pending: HashMap<SessionId, Completion>,
-    /// Up to which byte the write-ahead log vouches for each log it mentions.
-    vouched: HashMap<SessionId, u64>,
     /// A process is writing here at this moment.
     owned: bool,
 }
@@ -105,8 +103,7 @@ impl View {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
         let pending = offline.pending.iter().cloned().collect();
         let disk = offline.disk().clone();
-        let vouched = offline.vouched.clone();
-        Ok((View { raw: raw.clone(), disk, layout: layout.clone(), pending, vouched, owned }, offline))
+        Ok((View { raw: raw.clone(), disk, layout: layout.clone(), pending, owned }, offline))
     }
 }
 
@@ -127,8 +124,7 @@ pub fn check(
         Err(newer @ ScanError::Newer { .. }) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
-            let (pending, vouched) = (HashMap::new(), HashMap::new());
-            View { raw: raw.clone(), disk: raw, layout, pending, vouched, owned }
+            View { raw: raw.clone(), disk: raw, layout, pending: HashMap::new(), owned }
         }
     };
     let book = blobs::Book::new(&view, &mut findings);

@@ -13,6 +13,7 @@ use super::code::{Code, Severity};
 use super::finding::Finding;
 use super::wal::{self, RESTORE};
 use crate::blobs::BlobId;
+use crate::complete::Completion;
 use crate::index::Index;
 use crate::log::{LogReader, Stop, Torn, walk_each};
 
@@ -78,7 +79,8 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     checked.findings.extend(pending);
     checked.findings.extend(findings);
     checked.findings.extend(odd_records(view, session, &replay, &unreadable));
-    let torn_is_damage = unreached.iter().any(|finding| finding.severity == Severity::Error);
+    let torn_is_damage = unreached.iter().any(|finding| finding.severity == Severity::Error)
+        || matches!(view.pending.get(&session), Some(Completion::Damaged(_)));
     checked.findings.extend(unreached);
     match stop {
         Stop::End if replay.state.last_seq == 0 => {
@@ -92,16 +94,6 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
             checked.findings.extend(listed.finding);
         }
         Stop::Torn(_) if torn_is_damage => {}
-        Stop::Torn(Torn { offset, .. })
-            if view.vouched.get(&session).is_some_and(|vouched| offset < *vouched) =>
-        {
-            let what = format!(
-                "The log is damaged behind record {}, and all of it was on disk.",
-                replay.whole.last_seq
-            );
-            let finding = Finding::new(Code::LogDamaged, path, what, RESTORE);
-            checked.findings.push(finding.of(session).byte(offset).line(whole_lines + 1));
-        }
         Stop::Torn(Torn { offset, len, half_list }) => {
             let finding = wal::torn(path, offset, len, half_list);
             checked.findings.push(finding.of(session).line(whole_lines + 1));

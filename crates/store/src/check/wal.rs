@@ -8,11 +8,9 @@ use super::code::Code;
 use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
 use crate::complete::Completion;
-use crate::disk::{OpenMode, read_exact_at};
 use crate::layout::{DAMAGED_SUFFIX, Layout, segment_number};
 use crate::log::LogReader;
 use crate::offline::Offline;
-use crate::wal::frame::{HEADER_LEN, Header};
 use crate::wal::scan::{ScanError, WalDamage};
 
 /// Checks the write-ahead log's directory and what reading it found.
@@ -33,22 +31,9 @@ pub(super) fn check(view: &View, offline: &Offline, findings: &mut Findings) {
 
 fn torn_end(view: &View, torn: &WalDamage) -> Finding {
     let path = view.layout.segment(torn.segment);
-    if torn.offset == HEADER_LEN as u64 && begins_with_checkpoint(view, torn.segment) {
-        // It is on disk before the segment gets its name, so no crash leaves half of it.
-        let what = format!("The checkpoint that begins segment {} is damaged.", torn.segment);
-        let remedy = "Nothing is known to be lost: logs that end torn can no longer be told from damaged ones. Look after the disk.";
-        return Finding::new(Code::WalDamaged, path, what, remedy).byte(torn.offset);
-    }
     let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
     let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
     Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset)
-}
-
-fn begins_with_checkpoint(view: &View, segment: u64) -> bool {
-    let mut head = [0; HEADER_LEN];
-    let file = view.raw.open(&view.layout.segment(segment), OpenMode::Read);
-    let read = file.and_then(|file| read_exact_at(&*file, &mut head, 0));
-    read.is_ok() && Header::read(&head).is_ok_and(|header| header.previous == 0)
 }
 
 /// Says that the write-ahead log could not be read at all.

@@ -71,7 +71,8 @@ impl LogReader {
         Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset }
     }
 
-    /// Returns the last lines before `end`, oldest first.
+    /// Returns the last lines before `end`, oldest first; fewer if they would take more than the limit of
+    /// memory that lines are held in.
     pub fn last(&self, end: u64, count: usize) -> io::Result<Vec<(u64, Vec<u8>)>> {
         let end = end.min(self.len);
         let mut window = LINEAR;

@@ -120,7 +120,7 @@ pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> 
                 Header { number, previous: before.unwrap_or(0), previous_end: u64::MAX }
             }
         };
-        scan.add(number, bytes, end);
+        scan.add(header, bytes, end);
         end = Some(header.previous_end);
         // Strictly downwards, so that damaged links cannot make a loop.
         wanted = Some(header.previous).filter(|previous| (1..number).contains(previous));
@@ -135,8 +135,10 @@ impl Scan {
     }
 
     /// Takes in one segment. With an `end` everything before it was on disk; without, bad bytes at the end
-    /// are a tail that never counted.
-    fn add(&mut self, number: u64, mut bytes: Vec<u8>, end: Option<u64>) {
+    /// are a tail that never counted. A checkpoint that heads a segment was on disk before the segment had
+    /// its name.
+    fn add(&mut self, header: Header, mut bytes: Vec<u8>, end: Option<u64>) {
+        let number = header.number;
         if let Some(end) = end.filter(|end| *end < bytes.len() as u64) {
             bytes.truncate(end as usize);
         }
@@ -151,7 +153,8 @@ impl Scan {
                 continue;
             }
             let next = next_frame_after(&bytes, number, at, whole, &mut budget);
-            if next.is_none() && !whole {
+            let headless = header.previous == 0 && at == HEADER_LEN;
+            if next.is_none() && !whole && !headless {
                 break;
             }
             let to = next.unwrap_or(bytes.len());

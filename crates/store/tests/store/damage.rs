@@ -188,6 +188,63 @@ fn records_missing_from_log_and_write_ahead_log_are_announced_for_good() {
     );
 }
 
+// I12
+#[test]
+fn a_flipped_byte_in_the_last_record_of_a_checkpointed_log_is_damage_not_an_end() {
+    let home = Home::with_sessions(2, 4);
+    home.store.committer().checkpoint().expect("fine");
+    let session = home.sessions[0];
+    let len = home.disk.read_file(log_path(session)).expect("a log").len() as u64;
+    for back in (30..120).step_by(9) {
+        let disk = home.disk.fork();
+        disk.flip_byte(log_path(session), len - back);
+        let store = open(&disk, &home.clock).expect("opens");
+        let damaged = store
+            .recovered()
+            .sessions
+            .iter()
+            .any(|(id, done)| *id == session && matches!(done, Completion::Damaged(_)));
+        assert!(damaged, "{back} bytes before the end");
+        assert_eq!(disk.read_file(log_path(session)).expect("kept").len() as u64, len, "nothing is cut");
+        store.open_session(session).expect("it can be read");
+        let append = Append::durable(session, vec![marked(1, 1, None)]);
+        assert!(matches!(store.append(append), Err(AppendError::Damaged { .. })));
+    }
+}
+
+// I12
+#[test]
+fn a_damaged_checkpoint_is_damage_not_an_end() {
+    let home = Home::with_sessions(2, 2);
+    home.store.committer().checkpoint().expect("fine");
+    let wal = home
+        .disk
+        .paths()
+        .into_iter()
+        .find(|path| path.to_string_lossy().ends_with(".wal"))
+        .expect("a segment");
+    let disk = home.disk.fork();
+    disk.flip_byte(&wal, 70);
+    let store = open(&disk, &home.clock).expect("opens");
+    assert_eq!(store.recovered().wal_damage.len(), 1);
+}
+
+// I12
+#[test]
+fn a_session_whose_log_is_gone_is_still_listed() {
+    let home = Home::with_sessions(2, 2);
+    home.store.committer().checkpoint().expect("fine");
+    let disk = home.disk.fork();
+    disk.remove(log_path(home.sessions[0]));
+    let home = home.reopen(disk).reopen_same();
+    let mut listed = Vec::new();
+    home.store
+        .survey(|id, loaded| listed.push((id, loaded.expect("listed").damage.is_some())))
+        .expect("listed");
+    listed.sort_unstable();
+    assert_eq!(listed, [(home.sessions[0], true), (home.sessions[1], false)]);
+}
+
 #[test]
 fn a_log_shorter_than_its_snapshot_or_with_another_record_there_is_damage() {
     for tamper in [0, 1] {

@@ -37,6 +37,32 @@ fn a_newer_home_is_refused_and_left_alone() {
 }
 
 #[test]
+fn a_directory_used_for_something_else_is_not_made_a_home() {
+    let disk = SimDisk::new(1);
+    disk.write_file("/home/thesis.txt", b"mine");
+    let before = disk.ops();
+    let error = open(&disk, &Arc::default()).err().expect("refused");
+    assert!(error.to_string().contains("thesis.txt"), "{error}");
+    assert_eq!(disk.ops(), before, "nothing was touched");
+}
+
+#[test]
+fn a_token_index_of_another_history_is_not_believed() {
+    let home = rich_home();
+    let path = format!("/home/sessions/{}.tokens.json", home.sessions[0]);
+    let expected = home.store.load(home.sessions[0], Want::Everything).expect("loads").tokens;
+    let text = String::from_utf8(home.disk.read_file(&path).expect("an index")).expect("text");
+    let at = text.find("\"last_hash\":\"").expect("a hash") + 13;
+    let other = if text.as_bytes()[at] == b'0' { "1" } else { "0" };
+    let forged = format!("{}{other}{}", &text[..at], &text[at + 1..])
+        .replace("\"secret_hash\":\"00\"", "\"secret_hash\":\"66\"");
+    let disk = home.disk.fork();
+    disk.write_file(&path, forged.as_bytes());
+    let home = home.reopen(disk);
+    assert_eq!(home.store.load(home.sessions[0], Want::Everything).expect("loads").tokens, expected);
+}
+
+#[test]
 fn a_newer_write_ahead_log_is_refused_and_left_alone() {
     let home = Home::with_sessions(1, 1);
     let disk = home.disk.fork();
