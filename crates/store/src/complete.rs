@@ -9,14 +9,11 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 
-use crate::disk::{Disk, DiskFile, OpenMode, read_exact_at, write_all_at};
+use crate::disk::{Disk, OpenMode, refresh, write_all_at};
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;
-
-/// How much is written again at a time.
-const REFRESH_CHUNK: usize = 1 << 20;
 
 /// What was found and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,20 +90,6 @@ pub(crate) fn complete(
             Ok(completion)
         }
     }
-}
-
-/// Writes a stretch again as it is. What is read may be in the page cache alone: after a failed write-back the
-/// kernel calls such pages clean, and a sync would pass over them. Written again, they are not.
-fn refresh(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
-    let mut buffer = vec![0; REFRESH_CHUNK.min(to.saturating_sub(from) as usize)];
-    let mut at = from;
-    while at < to {
-        let n = (to - at).min(REFRESH_CHUNK as u64) as usize;
-        read_exact_at(file, &mut buffer[..n], at)?;
-        write_all_at(file, &buffer[..n], at)?;
-        at += n as u64;
-    }
-    Ok(())
 }
 
 /// Opens a log that may not be there.

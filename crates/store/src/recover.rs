@@ -11,7 +11,7 @@ use rekindle_domain::session::Position;
 use serde_json::json;
 
 use crate::complete::{Completion, complete};
-use crate::disk::{Disk, OpenMode, SharedDisk, replace};
+use crate::disk::{Disk, OpenMode, SharedDisk, refresh, replace};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
 use crate::log::{Damage, LogReader};
 use crate::wal::scan::{self, Scan, ScanError, WalDamage};
@@ -109,10 +109,12 @@ fn try_recover(
 /// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead
 /// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it.
 fn secure(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
-    for (number, _) in scan.summary() {
-        // A failure changes nothing: each completed log is made durable by itself before this one goes.
-        let _ = disk.open(&layout.segment(number), OpenMode::Write).and_then(|segment| segment.sync());
-    }
+    let Some((number, from, to)) = scan.unsynced() else { return };
+    // A failure changes nothing: each completed log is made durable by itself before this one goes.
+    let _ = disk.open(&layout.segment(number), OpenMode::Write).and_then(|segment| {
+        refresh(&*segment, from, to)?;
+        segment.sync()
+    });
 }
 
 /// Makes a completed log durable and remembers where it ends.

@@ -4,13 +4,10 @@
 use std::io;
 
 use super::live::Live;
-use crate::disk::{DiskFile, OpenMode, SharedDisk, read_exact_at, write_all_at};
+use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
 use crate::wal::scan;
 use crate::wal::writer::{Wal, WalFailure};
-
-/// How much is copied at a time.
-const COPY_CHUNK: usize = 1 << 20;
 
 /// Writes the log anew and returns it open. The old file is replaced only when the new one is on disk.
 pub(super) fn rewrite(
@@ -34,8 +31,8 @@ pub(super) fn rewrite(
         if base > 0 {
             // The open log outlives its name; only without one is the name all there is.
             match live.log() {
-                Some(log) => copy(log, &*file, base)?,
-                None => copy(&*disk.open(&path, OpenMode::Read)?, &*file, base)?,
+                Some(log) => copy(log, &*file, 0, base)?,
+                None => copy(&*disk.open(&path, OpenMode::Read)?, &*file, 0, base)?,
             }
         }
         let mut end = base;
@@ -58,16 +55,4 @@ pub(super) fn rewrite(
         let _ = disk.remove_file(&temporary);
     }
     written
-}
-
-fn copy(from: &dyn DiskFile, to: &dyn DiskFile, len: u64) -> io::Result<()> {
-    let mut buffer = vec![0; COPY_CHUNK];
-    let mut at = 0;
-    while at < len {
-        let n = (len - at).min(COPY_CHUNK as u64) as usize;
-        read_exact_at(from, &mut buffer[..n], at)?;
-        write_all_at(to, &buffer[..n], at)?;
-        at += n as u64;
-    }
-    Ok(())
 }

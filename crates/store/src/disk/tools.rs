@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Disk, DiskFile, OpenMode};
 
+/// How much is read and written at a time.
+const CHUNK: usize = 1 << 20;
+
 /// Writes all of `buf`, going on after short writes.
 ///
 /// On an error some prefix may have been written: the caller owns the clean-up.
@@ -37,6 +40,27 @@ pub fn read_up_to(file: &dyn DiskFile, buf: &mut [u8], offset: u64) -> io::Resul
 pub fn read_exact_at(file: &dyn DiskFile, buf: &mut [u8], offset: u64) -> io::Result<()> {
     if read_up_to(file, buf, offset)? < buf.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+/// Writes a stretch again as it is, so that the next sync makes it durable.
+///
+/// What is read may be in the page cache alone: after a failed write-back the kernel calls such pages clean,
+/// and a sync would pass over them. Written again, they are not.
+pub fn refresh(file: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
+    copy(file, file, from, to)
+}
+
+/// Copies a stretch of one file to the same place of another.
+pub fn copy(source: &dyn DiskFile, target: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK.min(to.saturating_sub(from) as usize)];
+    let mut at = from;
+    while at < to {
+        let n = (to - at).min(CHUNK as u64) as usize;
+        read_exact_at(source, &mut buffer[..n], at)?;
+        write_all_at(target, &buffer[..n], at)?;
+        at += n as u64;
     }
     Ok(())
 }

@@ -220,6 +220,14 @@ impl Scan {
         Some(WalDamage { segment: *number, offset: end as u64, detail })
     }
 
+    /// Returns the stretch of the newest segment that nothing proves to be on disk.
+    pub(crate) fn unsynced(&self) -> Option<(u64, u64, u64)> {
+        let Segment { number, bytes, frames } = self.segments.last()?;
+        let at = *frames.last()?;
+        let last = frame::read(&bytes[at..], *number, at as u64)?;
+        Some((*number, last.synced.min(at as u64), (at + last.len) as u64))
+    }
+
     /// Returns the numbers of the segments that count and their valid frames.
     pub(crate) fn summary(&self) -> impl Iterator<Item = (u64, usize)> {
         self.segments.iter().map(|segment| (segment.number, segment.frames.len()))
