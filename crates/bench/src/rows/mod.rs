@@ -1,0 +1,67 @@
+//! The benchmarks and their rows. Each row is a file with the raw program beside ours.
+
+mod append_many;
+mod append_one;
+mod batch;
+mod bytes;
+mod checkpoint;
+mod last;
+mod open;
+mod process;
+mod replay;
+pub(crate) mod replay_memory;
+mod snapshot;
+mod sweep;
+
+use anyhow::Context as _;
+
+use crate::context::Context;
+use crate::table::Row;
+
+/// A program that measures something and returns its lines of the table.
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&Context) -> anyhow::Result<Vec<Row>>,
+}
+
+/// Programs that belong together.
+pub(crate) struct Bench {
+    pub(crate) name: &'static str,
+    programs: &'static [Program],
+}
+
+/// Every benchmark there is.
+pub(crate) const BENCHES: &[Bench] = &[Bench {
+    name: "store",
+    programs: &[
+        Program { name: "append-one", run: append_one::run },
+        Program { name: "append-many", run: append_many::run },
+        Program { name: "batch", run: batch::run },
+        Program { name: "process", run: process::run },
+        Program { name: "replay", run: replay::run },
+        Program { name: "snapshot", run: snapshot::run },
+        Program { name: "open", run: open::run },
+        Program { name: "last", run: last::run },
+        Program { name: "bytes", run: bytes::run },
+        Program { name: "checkpoint", run: checkpoint::run },
+    ],
+}];
+
+impl Bench {
+    /// Returns the programs with these names or numbers, in the order given; all of them for none.
+    pub(crate) fn choose(&self, names: &[String]) -> anyhow::Result<Vec<&'static Program>> {
+        if names.is_empty() {
+            return Ok(self.programs.iter().collect());
+        }
+        names.iter().map(|name| self.find(name)).collect()
+    }
+
+    fn find(&self, name: &str) -> anyhow::Result<&'static Program> {
+        let by_number = |number: usize| self.programs.get(number.checked_sub(1)?);
+        let by_name = || self.programs.iter().find(|program| program.name == name);
+        name.parse().ok().and_then(by_number).or_else(by_name).with_context(|| {
+            let known: Vec<&str> = self.programs.iter().map(|program| program.name).collect();
+            format!("{} has no row {name:?}; known: {}, or their numbers", self.name, known.join(", "))
+        })
+    }
+}
