@@ -48,11 +48,13 @@ fn run(seed: u64, steps: usize, faults_per_mille: u64) -> Result<Tally, String> 
     let mut points = std::mem::take(&mut *points.lock().unwrap_or_else(PoisonError::into_inner));
     points.push(("the end".into(), disk.fork(), ledger.len()));
     let count = points.len();
+    let mut asked_before = 0;
     for (index, (op, picture, told)) in points.into_iter().enumerate() {
         let power = rng.chance(4, 5);
+        // A kill tears only the write it strikes: one that belongs to what is being asked at this moment.
+        let striking = std::mem::replace(&mut asked_before, told) == told;
         let told = ledger.first(told);
-        if !matches!(told.last(), Some(Entry::Asked { .. })) {
-            // A kill tears only the write it strikes; one that was answered has long returned.
+        if !striking || !matches!(told.last(), Some(Entry::Asked { .. })) {
             picture.set_physics(Physics { torn_by_kill: 0, ..Physics::default() });
         }
         let image = if power { picture.power_cut(&mut rng) } else { picture.process_kill(&mut rng) };
