@@ -77,8 +77,9 @@ macro_rules! id_type {
             /// Returns the 128 bits behind the id if it is exactly what [`Self::mint`] writes.
             pub fn to_ulid(&self) -> Option<u128> {
                 let digits = &self.as_str()[$prefix.len() + 1..];
-                let ulid = Ulid::from_string(digits).ok()?;
-                (ulid_text($prefix, ulid) == self.as_str()).then_some(ulid.0)
+                // Lowercase only: uppercase digits denote the same bits, but are another file name.
+                let canonical = !digits.bytes().any(|byte| byte.is_ascii_uppercase());
+                Ulid::from_string(digits).ok().filter(|_| canonical).map(|ulid| ulid.0)
             }
 
             /// Returns the id that stands for 128 bits; the reverse of [`Self::to_ulid`].

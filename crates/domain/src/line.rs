@@ -16,6 +16,7 @@ use crate::time::Timestamp;
 /// Length of `,"h":"0123456789abcdef"}`.
 const HASH_SUFFIX: usize = 24;
 const MORE: &[u8] = br#","more":true"#;
+const SOURCE: &[u8] = br#","src":["#;
 
 /// Where a record was derived from: the n-th of those derived from journal record `seq`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -236,16 +237,22 @@ fn split_hash(text: &str) -> (&str, Option<ChainHash>) {
 /// Takes `,"src":[…]` off the end of a body. Inside a string its quotes would be escaped, inside a nested
 /// object a brace would follow: at the very end it can only be the record's own.
 fn split_source(body: &str) -> (Option<Source>, &str) {
-    // Within the last bytes only: an id and three numbers are never longer.
-    const LONGEST: usize = 8 + 49 + 3 * 21 + 2;
-    let bytes = body.as_bytes();
-    let found = body.ends_with(']').then(|| bytes.len().saturating_sub(LONGEST)).and_then(|from| {
-        let marker = br#","src":["#;
-        let at = from + bytes[from..].windows(marker.len()).rposition(|window| window == marker)?;
-        let source = serde_json::from_str(&body[at + marker.len() - 1..]).ok()?;
-        Some((source, &body[..at]))
-    });
-    found.map_or((None, body), |(source, rest)| (Some(source), rest))
+    let read = || {
+        let inside = body.strip_suffix(']')?;
+        let open = inside.bytes().rposition(|byte| byte == b'[')?;
+        let at = (open + 1).checked_sub(SOURCE.len())?;
+        let list =
+            inside[open + 1..].strip_prefix('"').filter(|_| &inside.as_bytes()[at..=open] == SOURCE)?;
+        let (holder, numbers) = list.split_once('"')?;
+        let (seq, rest) = digits(numbers.as_bytes().strip_prefix(b",")?)?;
+        let (n, rest) = digits(rest.strip_prefix(b",")?)?;
+        let (low, rest) = digits(rest.strip_prefix(b",")?)?;
+        rest.is_empty().then_some((Source(holder.parse().ok()?, seq, n, low), at))
+    };
+    match read() {
+        Some((source, at)) => (Some(source), &body[..at]),
+        None => (None, body),
+    }
 }
 
 impl fmt::Display for Source {

@@ -17,6 +17,25 @@ impl Timestamp {
         Timestamp(millis.clamp(least, most))
     }
 
+    /// Reads exactly the form we write, `2026-02-21T10:00:00.000Z`: a replay reads one of these a record.
+    fn read_written(text: &str) -> Option<Timestamp> {
+        let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
+        if [bytes[4], bytes[7], bytes[10], bytes[13], bytes[16], bytes[19], bytes[23]] != *b"--T::.Z" {
+            return None;
+        }
+        let number = |from: usize, to: usize| {
+            bytes[from..to].iter().try_fold(0i16, |value, digit| {
+                digit.is_ascii_digit().then(|| value * 10 + i16::from(digit - b'0'))
+            })
+        };
+        let small = |from| number(from, from + 2).map(|value| value as i8);
+        let date = jiff::civil::Date::new(number(0, 4)?, small(5)?, small(8)?).ok()?;
+        let millis = i32::from(number(20, 23)?) * 1_000_000;
+        let time = jiff::civil::Time::new(small(11)?, small(14)?, small(17)?, millis).ok()?;
+        let time = jiff::tz::Offset::UTC.to_timestamp(date.to_datetime(time)).ok()?;
+        Some(Timestamp::from_millis(time.as_millisecond()))
+    }
+
     /// Returns the milliseconds since the Unix epoch.
     pub fn as_millis(self) -> i64 {
         self.0
@@ -50,6 +69,9 @@ pub struct BadTimestamp(String);
 impl FromStr for Timestamp {
     type Err = BadTimestamp;
     fn from_str(text: &str) -> Result<Timestamp, BadTimestamp> {
+        if let Some(time) = Timestamp::read_written(text) {
+            return Ok(time);
+        }
         text.parse::<jiff::Timestamp>()
             .map(|time| Timestamp::from_millis(time.as_millisecond()))
             .map_err(|_| BadTimestamp(text.chars().take(40).collect()))
@@ -109,6 +131,26 @@ mod tests {
             Ok(Timestamp::from_millis(i64::MAX))
         );
         assert_eq!(Timestamp::from_millis(i64::MIN).to_string().len(), "-009999-01-03T01:59:59.000Z".len());
+    }
+
+    #[test]
+    fn the_short_way_of_reading_agrees_with_the_long_one() {
+        for day in -200..40_000i64 {
+            let time = Timestamp::from_millis(day * 86_400_000 * 3 + day.rem_euclid(86_400) * 1_007);
+            let text = time.to_string();
+            assert_eq!(Timestamp::read_written(&text).unwrap_or(time), time, "{text}");
+            let long = text.parse::<jiff::Timestamp>().map(|time| time.as_millisecond());
+            assert_eq!(long.ok(), Some(time.as_millis()), "{text}");
+        }
+        for odd in [
+            "2026-02-31T10:00:00.000Z",
+            "2026-13-01T10:00:00.000Z",
+            "2026-02-21T24:00:00.000Z",
+            "2026-02-21T10:00:0x.000Z",
+        ] {
+            assert_eq!(Timestamp::read_written(odd), None, "{odd}");
+            assert!(odd.parse::<Timestamp>().is_err(), "{odd}");
+        }
     }
 
     #[test]

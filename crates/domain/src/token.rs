@@ -224,6 +224,13 @@ impl TokenIndex {
         }
     }
 
+    /// Goes back to a position; no record about tokens may have come since.
+    pub fn rewind(&mut self, position: Position) {
+        self.last_seq = position.last_seq;
+        self.log_offset = position.log_offset;
+        self.last_hash = position.last_hash;
+    }
+
     /// Takes in one event as record `seq`; records it has seen before are passed over.
     pub fn apply(&mut self, seq: u64, _ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
         if seq <= self.last_seq {

@@ -125,9 +125,12 @@ fn fold(
     session: SessionId,
     want: Want,
 ) -> Result<(Replay, Stop), LoadError> {
-    let walk = |mut replay: Replay| match walk(reader, &mut replay, u64::MAX) {
-        Ok(stop) => Ok((replay, stop)),
-        Err(source) => Err(LoadError::Read { path: layout.log(session), source }),
+    let walk = |replay: Replay| {
+        let mut replay = replay.deferring_tools();
+        match walk(reader, &mut replay, u64::MAX) {
+            Ok(stop) => Ok((replay, stop)),
+            Err(source) => Err(LoadError::Read { path: layout.log(session), source }),
+        }
     };
     let Some(state) = start else { return walk(Replay::new(session)) };
     if state.token_records == 0 {

@@ -16,7 +16,7 @@ use crate::blobs::Blobs;
 use crate::cache;
 use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
 use crate::complete::Completion;
-use crate::disk::{OpenMode, SharedDisk, Steady};
+use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady};
 use crate::error::AppendError;
 use crate::home::{self, HomeError, HomeLock, Origin};
 use crate::index;
@@ -74,7 +74,10 @@ impl Store {
         clock: Arc<dyn Clock>,
     ) -> Result<Store, OpenError> {
         let start = |core| Committer::start(core).map_err(OpenError::Thread);
-        Store::open_with(disk, home.into(), opener, clock, Limits::default(), start)
+        // Half of what may be open at once is for everything else.
+        let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
+        let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
+        Store::open_with(disk, home.into(), opener, clock, limits, start)
     }
 }
 
@@ -266,6 +269,9 @@ fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
     };
     recovered.sessions.iter().filter_map(|(id, done)| repair(done).map(|repair| (*id, repair))).collect()
 }
+
+/// More open logs than this make a checkpoint's pause too long.
+const MOST_OPEN_LOGS: usize = 4096;
 
 /// More threads than this gain nothing on the disks we know.
 const MAX_SURVEY_THREADS: usize = 8;

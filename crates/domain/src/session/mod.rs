@@ -36,6 +36,14 @@ pub struct Position {
     pub last_hash: Option<ChainHash>,
 }
 
+/// A point to go back to without having copied the whole state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    position: Position,
+    updated_at: Timestamp,
+    agent: Option<(Journal, Option<Timestamp>)>,
+}
+
 /// A session as of some record of its log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
@@ -250,6 +258,22 @@ impl SessionState {
             || !self.queue.is_empty()
             || self.recovery.interruption.is_some()
             || self.agent.as_ref().is_some_and(|agent| !agent.exited)
+    }
+
+    /// Remembers what records that only have a position change.
+    pub fn mark(&self) -> Mark {
+        let agent = self.agent.as_ref().map(|agent| (agent.journal, agent.last_output_at));
+        Mark { position: self.position(), updated_at: self.updated_at, agent }
+    }
+
+    /// Goes back to a mark; nothing but records of [`crate::event::Effect::Position`] may have come since.
+    pub fn rewind(&mut self, mark: &Mark) {
+        self.set_position(mark.position);
+        self.updated_at = mark.updated_at;
+        if let (Some(agent), Some((journal, last_output_at))) = (&mut self.agent, mark.agent) {
+            agent.journal = journal;
+            agent.last_output_at = last_output_at;
+        }
     }
 
     /// Takes in where a record came from and when; part of the fold for records of every kind.

@@ -8,6 +8,7 @@ use crate::event::{Effect, Event, Kind, legacy};
 use crate::id::SessionId;
 use crate::line::{BadLine, Line};
 use crate::session::{Position, SessionState};
+use crate::time::Timestamp;
 use crate::token::TokenIndex;
 
 /// What is wrong with a record that breaks the history.
@@ -70,7 +71,20 @@ pub struct Replay {
     pub oddities: Vec<(u64, String)>,
     /// The end of the last whole list: where a log may be cut without leaving half an append.
     pub whole: Position,
+    /// Records about tools that have not been folded yet, if they may be put off.
+    deferred: Option<Deferred>,
 }
+
+/// Records about the tools of a run that may still be open. Most runs of a log have ended, and then nothing
+/// of their tools is left in the state: such records need not be parsed at all.
+#[derive(Debug, Clone, Default)]
+struct Deferred {
+    text: String,
+    records: Vec<(u64, Timestamp, Kind, std::ops::Range<usize>)>,
+}
+
+/// Bounds what is put off; a run with more tool records than this is folded as it goes.
+const MAX_DEFERRED: usize = 1 << 20;
 
 /// Bounds the list of oddities: a log full of them is told by its first ones.
 const MAX_ODDITIES: usize = 100;
@@ -84,7 +98,51 @@ impl Replay {
     /// Begins where caches have come to. Tokens may be behind or ahead of the state.
     pub fn from(state: SessionState, tokens: Option<TokenIndex>) -> Replay {
         let whole = state.position();
-        Replay { state, tokens, oddities: Vec::new(), whole }
+        Replay { state, tokens, oddities: Vec::new(), whole, deferred: None }
+    }
+
+    /// Puts off records about tools until [`Replay::settle`], which must be called before the state is used.
+    pub fn deferring_tools(mut self) -> Replay {
+        self.deferred = Some(Deferred::default());
+        self
+    }
+
+    /// Folds what was put off.
+    pub fn settle(&mut self) {
+        let Some(Deferred { text, records }) = self.deferred.as_mut().map(std::mem::take) else { return };
+        for (seq, ts, kind, range) in records {
+            match Event::read(kind.as_str(), &text[range]) {
+                Ok(event) => {
+                    if let Err(illegal) = self.state.apply(seq, ts, &event) {
+                        self.odd(seq, illegal.to_string());
+                    }
+                }
+                Err(error) => self.odd(seq, format!("cannot read {}: {error}", kind.as_str())),
+            }
+        }
+    }
+
+    /// Puts a record off if it may be; tells whether it was.
+    fn defer(&mut self, kind: Option<Kind>, line: &Line<'_>, ts: Timestamp) -> bool {
+        let (Some(deferred), Some(kind @ (Kind::ToolCall | Kind::ToolUpdate))) = (&mut self.deferred, kind)
+        else {
+            return false;
+        };
+        let start = deferred.text.len();
+        deferred.text.push_str(line.text);
+        deferred.records.push((line.seq, ts, kind, start..deferred.text.len()));
+        if deferred.text.len() > MAX_DEFERRED {
+            self.settle();
+        }
+        true
+    }
+
+    /// The run that the records put off belong to is over, and took its tools with it.
+    fn forget_deferred(&mut self) {
+        if let Some(deferred) = &mut self.deferred {
+            deferred.text.clear();
+            deferred.records.clear();
+        }
     }
 
     /// Returns how far the fold has come.
@@ -110,21 +168,24 @@ impl Replay {
     }
 
     fn fold(&mut self, line: &Line<'_>, position: Position) {
-        let effect = Kind::from_name(line.kind).map_or(Effect::Position, Kind::effect);
+        let kind = Kind::from_name(line.kind);
+        let effect = kind.map_or(Effect::Position, Kind::effect);
         let ts = line.time();
         let upgraded = line.hash.is_none().then(|| legacy::upgrade(line.kind, line.text)).flatten();
         if line.hash.is_none() {
             self.state.begin_legacy(ts);
         }
-        if effect != Effect::Position {
+        if effect != Effect::Position && !self.defer(kind, line, ts) {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
                     // The state must not depend on whether tokens are wanted: both, whatever the other says.
                     let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event));
                     let outcome = self.state.apply(line.seq, ts, &event).and(token);
-                    if let Err(illegal) = outcome {
-                        self.odd(line.seq, illegal.to_string());
+                    match outcome {
+                        Ok(()) if ends_or_begins_a_run(&event) => self.forget_deferred(),
+                        Ok(()) => {}
+                        Err(illegal) => self.odd(line.seq, illegal.to_string()),
                     }
                 }
                 Err(error) => self.odd(line.seq, format!("cannot read {}: {error}", line.kind)),
@@ -141,4 +202,15 @@ impl Replay {
             self.oddities.push((seq, why));
         }
     }
+}
+
+fn ends_or_begins_a_run(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::RunStarted(_)
+            | Event::RunCompleted(_)
+            | Event::RunFailed(_)
+            | Event::RunCancelled(_)
+            | Event::RunInterrupted(_)
+    )
 }

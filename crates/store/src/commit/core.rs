@@ -10,7 +10,7 @@ use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
 use super::live::Live;
-use super::prepare::{Group, is_urgent};
+use super::prepare::{Buffers, Group, is_urgent};
 use super::{Append, Current, Reply, rewrite};
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
@@ -25,7 +25,8 @@ pub struct Limits {
     /// Size of a segment: replay at boot reads at most about this much, and a checkpoint's syncs are spread
     /// over this much writing.
     pub segment_bytes: u64,
-    /// Logs open between two checkpoints: well below the usual limit of 1,024 descriptors.
+    /// Logs open between two checkpoints: well below the usual limit of 1,024 descriptors, more where the
+    /// process may have more.
     pub open_logs: usize,
     /// Appends in one group: bounds what one failure takes back.
     pub group_bytes: usize,
@@ -65,6 +66,8 @@ pub(crate) struct Core {
     touched: BTreeSet<SessionId>,
     /// Deleted sessions whose files could not all be removed yet.
     removals: BTreeSet<SessionId>,
+    /// What the next group is encoded into.
+    buffers: Buffers,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
 }
@@ -88,6 +91,7 @@ impl Core {
             lives: HashMap::new(),
             touched: BTreeSet::new(),
             removals: BTreeSet::new(),
+            buffers: Buffers::default(),
             checkpoint_failed: false,
         };
         core.reserve.refill();
@@ -117,30 +121,34 @@ impl Core {
         if self.reserve.is_released() {
             self.reserve.refill();
         }
-        let mut group = Group::new(self.clock.now());
+        let mut group = self.new_group();
         for (append, reply) in appends {
             if self.reserve.is_released() && !is_urgent(&append) {
-                reply(Err(AppendError::StorageFull(Arc::new(io::ErrorKind::StorageFull.into()))));
+                reply.send(Err(AppendError::StorageFull(Arc::new(io::ErrorKind::StorageFull.into()))));
                 continue;
             }
-            if group.frames.len() >= self.limits.group_bytes {
-                let full = std::mem::replace(&mut group, Group::new(self.clock.now()));
-                self.commit_group(full);
+            if group.buffers.frames.len() >= self.limits.group_bytes {
+                self.commit_group(group);
+                group = self.new_group();
             }
             match self.lives.get_mut(&append.session) {
                 Some(live) => group.add(&self.wal, live, append, reply),
-                None => reply(Err(AppendError::NotOpen(append.session))),
+                None => reply.send(Err(AppendError::NotOpen(append.session))),
             }
         }
         self.commit_group(group);
         self.checkpoint_if_due();
     }
 
+    fn new_group(&mut self) -> Group {
+        Group::new(self.clock.now(), std::mem::take(&mut self.buffers))
+    }
+
     fn commit_group(&mut self, mut group: Group) {
         if group.entries.is_empty() {
             return;
         }
-        let error = match self.wal.append(&mut group.frames, group.sync) {
+        let error = match self.wal.append(&mut group.buffers.frames, group.sync) {
             Ok(()) => {
                 self.write_logs(&group);
                 return self.answer(group);
@@ -148,7 +156,7 @@ impl Core {
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
                 for (_, reply) in group.take_back(&mut self.lives) {
-                    reply(Err(AppendError::OutcomeUnknown(error.clone())));
+                    reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
                 }
                 return;
             }
@@ -160,7 +168,7 @@ impl Core {
             .into_iter()
             .partition(|(append, _)| full && self.reserve.is_kept() && is_urgent(append));
         for (_, reply) in others {
-            reply(Err(AppendError::refused(&error)));
+            reply.send(Err(AppendError::refused(&error)));
         }
         if !urgent.is_empty() {
             self.reserve.release();
@@ -171,11 +179,11 @@ impl Core {
     /// Commits what must go through, in the room the reserve gave up. The reserve is gone by now, so this
     /// does not come round again.
     fn commit_urgent(&mut self, appends: Vec<(Append, Reply)>) {
-        let mut group = Group::new(self.clock.now());
+        let mut group = self.new_group();
         for (append, reply) in appends {
             match self.lives.get_mut(&append.session) {
                 Some(live) => group.add(&self.wal, live, append, reply),
-                None => reply(Err(AppendError::NotOpen(append.session))),
+                None => reply.send(Err(AppendError::NotOpen(append.session))),
             }
         }
         self.commit_group(group);
@@ -187,37 +195,41 @@ impl Core {
         {
             let error = Arc::new(io::Error::other(error));
             for entry in group.entries {
-                (entry.reply)(Err(AppendError::OutcomeUnknown(error.clone())));
+                entry.reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
             }
             return;
         }
         for entry in group.entries {
-            (entry.reply)(Ok(entry.receipt));
+            entry.reply.send(Ok(entry.receipt));
         }
+        self.buffers = group.buffers;
     }
 
     /// Brings the session logs up to what the write-ahead log has.
     fn write_logs(&mut self, group: &Group) {
-        // Lines of one session that follow each other in the group go out in one write.
+        let lines = &group.buffers.lines;
+        let Some(first) = group.entries.first() else { return };
+        let session = first.append.session;
+        if group.entries.iter().all(|entry| entry.append.session == session) {
+            return self.write_log(session, lines, first.offset);
+        }
+        // Each log in one write, whatever order the appends came in.
         let mut by_session: BTreeMap<SessionId, (u64, Vec<u8>)> = BTreeMap::new();
-        let single = group.entries.len() == 1;
         for entry in &group.entries {
-            let session = entry.append.session;
-            let lines = &group.lines[entry.lines.clone()];
-            self.touched.insert(session);
-            if single {
-                if let Some(live) = self.lives.get_mut(&session) {
-                    live.write(&self.disk, &self.layout, lines, entry.offset);
-                }
-            } else {
-                let (_, bytes) = by_session.entry(session).or_insert((entry.offset, Vec::new()));
-                bytes.extend_from_slice(lines);
-            }
+            let (_, bytes) =
+                by_session.entry(entry.append.session).or_insert_with(|| (entry.offset, Vec::new()));
+            bytes.extend_from_slice(&lines[entry.lines.clone()]);
         }
         for (session, (offset, lines)) in by_session {
-            if let Some(live) = self.lives.get_mut(&session) {
-                live.write(&self.disk, &self.layout, &lines, offset);
-            }
+            self.write_log(session, &lines, offset);
+        }
+    }
+
+    fn write_log(&mut self, session: SessionId, lines: &[u8], offset: u64) {
+        self.touched.insert(session);
+        if let Some(live) = self.lives.get_mut(&session) {
+            live.undo = None;
+            live.write(&self.disk, &self.layout, lines, offset);
         }
     }
 

@@ -29,9 +29,9 @@ impl Inline {
         let outcomes = Arc::new(Mutex::new(vec![Err(AppendError::Closed); appends.len()]));
         let requests = appends.into_iter().enumerate().map(|(index, append)| {
             let outcomes = outcomes.clone();
-            let reply: Reply = Box::new(move |outcome| {
+            let reply = Reply::Call(Box::new(move |outcome| {
                 outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = outcome;
-            });
+            }));
             (append, reply)
         });
         let requests = requests.collect();

@@ -6,6 +6,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
+use super::undo::Undo;
 use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
 use crate::layout::Layout;
 
@@ -20,13 +21,15 @@ pub(super) struct Live {
     log: Option<Box<dyn DiskFile>>,
     /// The log has bytes that no checkpoint covers, or is about to.
     touched: bool,
+    /// What the session was before the group that is being committed.
+    pub(super) undo: Option<Undo>,
     /// The log could not be written; it is served from the write-ahead log until it is rewritten.
     behind: bool,
 }
 
 impl Live {
     pub(super) fn new(state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) -> Live {
-        Live { state, tokens, damaged_at, log: None, touched: false, behind: false }
+        Live { state, tokens, damaged_at, undo: None, log: None, touched: false, behind: false }
     }
 
     pub(super) fn id(&self) -> SessionId {

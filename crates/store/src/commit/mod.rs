@@ -10,8 +10,10 @@ mod live;
 mod prepare;
 mod rewrite;
 mod thread;
+mod undo;
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use core::Core;
 pub use core::Limits;
@@ -111,5 +113,35 @@ pub trait Commits: Send + Sync {
     fn remove(&self, session: SessionId) -> io::Result<()>;
 }
 
-/// Called with the outcome of an append, on the committer's thread: it must not block.
-pub(crate) type Reply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
+/// Where the outcome of an append goes.
+pub(crate) enum Reply {
+    /// To someone who waits for it, or will.
+    Slot(Arc<Slot>),
+    /// To a function, called on the committer's thread: it must not block.
+    Call(Box<dyn FnOnce(Outcome) + Send>),
+}
+
+pub(crate) type Outcome = Result<Receipt, AppendError>;
+
+impl Reply {
+    fn send(self, outcome: Outcome) {
+        match self {
+            Reply::Slot(slot) => slot.put(outcome),
+            Reply::Call(call) => call(outcome),
+        }
+    }
+}
+
+/// A place for one outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<Option<Outcome>>);
+
+impl Slot {
+    fn put(&self, outcome: Outcome) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    fn take(&self) -> Option<Outcome> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -8,11 +8,11 @@ use rekindle_domain::chain::Link;
 use rekindle_domain::event::{Effect, Event, Kind};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{self, Draft, Place};
-use rekindle_domain::session::{Illegal, Position, SessionState};
+use rekindle_domain::session::{Illegal, Position};
 use rekindle_domain::time::Timestamp;
-use rekindle_domain::token::TokenIndex;
 
 use super::live::Live;
+use super::undo::{Reach, Undo};
 use super::{Append, Expect, Persist, Receipt, Reply};
 use crate::error::AppendError;
 use crate::wal::frame;
@@ -35,54 +35,52 @@ pub(super) struct Entry {
 /// A batch on its way to the disk.
 pub(super) struct Group {
     pub(super) entries: Vec<Entry>,
-    /// The frames, for the place the write-ahead log had when the group was begun.
-    pub(super) frames: Vec<u8>,
-    /// The lines of all entries.
-    pub(super) lines: Vec<u8>,
+    pub(super) buffers: Buffers,
     /// Someone needs it on disk.
     pub(super) sync: bool,
-    /// The sessions as they were before.
-    undo: HashMap<SessionId, (SessionState, TokenIndex)>,
     ts: Timestamp,
     ts_text: String,
 }
 
+/// What a group is encoded into; kept from one group to the next.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// The frames, for the place the write-ahead log had when the group was begun.
+    pub(super) frames: Vec<u8>,
+    /// The lines of all entries.
+    pub(super) lines: Vec<u8>,
+}
+
 impl Group {
-    pub(super) fn new(ts: Timestamp) -> Group {
-        Group {
-            entries: Vec::new(),
-            frames: Vec::new(),
-            lines: Vec::new(),
-            sync: false,
-            undo: HashMap::new(),
-            ts,
-            ts_text: ts.to_string(),
-        }
+    pub(super) fn new(ts: Timestamp, mut buffers: Buffers) -> Group {
+        buffers.frames.clear();
+        buffers.lines.clear();
+        Group { entries: Vec::new(), buffers, sync: false, ts, ts_text: ts.to_string() }
     }
 
     /// Adds one append, or answers it with a refusal.
     pub(super) fn add(&mut self, wal: &Wal, live: &mut Live, append: Append, reply: Reply) {
-        let start = self.lines.len();
+        let start = self.buffers.lines.len();
         let offset = live.state.log_offset;
         match self.prepare(live, &append) {
             Ok(receipt) => {
-                let lines = start..self.lines.len();
+                let lines = start..self.buffers.lines.len();
                 let body = frame::Append {
                     session: append.session,
                     first_seq: receipt.first_seq,
                     offset,
-                    lines: &self.lines[lines.clone()],
+                    lines: &self.buffers.lines[lines.clone()],
                 };
-                let at = wal.place(self.frames.len());
-                frame::write_append(&mut self.frames, at, &body);
+                let at = wal.place(self.buffers.frames.len());
+                frame::write_append(&mut self.buffers.frames, at, &body);
                 // The log of a session that no checkpoint knows may only be touched once the write-ahead
                 // log is sure to mention it: else a torn tail could not be told from damage.
                 self.sync |= append.persist == Persist::Disk || !live.is_touched();
                 self.entries.push(Entry { append, reply, receipt, lines, offset });
             }
             Err(error) => {
-                self.lines.truncate(start);
-                reply(Err(error));
+                self.buffers.lines.truncate(start);
+                reply.send(Err(error));
             }
         }
     }
@@ -99,16 +97,26 @@ impl Group {
             }
             Expect::LastSeq(_) | Expect::Anything => {}
         }
-        let before = (live.state.clone(), live.tokens.clone());
-        match self.write_lines(live, &append.records) {
-            Ok(receipt) => {
-                self.undo.entry(session).or_insert(before);
+        let reach = Reach::of(&append.records);
+        // One record about anything but tokens changes nothing when it is refused: what the group remembers
+        // of the session is enough.
+        let lone = append.records.len() == 1 && !reach.tokens;
+        let remembered = live.undo.as_ref().is_some_and(|undo| undo.has_state() || !reach.state);
+        let before = (!(lone && remembered)).then(|| Undo::new(&live.state, &live.tokens, reach));
+        match (self.write_lines(live, &append.records), before) {
+            (Ok(receipt), before) => {
+                match (&mut live.undo, before) {
+                    (Some(undo), Some(before)) => undo.absorb(before),
+                    (undo @ None, before) => *undo = before,
+                    (Some(_), None) => {}
+                }
                 Ok(receipt)
             }
-            Err(error) => {
-                (live.state, live.tokens) = before;
+            (Err(error), Some(before)) => {
+                before.apply(&mut live.state, &mut live.tokens);
                 Err(error)
             }
+            (Err(error), None) => Err(error),
         }
     }
 
@@ -117,16 +125,16 @@ impl Group {
         let mut last_hash = None;
         for (index, draft) in records.iter().enumerate() {
             let seq = live.state.last_seq + 1;
-            self.fold(live, seq, &draft.event)?;
-            let start = self.lines.len();
+            let start = self.buffers.lines.len();
             let place = Place { seq, ts: &self.ts_text, more: index + 1 < records.len() };
             let link = Link::new(live.id(), live.state.last_hash);
-            let hash = line::write(draft, place, link, &mut self.lines)
+            let hash = line::write(draft, place, link, &mut self.buffers.lines)
                 .map_err(|error| AppendError::Unwritable(error.to_string()))?;
-            let size = self.lines.len() - start;
+            let size = self.buffers.lines.len() - start;
             if size > MAX_RECORD {
                 return Err(AppendError::TooLarge { size, limit: MAX_RECORD });
             }
+            self.fold(live, seq, &draft.event)?;
             let log_offset = live.state.log_offset + size as u64;
             let position = Position { last_seq: seq, log_offset, last_hash: Some(hash) };
             live.state.note(self.ts, draft.source);
@@ -147,9 +155,11 @@ impl Group {
 
     /// Takes everything back and returns the appends: none of them happened.
     pub(super) fn take_back(self, lives: &mut HashMap<SessionId, Live>) -> Vec<(Append, Reply)> {
-        for (session, before) in self.undo {
-            if let Some(live) = lives.get_mut(&session) {
-                (live.state, live.tokens) = before;
+        for entry in &self.entries {
+            if let Some(live) = lives.get_mut(&entry.append.session)
+                && let Some(undo) = live.undo.take()
+            {
+                undo.apply(&mut live.state, &mut live.tokens);
             }
         }
         self.entries.into_iter().map(|entry| (entry.append, entry.reply)).collect()

@@ -11,7 +11,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
 use super::core::Core;
-use super::{Append, Commits, Current, Receipt, Reply};
+use super::{Append, Commits, Current, Receipt, Reply, Slot};
 use crate::error::AppendError;
 
 /// How long what the kernel has may stay off the disk.
@@ -41,6 +41,15 @@ struct Shared {
     queue: Mutex<Queue>,
     not_empty: Condvar,
     not_full: Condvar,
+    /// Everyone who waits for an outcome is woken together, once a batch.
+    answered: Condvar,
+    answers: Mutex<Answers>,
+}
+
+/// Whether there will be more answers.
+#[derive(Default)]
+struct Answers {
+    over: bool,
 }
 
 impl Shared {
@@ -64,6 +73,16 @@ impl Shared {
         Ok(())
     }
 
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes everyone who waits for an outcome.
+    fn wake(&self) {
+        drop(self.answers());
+        self.answered.notify_all();
+    }
+
     fn close(&self) {
         self.lock().closed = true;
         self.not_empty.notify_all();
@@ -72,13 +91,28 @@ impl Shared {
 }
 
 /// An append under way.
-#[derive(Debug)]
-pub struct Ticket(mpsc::Receiver<Result<Receipt, AppendError>>);
+pub struct Ticket {
+    slot: Arc<Slot>,
+    shared: Arc<Shared>,
+}
 
 impl Ticket {
     /// Waits for the outcome.
     pub fn wait(self) -> Result<Receipt, AppendError> {
-        self.0.recv().unwrap_or(Err(AppendError::Closed))
+        if let Some(outcome) = self.slot.take() {
+            return outcome;
+        }
+        let mut answers = self.shared.answers();
+        loop {
+            // Looked at under the lock that is taken before waking: no wake-up can be missed.
+            match self.slot.take() {
+                Some(outcome) => return outcome,
+                None if answers.over => return Err(AppendError::Closed),
+                None => {
+                    answers = self.shared.answered.wait(answers).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
     }
 }
 
@@ -98,11 +132,9 @@ impl Committer {
 
     /// Hands over an append and returns at once; appends of one caller are committed in order.
     pub fn submit(&self, append: Append) -> Ticket {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.submit_with(append, move |outcome| {
-            let _ = sender.send(outcome);
-        });
-        Ticket(receiver)
+        let slot = Arc::new(Slot::default());
+        self.hand_over(append, Reply::Slot(slot.clone()));
+        Ticket { slot, shared: self.shared.clone() }
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
@@ -111,8 +143,12 @@ impl Committer {
         append: Append,
         reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
     ) {
-        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, Box::new(reply))) {
-            reply(Err(AppendError::Closed));
+        self.hand_over(append, Reply::Call(Box::new(reply)));
+    }
+
+    fn hand_over(&self, append: Append, reply: Reply) {
+        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, reply)) {
+            reply.send(Err(AppendError::Closed));
         }
     }
 
@@ -167,12 +203,25 @@ fn closed() -> io::Error {
     io::Error::other("the store is closed")
 }
 
+/// Says that no more answers will come, however the thread ends.
+struct Farewell<'a>(&'a Shared);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.answers().over = true;
+        self.0.answered.notify_all();
+    }
+}
+
 fn run(mut core: Core, shared: &Shared) {
+    let _farewell = Farewell(shared);
     let mut requests = Vec::new();
     let mut tick_at: Option<Instant> = None;
     loop {
         let closing = wait_for_work(shared, &mut requests, tick_at);
         handle(&mut core, &mut requests);
+        shared.wake();
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             core.tick();
             tick_at = None;

@@ -7,8 +7,12 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fs::FallocateFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Disk, DiskFile, Entry, EntryKind, OpenMode, Stat};
+
+/// More open files than this gain nothing.
+const MOST_DESCRIPTORS: u64 = 16_384;
 
 const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
@@ -16,6 +20,24 @@ const DIR_MODE: u32 = 0o700;
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
+
+impl RealDisk {
+    /// Raises the limit of open files as far as we may, and returns it.
+    ///
+    /// Between two checkpoints every log that was written to stays open; the usual limit of 1,024 would make
+    /// checkpoints frequent in a home with many busy sessions.
+    pub fn raise_descriptor_limit() -> u64 {
+        let limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.unwrap_or(MOST_DESCRIPTORS).min(MOST_DESCRIPTORS);
+        match limit.current {
+            Some(current) if current < wanted => {
+                let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+                if setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { current }
+            }
+            current => current.unwrap_or(wanted),
+        }
+    }
+}
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {

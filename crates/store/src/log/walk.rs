@@ -42,7 +42,9 @@ pub(crate) enum Stop {
 ///
 /// At half a list the replay stands behind its last record; `replay.whole` says where it may be cut.
 pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
-    walk_each(reader, replay, end, &mut |_, _| {})
+    let stop = walk_each(reader, replay, end, &mut |_, _| {})?;
+    replay.settle();
+    Ok(stop)
 }
 
 /// The same, and shows each record to `each` once it is taken in.

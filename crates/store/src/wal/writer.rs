@@ -39,6 +39,8 @@ pub(crate) struct Wal {
     synced: u64,
     /// The frames between `synced` and `end`.
     unsynced: Vec<u8>,
+    /// Room was asked for; it is when the first append comes, so that the segment of an idle home is short.
+    reserved: bool,
     /// Nothing more may be written to this segment.
     poisoned: bool,
     /// A segment was removed by someone: only a checkpoint makes what was in it safe again.
@@ -61,8 +63,7 @@ impl Wal {
         let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
         frame::write_checkpoint(&mut frames, at, positions);
         let header = Header { number, previous: 0, previous_end: 0 };
-        let file =
-            create_segment(&disk, &layout, segment_bytes, header, &frames).map_err(|(_, error)| error)?;
+        let file = create_segment(&disk, &layout, header, &frames).map_err(|(_, error)| error)?;
         let end = (HEADER_LEN + frames.len()) as u64;
         Ok(Wal {
             disk,
@@ -73,6 +74,7 @@ impl Wal {
             end,
             synced: end,
             unsynced: Vec::new(),
+            reserved: false,
             poisoned: false,
             lost: false,
             last_number: number,
@@ -108,6 +110,11 @@ impl Wal {
         if self.poisoned {
             self.replace(&[]).map_err(WalFailure::Refused)?;
             frame::relocate(frames, self.number, self.end, self.synced);
+        }
+        if !self.reserved {
+            // Reserved room makes each sync cheaper and a full disk in mid-segment less likely; it is no need.
+            self.reserved = true;
+            let _ = self.file.allocate(self.segment_bytes);
         }
         if let Err(error) = write_all_at(&*self.file, frames, self.end) {
             return Err(self.cut_off(error));
@@ -161,7 +168,7 @@ impl Wal {
         let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
         frame::write_checkpoint(&mut frames, at, positions);
         let header = Header { number, previous: 0, previous_end: 0 };
-        match create_segment(&self.disk, &self.layout, self.segment_bytes, header, &frames) {
+        match create_segment(&self.disk, &self.layout, header, &frames) {
             Ok(file) => {
                 self.adopt(file, number, frames.len());
                 self.lost = false;
@@ -195,6 +202,7 @@ impl Wal {
         self.file = file;
         self.number = number;
         self.end = (HEADER_LEN + frames) as u64;
+        self.reserved = false;
         self.poisoned = false;
         self.settle();
     }
@@ -206,8 +214,7 @@ impl Wal {
         let mut frames = [&self.unsynced, extra].concat();
         frame::relocate(&mut frames, number, HEADER_LEN as u64, HEADER_LEN as u64);
         let header = Header { number, previous: self.number, previous_end: self.synced };
-        let file = create_segment(&self.disk, &self.layout, self.segment_bytes, header, &frames)
-            .map_err(|(_, error)| error)?;
+        let file = create_segment(&self.disk, &self.layout, header, &frames).map_err(|(_, error)| error)?;
         self.adopt(file, number, frames.len());
         Ok(())
     }
@@ -244,7 +251,6 @@ impl Wal {
 fn create_segment(
     disk: &SharedDisk,
     layout: &Layout,
-    room: u64,
     header: Header,
     frames: &[u8],
 ) -> Result<Box<dyn DiskFile>, (bool, io::Error)> {
@@ -252,10 +258,6 @@ fn create_segment(
     let temporary = path.with_extension(format!("wal{TEMPORARY_SUFFIX}"));
     let write = || {
         let file = disk.open(&temporary, OpenMode::Replace)?;
-        // Reserved room makes each sync cheaper and a full disk less likely in mid-segment; it is no need.
-        if file.allocate(room).is_err() {
-            file.set_len(0)?;
-        }
         write_all_at(&*file, &header.write(), 0)?;
         write_all_at(&*file, frames, HEADER_LEN as u64)?;
         file.sync()?;

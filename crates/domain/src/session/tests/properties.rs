@@ -68,6 +68,17 @@ proptest! {
     }
 
     #[test]
+    fn putting_tool_records_off_changes_nothing(log in legal_logs()) {
+        let mut putting_off = Replay::new(session()).deferring_tools();
+        for (line, end) in lines(&log) {
+            putting_off.push(&line, end).expect("it follows");
+        }
+        putting_off.settle();
+        prop_assert_eq!(&putting_off.state, &log.replay.state);
+        prop_assert_eq!(&putting_off.tokens, &log.replay.tokens);
+    }
+
+    #[test]
     fn a_log_may_be_cut_only_between_whole_lists(log in legal_logs()) {
         let mut replay = Replay::new(session());
         let mut whole = Position::default();
