@@ -64,11 +64,15 @@ pub fn write(
     link: Link,
     out: &mut Vec<u8>,
 ) -> Result<ChainHash, WriteError> {
-    use std::io::Write;
     let start = out.len();
     let fail = |source| WriteError { kind: draft.event.name().to_owned(), source };
-    // Writing into a vector cannot fail; only a payload can refuse to be JSON.
-    let _ = write!(out, r#"{{"seq":{},"ts":"{}","kind":"{}","#, place.seq, place.ts, draft.event.name());
+    out.extend_from_slice(br#"{"seq":"#);
+    write_number(out, place.seq);
+    out.extend_from_slice(br#","ts":""#);
+    out.extend_from_slice(place.ts.as_bytes());
+    out.extend_from_slice(br#"","kind":""#);
+    out.extend_from_slice(draft.event.name().as_bytes());
+    out.extend_from_slice(br#"","#);
     let fields = out.len();
     if let Err(source) = draft.event.write_fields(out) {
         out.truncate(start);
@@ -84,13 +88,36 @@ pub fn write(
         out.extend_from_slice(MORE);
     }
     if let Some(Source(holder, seq, n, low)) = draft.source {
-        let _ = write!(out, r#","src":["{holder}",{seq},{n},{low}]"#);
+        out.extend_from_slice(SOURCE);
+        out.push(b'"');
+        out.extend_from_slice(holder.as_str().as_bytes());
+        out.push(b'"');
+        for number in [seq, n, low] {
+            out.push(b',');
+            write_number(out, number);
+        }
+        out.push(b']');
     }
     let hash = link.hash(&out[start..]);
     out.extend_from_slice(br#","h":""#);
     out.extend_from_slice(&hash.to_hex());
     out.extend_from_slice(b"\"}\n");
     Ok(hash)
+}
+
+/// Writes a number in decimal, without the machinery of formatting: every record has a few.
+fn write_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
 }
 
 /// A payload that cannot be written as JSON.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use rekindle_domain::id::SessionId;
 use rekindle_store::Store;
-use rekindle_store::commit::{Append, Ticket};
+use rekindle_store::commit::Append;
 
 use crate::context::Context;
 use crate::counting::CountingDisk;
@@ -91,8 +91,7 @@ fn ours(store: &Store, sessions: &[SessionId], batches: usize) -> anyhow::Result
         let appends: Vec<Append> =
             sessions.iter().map(|session| Append::durable(*session, vec![draft.clone()])).collect();
         latencies.time(|| {
-            let tickets: Vec<Ticket> =
-                appends.into_iter().map(|append| store.committer().submit(append)).collect();
+            let tickets = store.committer().submit_all(appends);
             tickets.into_iter().try_for_each(|ticket| ticket.wait().map(|_| ()))
         })?;
     }

@@ -73,6 +73,14 @@ macro_rules! kinds {
         }
 
         impl<'a> Event<'a> {
+            /// Returns the kind, if this version knows it.
+            pub fn kind(&self) -> Option<Kind> {
+                match self {
+                    $(Event::$variant(_) => Some(Kind::$variant),)*
+                    Event::Unknown { .. } => None,
+                }
+            }
+
             /// Returns the kind's name on disk.
             pub fn name(&self) -> &str {
                 match self {

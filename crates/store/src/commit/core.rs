@@ -1,6 +1,6 @@
 //! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, no thread.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rekindle_domain::token::TokenIndex;
 use super::live::Live;
 use super::prepare::{Buffers, Group, is_urgent};
 use super::{Append, Current, Reply, rewrite};
-use crate::disk::SharedDisk;
+use crate::disk::{DiskFile, SharedDisk, write_all_at};
 use crate::error::AppendError;
 use crate::layout::Layout;
 use crate::reserve::Reserve;
@@ -68,6 +68,8 @@ pub(crate) struct Core {
     removals: BTreeSet<SessionId>,
     /// What the next group is encoded into.
     buffers: Buffers,
+    /// Appends that were answered and are only waiting to be dropped.
+    spent: Vec<Append>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
 }
@@ -92,6 +94,7 @@ impl Core {
             touched: BTreeSet::new(),
             removals: BTreeSet::new(),
             buffers: Buffers::default(),
+            spent: Vec::new(),
             checkpoint_failed: false,
         };
         core.reserve.refill();
@@ -201,35 +204,42 @@ impl Core {
         }
         for entry in group.entries {
             entry.reply.send(Ok(entry.receipt));
+            self.spent.push(entry.append);
         }
         self.buffers = group.buffers;
     }
 
-    /// Brings the session logs up to what the write-ahead log has.
-    fn write_logs(&mut self, group: &Group) {
-        let lines = &group.buffers.lines;
-        let Some(first) = group.entries.first() else { return };
-        let session = first.append.session;
-        if group.entries.iter().all(|entry| entry.append.session == session) {
-            return self.write_log(session, lines, first.offset);
-        }
-        // Each log in one write, whatever order the appends came in.
-        let mut by_session: BTreeMap<SessionId, (u64, Vec<u8>)> = BTreeMap::new();
-        for entry in &group.entries {
-            let (_, bytes) =
-                by_session.entry(entry.append.session).or_insert_with(|| (entry.offset, Vec::new()));
-            bytes.extend_from_slice(&lines[entry.lines.clone()]);
-        }
-        for (session, (offset, lines)) in by_session {
-            self.write_log(session, &lines, offset);
-        }
+    /// Lets go of what was committed; whoever waits need not wait for that.
+    pub(crate) fn forget_spent(&mut self) {
+        self.spent.clear();
     }
 
-    fn write_log(&mut self, session: SessionId, lines: &[u8], offset: u64) {
-        self.touched.insert(session);
-        if let Some(live) = self.lives.get_mut(&session) {
-            live.undo = None;
-            live.write(&self.disk, &self.layout, lines, offset);
+    /// Brings the session logs up to what the write-ahead log has.
+    fn write_logs(&mut self, group: &Group) {
+        let mut due = Vec::new();
+        for entry in &group.entries {
+            let session = entry.append.session;
+            let Some(live) = self.lives.get_mut(&session) else { continue };
+            if !live.is_touched() {
+                self.touched.insert(session);
+            }
+            let lines = &group.buffers.lines[entry.lines.clone()];
+            if let Some((lines, offset)) = live.take_lines(lines, entry.offset) {
+                live.make_ready(&self.disk, &self.layout, offset);
+                due.push((session, lines, offset));
+            }
+        }
+        let writes: Vec<_> = due
+            .iter()
+            .filter_map(|(session, lines, offset)| {
+                let log = self.lives.get(session)?.writable()?;
+                Some(LogWrite { session: *session, log, lines: lines.bytes(), offset: *offset })
+            })
+            .collect();
+        for session in write_all(&writes) {
+            if let Some(live) = self.lives.get_mut(&session) {
+                live.fall_behind();
+            }
         }
     }
 
@@ -333,4 +343,34 @@ impl Core {
         self.removals.remove(&session);
         Ok(())
     }
+}
+
+/// Lines on their way into a session's log.
+struct LogWrite<'a> {
+    session: SessionId,
+    log: &'a dyn DiskFile,
+    lines: &'a [u8],
+    offset: u64,
+}
+
+/// From this many logs on a second thread is worth its start.
+const LOGS_FOR_TWO: usize = 128;
+
+/// Writes to many logs and returns the sessions whose log could not be written.
+fn write_all(writes: &[LogWrite<'_>]) -> Vec<SessionId> {
+    let write = |writes: &[LogWrite<'_>]| -> Vec<SessionId> {
+        let failed = |write: &&LogWrite<'_>| write_all_at(write.log, write.lines, write.offset).is_err();
+        writes.iter().filter(failed).map(|write| write.session).collect()
+    };
+    if writes.len() < LOGS_FOR_TWO {
+        return write(writes);
+    }
+    let (mine, others) = writes.split_at(writes.len() / 2);
+    std::thread::scope(|scope| {
+        let helper = scope.spawn(|| write(others));
+        let mut failed = write(mine);
+        // A write does not panic; were it to, every log of that half would count as not written.
+        failed.extend(helper.join().unwrap_or_else(|_| others.iter().map(|write| write.session).collect()));
+        failed
+    })
 }

@@ -35,7 +35,10 @@ impl Inline {
             (append, reply)
         });
         let requests = requests.collect();
-        self.core().commit(requests);
+        let mut core = self.core();
+        core.commit(requests);
+        core.forget_spent();
+        drop(core);
         let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         outcomes.clone()
     }

@@ -7,8 +7,25 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
 use super::undo::Undo;
-use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
+use crate::disk::{DiskFile, OpenMode, SharedDisk};
 use crate::layout::Layout;
+
+/// What a group adds to one log.
+pub(super) enum Lines<'a> {
+    /// One append's lines, where the group has them.
+    Lone(&'a [u8]),
+    /// The lines of several appends.
+    Gathered(Vec<u8>),
+}
+
+impl Lines<'_> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Lines::Lone(lines) => lines,
+            Lines::Gathered(lines) => lines,
+        }
+    }
+}
 
 /// A session that can be appended to.
 pub(super) struct Live {
@@ -23,13 +40,27 @@ pub(super) struct Live {
     touched: bool,
     /// What the session was before the group that is being committed.
     pub(super) undo: Option<Undo>,
+    /// Appends of the group that is being committed whose lines are still to come.
+    expected: usize,
+    /// Lines of that group that came already.
+    gathered: Vec<u8>,
     /// The log could not be written; it is served from the write-ahead log until it is rewritten.
     behind: bool,
 }
 
 impl Live {
     pub(super) fn new(state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) -> Live {
-        Live { state, tokens, damaged_at, undo: None, log: None, touched: false, behind: false }
+        Live {
+            state,
+            tokens,
+            damaged_at,
+            log: None,
+            touched: false,
+            undo: None,
+            expected: 0,
+            gathered: Vec::new(),
+            behind: false,
+        }
     }
 
     pub(super) fn id(&self) -> SessionId {
@@ -44,19 +75,52 @@ impl Live {
         self.behind
     }
 
-    /// Writes lines that the write-ahead log already has. A failure leaves the log behind, which loses
-    /// nothing: the write-ahead log keeps the lines until the log has them.
-    pub(super) fn write(&mut self, disk: &SharedDisk, layout: &Layout, lines: &[u8], offset: u64) {
+    /// Counts an append of the group that is being prepared.
+    pub(super) fn expect_lines(&mut self) {
+        self.expected += 1;
+    }
+
+    /// The group was taken back: nothing of it will be written.
+    pub(super) fn expect_none(&mut self) {
+        self.expected = 0;
+        self.gathered.clear();
+    }
+
+    /// Takes in lines of the group that the write-ahead log has now. With the last of them returns what is to
+    /// be written to the log, in one write, and where.
+    pub(super) fn take_lines<'a>(&mut self, lines: &'a [u8], offset: u64) -> Option<(Lines<'a>, u64)> {
         self.touched = true;
-        if self.behind {
-            return;
+        self.undo = None;
+        self.expected = self.expected.saturating_sub(1);
+        if self.expected == 0 && self.gathered.is_empty() {
+            return Some((Lines::Lone(lines), offset));
         }
-        let written = self.open(disk, layout, offset).and_then(|log| write_all_at(log, lines, offset));
-        self.behind = written.is_err();
+        self.gathered.extend_from_slice(lines);
+        let gathered = (self.expected == 0).then(|| std::mem::take(&mut self.gathered))?;
+        let start = offset + lines.len() as u64 - gathered.len() as u64;
+        Some((Lines::Gathered(gathered), start))
+    }
+
+    /// Opens the log if it is to be written at `end`; one that cannot be is behind, and loses nothing: the
+    /// write-ahead log keeps the lines until the log has them.
+    pub(super) fn make_ready(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) {
+        if !self.behind && self.open(disk, layout, end).is_err() {
+            self.behind = true;
+        }
+    }
+
+    /// Returns the log to write to, unless it is behind.
+    pub(super) fn writable(&self) -> Option<&dyn DiskFile> {
+        self.log.as_deref().filter(|_| !self.behind)
+    }
+
+    /// The log could not be written.
+    pub(super) fn fall_behind(&mut self) {
+        self.behind = true;
     }
 
     /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
-    fn open(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) -> io::Result<&dyn DiskFile> {
+    fn open(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) -> io::Result<()> {
         if self.log.is_none() {
             let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
             let log = disk.open(&layout.log(self.id()), mode)?;
@@ -65,10 +129,7 @@ impl Live {
             }
             self.log = Some(log);
         }
-        match &self.log {
-            Some(log) => Ok(&**log),
-            None => Err(io::ErrorKind::NotFound.into()),
-        }
+        Ok(())
     }
 
     /// Makes the log durable; one that cannot be, or whose name leads elsewhere by now, is behind.

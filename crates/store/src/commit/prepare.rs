@@ -76,6 +76,7 @@ impl Group {
                 // The log of a session that no checkpoint knows may only be touched once the write-ahead
                 // log is sure to mention it: else a torn tail could not be told from damage.
                 self.sync |= append.persist == Persist::Disk || !live.is_touched();
+                live.expect_lines();
                 self.entries.push(Entry { append, reply, receipt, lines, offset });
             }
             Err(error) => {
@@ -147,7 +148,7 @@ impl Group {
     }
 
     fn fold(&self, live: &mut Live, seq: u64, event: &Event<'_>) -> Result<(), Illegal> {
-        if Kind::from_name(event.name()).map(Kind::effect) == Some(Effect::Token) {
+        if event.kind().map(Kind::effect) == Some(Effect::Token) {
             live.tokens.apply(seq, self.ts, event)?;
         }
         live.state.apply(seq, self.ts, event)
@@ -156,9 +157,9 @@ impl Group {
     /// Takes everything back and returns the appends: none of them happened.
     pub(super) fn take_back(self, lives: &mut HashMap<SessionId, Live>) -> Vec<(Append, Reply)> {
         for entry in &self.entries {
-            if let Some(live) = lives.get_mut(&entry.append.session)
-                && let Some(undo) = live.undo.take()
-            {
+            let Some(live) = lives.get_mut(&entry.append.session) else { continue };
+            live.expect_none();
+            if let Some(undo) = live.undo.take() {
                 undo.apply(&mut live.state, &mut live.tokens);
             }
         }

@@ -83,6 +83,19 @@ impl Shared {
         self.answered.notify_all();
     }
 
+    /// Pushes several requests together: they are taken together too.
+    fn push_all(&self, requests: impl Iterator<Item = Request>) -> bool {
+        let mut queue = self.lock();
+        while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
+            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !queue.closed {
+            queue.requests.extend(requests);
+            self.not_empty.notify_one();
+        }
+        !queue.closed
+    }
+
     fn close(&self) {
         self.lock().closed = true;
         self.not_empty.notify_all();
@@ -135,6 +148,17 @@ impl Committer {
         let slot = Arc::new(Slot::default());
         self.hand_over(append, Reply::Slot(slot.clone()));
         Ticket { slot, shared: self.shared.clone() }
+    }
+
+    /// Hands over several appends together, so that they share one write and one sync.
+    pub fn submit_all(&self, appends: Vec<Append>) -> Vec<Ticket> {
+        let slots: Vec<_> = appends.iter().map(|_| Arc::new(Slot::default())).collect();
+        let replies = slots.iter().map(|slot| Reply::Slot(slot.clone()));
+        let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
+        if !self.shared.push_all(requests) {
+            slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
+        }
+        slots.into_iter().map(|slot| Ticket { slot, shared: self.shared.clone() }).collect()
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
@@ -222,6 +246,7 @@ fn run(mut core: Core, shared: &Shared) {
         let closing = wait_for_work(shared, &mut requests, tick_at);
         handle(&mut core, &mut requests);
         shared.wake();
+        core.forget_spent();
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             core.tick();
             tick_at = None;

@@ -25,7 +25,7 @@ pub(super) struct Reach {
 
 impl Reach {
     pub(super) fn of(records: &[Draft]) -> Reach {
-        let effects = records.iter().map(|draft| Kind::from_name(draft.event.name()).map(Kind::effect));
+        let effects = records.iter().map(|draft| draft.event.kind().map(Kind::effect));
         effects.fold(Reach { state: false, tokens: false }, |reach, effect| Reach {
             state: reach.state || effect != Some(Effect::Position),
             tokens: reach.tokens || effect == Some(Effect::Token),
