@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -66,6 +67,8 @@ pub(crate) struct Core {
     touched: BTreeSet<SessionId>,
     /// Deleted sessions whose files could not all be removed yet.
     removals: BTreeSet<SessionId>,
+    /// How many groups there have been.
+    groups: u64,
     /// What the next group is encoded into.
     buffers: Buffers,
     /// Appends that were answered and are only waiting to be dropped.
@@ -93,6 +96,7 @@ impl Core {
             lives: HashMap::new(),
             touched: BTreeSet::new(),
             removals: BTreeSet::new(),
+            groups: 0,
             buffers: Buffers::default(),
             spent: Vec::new(),
             checkpoint_failed: false,
@@ -144,7 +148,8 @@ impl Core {
     }
 
     fn new_group(&mut self) -> Group {
-        Group::new(self.clock.now(), std::mem::take(&mut self.buffers))
+        self.groups += 1;
+        Group::new(self.groups, self.clock.now(), std::mem::take(&mut self.buffers))
     }
 
     fn commit_group(&mut self, mut group: Group) {
@@ -153,7 +158,7 @@ impl Core {
         }
         let error = match self.wal.append(&mut group.buffers.frames, group.sync) {
             Ok(()) => {
-                self.write_logs(&group);
+                self.write_logs(&mut group);
                 return self.answer(group);
             }
             Err(WalFailure::Unknown(error)) => {
@@ -214,28 +219,29 @@ impl Core {
         self.spent.clear();
     }
 
-    /// Brings the session logs up to what the write-ahead log has.
-    fn write_logs(&mut self, group: &Group) {
-        let mut due = Vec::new();
-        for entry in &group.entries {
+    /// Brings the session logs up to what the write-ahead log has. Appends to one session that follow each
+    /// other go out in one write.
+    fn write_logs(&mut self, group: &mut Group) {
+        let lines = &group.buffers.lines;
+        let mut writes: Vec<LogWrite<'_>> = Vec::with_capacity(group.entries.len());
+        for entry in &mut group.entries {
             let session = entry.append.session;
-            let Some(live) = self.lives.get_mut(&session) else { continue };
-            if !live.is_touched() {
+            if let Some(last) = writes.last_mut().filter(|last| last.session == session) {
+                last.lines.end = entry.lines.end;
+                continue;
+            }
+            let log = entry.log.take().or_else(|| {
                 self.touched.insert(session);
-            }
-            let lines = &group.buffers.lines[entry.lines.clone()];
-            if let Some((lines, offset)) = live.take_lines(lines, entry.offset) {
-                live.make_ready(&self.disk, &self.layout, offset);
-                due.push((session, lines, offset));
-            }
+                self.lives.get_mut(&session)?.touch(&self.disk, &self.layout, entry.offset)
+            });
+            writes.push(LogWrite {
+                session,
+                log,
+                all: lines,
+                lines: entry.lines.clone(),
+                offset: entry.offset,
+            });
         }
-        let writes: Vec<_> = due
-            .iter()
-            .filter_map(|(session, lines, offset)| {
-                let log = self.lives.get(session)?.writable()?;
-                Some(LogWrite { session: *session, log, lines: lines.bytes(), offset: *offset })
-            })
-            .collect();
         for session in write_all(&writes) {
             if let Some(live) = self.lives.get_mut(&session) {
                 live.fall_behind();
@@ -348,9 +354,19 @@ impl Core {
 /// Lines on their way into a session's log.
 struct LogWrite<'a> {
     session: SessionId,
-    log: &'a dyn DiskFile,
-    lines: &'a [u8],
+    /// The log, unless it is behind.
+    log: Option<Arc<dyn DiskFile>>,
+    /// The lines of the group, and which of them.
+    all: &'a [u8],
+    lines: Range<usize>,
     offset: u64,
+}
+
+impl LogWrite<'_> {
+    fn carry_out(&self) -> io::Result<()> {
+        let lines = &self.all[self.lines.clone()];
+        self.log.as_ref().map_or(Ok(()), |log| write_all_at(&**log, lines, self.offset))
+    }
 }
 
 /// From this many logs on a second thread is worth its start.
@@ -359,8 +375,7 @@ const LOGS_FOR_TWO: usize = 128;
 /// Writes to many logs and returns the sessions whose log could not be written.
 fn write_all(writes: &[LogWrite<'_>]) -> Vec<SessionId> {
     let write = |writes: &[LogWrite<'_>]| -> Vec<SessionId> {
-        let failed = |write: &&LogWrite<'_>| write_all_at(write.log, write.lines, write.offset).is_err();
-        writes.iter().filter(failed).map(|write| write.session).collect()
+        writes.iter().filter(|write| write.carry_out().is_err()).map(|write| write.session).collect()
     };
     if writes.len() < LOGS_FOR_TWO {
         return write(writes);

@@ -1,6 +1,7 @@
 //! One session as the committer has it: its state, its log's descriptor, and how far that log has come.
 
 use std::io;
+use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
@@ -10,23 +11,6 @@ use super::undo::Undo;
 use crate::disk::{DiskFile, OpenMode, SharedDisk};
 use crate::layout::Layout;
 
-/// What a group adds to one log.
-pub(super) enum Lines<'a> {
-    /// One append's lines, where the group has them.
-    Lone(&'a [u8]),
-    /// The lines of several appends.
-    Gathered(Vec<u8>),
-}
-
-impl Lines<'_> {
-    pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Lines::Lone(lines) => lines,
-            Lines::Gathered(lines) => lines,
-        }
-    }
-}
-
 /// A session that can be appended to.
 pub(super) struct Live {
     pub(super) state: SessionState,
@@ -35,32 +19,20 @@ pub(super) struct Live {
     pub(super) damaged_at: Option<u64>,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
     /// told of a failed write-back.
-    log: Option<Box<dyn DiskFile>>,
+    log: Option<Arc<dyn DiskFile>>,
     /// The log has bytes that no checkpoint covers, or is about to.
     touched: bool,
-    /// What the session was before the group that is being committed.
-    pub(super) undo: Option<Undo>,
-    /// Appends of the group that is being committed whose lines are still to come.
-    expected: usize,
-    /// Lines of that group that came already.
-    gathered: Vec<u8>,
+    /// What the session was before a group.
+    undo: Option<Undo>,
+    /// The group that is meant.
+    undo_of: u64,
     /// The log could not be written; it is served from the write-ahead log until it is rewritten.
     behind: bool,
 }
 
 impl Live {
     pub(super) fn new(state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) -> Live {
-        Live {
-            state,
-            tokens,
-            damaged_at,
-            log: None,
-            touched: false,
-            undo: None,
-            expected: 0,
-            gathered: Vec::new(),
-            behind: false,
-        }
+        Live { state, tokens, damaged_at, log: None, touched: false, undo: None, undo_of: 0, behind: false }
     }
 
     pub(super) fn id(&self) -> SessionId {
@@ -75,43 +47,33 @@ impl Live {
         self.behind
     }
 
-    /// Counts an append of the group that is being prepared.
-    pub(super) fn expect_lines(&mut self) {
-        self.expected += 1;
-    }
-
-    /// The group was taken back: nothing of it will be written.
-    pub(super) fn expect_none(&mut self) {
-        self.expected = 0;
-        self.gathered.clear();
-    }
-
-    /// Takes in lines of the group that the write-ahead log has now. With the last of them returns what is to
-    /// be written to the log, in one write, and where.
-    pub(super) fn take_lines<'a>(&mut self, lines: &'a [u8], offset: u64) -> Option<(Lines<'a>, u64)> {
-        self.touched = true;
-        self.undo = None;
-        self.expected = self.expected.saturating_sub(1);
-        if self.expected == 0 && self.gathered.is_empty() {
-            return Some((Lines::Lone(lines), offset));
+    /// Returns what is remembered of the session before a group; of earlier groups nothing is.
+    pub(super) fn undo(&mut self, group: u64) -> &mut Option<Undo> {
+        if self.undo_of != group {
+            self.undo_of = group;
+            self.undo = None;
         }
-        self.gathered.extend_from_slice(lines);
-        let gathered = (self.expected == 0).then(|| std::mem::take(&mut self.gathered))?;
-        let start = offset + lines.len() as u64 - gathered.len() as u64;
-        Some((Lines::Gathered(gathered), start))
+        &mut self.undo
     }
 
-    /// Opens the log if it is to be written at `end`; one that cannot be is behind, and loses nothing: the
-    /// write-ahead log keeps the lines until the log has them.
-    pub(super) fn make_ready(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) {
+    /// Returns the log if it is open and can be written to.
+    pub(super) fn open_log(&self) -> Option<Arc<dyn DiskFile>> {
+        self.log.clone().filter(|_| !self.behind)
+    }
+
+    /// Opens the log for its first write since a checkpoint, at its end. One that cannot be is behind, and
+    /// loses nothing: the write-ahead log keeps the lines until the log has them.
+    pub(super) fn touch(
+        &mut self,
+        disk: &SharedDisk,
+        layout: &Layout,
+        end: u64,
+    ) -> Option<Arc<dyn DiskFile>> {
+        self.touched = true;
         if !self.behind && self.open(disk, layout, end).is_err() {
             self.behind = true;
         }
-    }
-
-    /// Returns the log to write to, unless it is behind.
-    pub(super) fn writable(&self) -> Option<&dyn DiskFile> {
-        self.log.as_deref().filter(|_| !self.behind)
+        self.open_log()
     }
 
     /// The log could not be written.
@@ -127,7 +89,7 @@ impl Live {
             if log.stat()?.len != end {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
-            self.log = Some(log);
+            self.log = Some(log.into());
         }
         Ok(())
     }
@@ -147,7 +109,7 @@ impl Live {
 
     /// Takes a rewritten log in place of one that was behind.
     pub(super) fn caught_up(&mut self, log: Box<dyn DiskFile>) {
-        self.log = Some(log);
+        self.log = Some(log.into());
         self.behind = false;
     }
 

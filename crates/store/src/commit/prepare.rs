@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::{Effect, Event, Kind};
@@ -14,6 +15,7 @@ use rekindle_domain::time::Timestamp;
 use super::live::Live;
 use super::undo::{Reach, Undo};
 use super::{Append, Expect, Persist, Receipt, Reply};
+use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
 use crate::wal::writer::Wal;
@@ -30,10 +32,14 @@ pub(super) struct Entry {
     pub(super) lines: Range<usize>,
     /// Where they belong in the session's log.
     pub(super) offset: u64,
+    /// That log, if it is open already.
+    pub(super) log: Option<Arc<dyn DiskFile>>,
 }
 
 /// A batch on its way to the disk.
 pub(super) struct Group {
+    /// Its number, so that what is remembered for another group is not mistaken for this one's.
+    id: u64,
     pub(super) entries: Vec<Entry>,
     pub(super) buffers: Buffers,
     /// Someone needs it on disk.
@@ -52,10 +58,10 @@ pub(super) struct Buffers {
 }
 
 impl Group {
-    pub(super) fn new(ts: Timestamp, mut buffers: Buffers) -> Group {
+    pub(super) fn new(id: u64, ts: Timestamp, mut buffers: Buffers) -> Group {
         buffers.frames.clear();
         buffers.lines.clear();
-        Group { entries: Vec::new(), buffers, sync: false, ts, ts_text: ts.to_string() }
+        Group { id, entries: Vec::new(), buffers, sync: false, ts, ts_text: ts.to_string() }
     }
 
     /// Adds one append, or answers it with a refusal.
@@ -76,8 +82,8 @@ impl Group {
                 // The log of a session that no checkpoint knows may only be touched once the write-ahead
                 // log is sure to mention it: else a torn tail could not be told from damage.
                 self.sync |= append.persist == Persist::Disk || !live.is_touched();
-                live.expect_lines();
-                self.entries.push(Entry { append, reply, receipt, lines, offset });
+                let log = live.open_log();
+                self.entries.push(Entry { append, reply, receipt, lines, offset, log });
             }
             Err(error) => {
                 self.buffers.lines.truncate(start);
@@ -102,11 +108,11 @@ impl Group {
         // One record about anything but tokens changes nothing when it is refused: what the group remembers
         // of the session is enough.
         let lone = append.records.len() == 1 && !reach.tokens;
-        let remembered = live.undo.as_ref().is_some_and(|undo| undo.has_state() || !reach.state);
+        let remembered = live.undo(self.id).as_ref().is_some_and(|undo| undo.has_state() || !reach.state);
         let before = (!(lone && remembered)).then(|| Undo::new(&live.state, &live.tokens, reach));
         match (self.write_lines(live, &append.records), before) {
             (Ok(receipt), before) => {
-                match (&mut live.undo, before) {
+                match (live.undo(self.id), before) {
                     (Some(undo), Some(before)) => undo.absorb(before),
                     (undo @ None, before) => *undo = before,
                     (Some(_), None) => {}
@@ -158,8 +164,7 @@ impl Group {
     pub(super) fn take_back(self, lives: &mut HashMap<SessionId, Live>) -> Vec<(Append, Reply)> {
         for entry in &self.entries {
             let Some(live) = lives.get_mut(&entry.append.session) else { continue };
-            live.expect_none();
-            if let Some(undo) = live.undo.take() {
+            if let Some(undo) = live.undo(self.id).take() {
                 undo.apply(&mut live.state, &mut live.tokens);
             }
         }
