@@ -115,8 +115,8 @@ pub trait Commits: Send + Sync {
 
 /// Where the outcome of an append goes.
 pub(crate) enum Reply {
-    /// To someone who waits for it, or will.
-    Slot(Arc<Slot>),
+    /// To someone who waits for it, or will: one of the places that were handed over together.
+    Slot(Arc<[Slot]>, usize),
     /// To a function, called on the committer's thread: it must not block.
     Call(Box<dyn FnOnce(Outcome) + Send>),
 }
@@ -126,7 +126,7 @@ pub(crate) type Outcome = Result<Receipt, AppendError>;
 impl Reply {
     fn send(self, outcome: Outcome) {
         match self {
-            Reply::Slot(slot) => slot.put(outcome),
+            Reply::Slot(slots, index) => slots[index].put(outcome),
             Reply::Call(call) => call(outcome),
         }
     }

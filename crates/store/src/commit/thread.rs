@@ -105,20 +105,22 @@ impl Shared {
 
 /// An append under way.
 pub struct Ticket {
-    slot: Arc<Slot>,
+    slots: Arc<[Slot]>,
+    index: usize,
     shared: Arc<Shared>,
 }
 
 impl Ticket {
     /// Waits for the outcome.
     pub fn wait(self) -> Result<Receipt, AppendError> {
-        if let Some(outcome) = self.slot.take() {
+        let slot = &self.slots[self.index];
+        if let Some(outcome) = slot.take() {
             return outcome;
         }
         let mut answers = self.shared.answers();
         loop {
             // Looked at under the lock that is taken before waking: no wake-up can be missed.
-            match self.slot.take() {
+            match slot.take() {
                 Some(outcome) => return outcome,
                 None if answers.over => return Err(AppendError::Closed),
                 None => {
@@ -145,20 +147,21 @@ impl Committer {
 
     /// Hands over an append and returns at once; appends of one caller are committed in order.
     pub fn submit(&self, append: Append) -> Ticket {
-        let slot = Arc::new(Slot::default());
-        self.hand_over(append, Reply::Slot(slot.clone()));
-        Ticket { slot, shared: self.shared.clone() }
+        let slots: Arc<[Slot]> = Arc::new([Slot::default()]);
+        self.hand_over(append, Reply::Slot(slots.clone(), 0));
+        Ticket { slots, index: 0, shared: self.shared.clone() }
     }
 
     /// Hands over several appends together, so that they share one write and one sync.
     pub fn submit_all(&self, appends: Vec<Append>) -> Vec<Ticket> {
-        let slots: Vec<_> = appends.iter().map(|_| Arc::new(Slot::default())).collect();
-        let replies = slots.iter().map(|slot| Reply::Slot(slot.clone()));
+        let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
+        let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
         if !self.shared.push_all(requests) {
             slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
         }
-        slots.into_iter().map(|slot| Ticket { slot, shared: self.shared.clone() }).collect()
+        let ticket = |index| Ticket { slots: slots.clone(), index, shared: self.shared.clone() };
+        (0..slots.len()).map(ticket).collect()
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
