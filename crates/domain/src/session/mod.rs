@@ -1,6 +1,6 @@
 //! The state of a session: the fold of its log, and exactly what a snapshot file says.
 //!
-//! [`fold`] joins events to state and refuses illegal ones. Status is not here: the projector derives it.
+//! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
 mod replay;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -11,9 +10,10 @@ use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
 use super::live::Live;
+use super::log_writes::{LogWrite, write_all};
 use super::prepare::{Buffers, Group, is_urgent};
 use super::{Append, Current, Reply, rewrite};
-use crate::disk::{DiskFile, SharedDisk, write_all_at};
+use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
 use crate::reserve::Reserve;
@@ -349,43 +349,4 @@ impl Core {
         self.removals.remove(&session);
         Ok(())
     }
-}
-
-/// Lines on their way into a session's log.
-struct LogWrite<'a> {
-    session: SessionId,
-    /// The log, unless it is behind.
-    log: Option<Arc<dyn DiskFile>>,
-    /// The lines of the group, and which of them.
-    all: &'a [u8],
-    lines: Range<usize>,
-    offset: u64,
-}
-
-impl LogWrite<'_> {
-    fn carry_out(&self) -> io::Result<()> {
-        let lines = &self.all[self.lines.clone()];
-        self.log.as_ref().map_or(Ok(()), |log| write_all_at(&**log, lines, self.offset))
-    }
-}
-
-/// From this many logs on a second thread is worth its start.
-const LOGS_FOR_TWO: usize = 128;
-
-/// Writes to many logs and returns the sessions whose log could not be written.
-fn write_all(writes: &[LogWrite<'_>]) -> Vec<SessionId> {
-    let write = |writes: &[LogWrite<'_>]| -> Vec<SessionId> {
-        writes.iter().filter(|write| write.carry_out().is_err()).map(|write| write.session).collect()
-    };
-    if writes.len() < LOGS_FOR_TWO {
-        return write(writes);
-    }
-    let (mine, others) = writes.split_at(writes.len() / 2);
-    std::thread::scope(|scope| {
-        let helper = scope.spawn(|| write(others));
-        let mut failed = write(mine);
-        // A write does not panic; were it to, every log of that half would count as not written.
-        failed.extend(helper.join().unwrap_or_else(|_| others.iter().map(|write| write.session).collect()));
-        failed
-    })
 }

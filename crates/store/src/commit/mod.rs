@@ -1,12 +1,13 @@
 //! The committer: takes the records of all sessions, writes them to the write-ahead log in one write, syncs
 //! once if anyone asks, then brings the session logs up to date, then answers.
 //!
-//! [`core`] is the machine, driven step by step and without a clock or thread of its own, so that tests can
-//! crash it anywhere; [`thread`] runs it for real.
+//! `core` is the machine, driven step by step and without a clock or thread of its own, so that tests can
+//! crash it anywhere; `thread` runs it for real.
 
 mod core;
 mod inline;
 mod live;
+mod log_writes;
 mod prepare;
 mod rewrite;
 mod thread;
