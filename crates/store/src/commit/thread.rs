@@ -67,7 +67,10 @@ impl Shared {
             return Err(request);
         }
         queue.requests.push(request);
-        if queue.requests.len() == 1 {
+        let first = queue.requests.len() == 1;
+        // Woken with the lock free, the committer need not wait for it.
+        drop(queue);
+        if first {
             self.not_empty.notify_one();
         }
         Ok(())
@@ -89,11 +92,13 @@ impl Shared {
         while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
             queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if !queue.closed {
-            queue.requests.extend(requests);
-            self.not_empty.notify_one();
+        if queue.closed {
+            return false;
         }
-        !queue.closed
+        queue.requests.extend(requests);
+        drop(queue);
+        self.not_empty.notify_one();
+        true
     }
 
     fn close(&self) {
