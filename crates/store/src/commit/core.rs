@@ -1,4 +1,5 @@
-//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, no thread.
+//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but a
+//! second one for the length of a write to very many logs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
