@@ -93,8 +93,8 @@ fn ours(store: &Store, sessions: &[SessionId], batches: usize) -> anyhow::Result
         let appends: Vec<Append> =
             sessions.iter().map(|session| Append::durable(*session, vec![draft.clone()])).collect();
         latencies.time(|| {
-            let tickets = store.committer().submit_all(appends);
-            tickets.into_iter().try_for_each(|ticket| ticket.wait().map(|_| ()))
+            let receipts = store.committer().append_all(appends);
+            receipts.into_iter().try_for_each(|receipt| receipt.map(|_| ()))
         })?;
     }
     Ok([latencies.percentile(0.5)])

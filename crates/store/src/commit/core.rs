@@ -1,8 +1,9 @@
-//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but a
-//! second one for the length of a write to very many logs.
+//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but one
+//! that helps when very many logs are written.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -11,9 +12,11 @@ use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
 use super::live::Live;
-use super::log_writes::{LogWrite, write_all};
-use super::prepare::{Buffers, Group, is_urgent};
-use super::{Append, Current, Reply, rewrite};
+use super::lives::{Lives, half_of};
+use super::log_writes::{LogWrite, LogWrites};
+use super::prepare::{Group, is_urgent};
+use super::second::Second;
+use super::{Append, Current, Handed, rewrite};
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
@@ -34,11 +37,19 @@ pub struct Limits {
     pub group_bytes: usize,
     /// Room kept for the records that end work when the disk is full.
     pub reserve_bytes: u64,
+    /// From this many appends at once a second thread is worth waking to encode half of them.
+    pub appends_for_two: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { segment_bytes: 16 << 20, open_logs: 512, group_bytes: 8 << 20, reserve_bytes: 4 << 20 }
+        Limits {
+            segment_bytes: 16 << 20,
+            open_logs: 512,
+            group_bytes: 8 << 20,
+            reserve_bytes: 4 << 20,
+            appends_for_two: 128,
+        }
     }
 }
 
@@ -63,7 +74,7 @@ pub(crate) struct Core {
     clock: Arc<dyn Clock>,
     wal: Wal,
     reserve: Reserve,
-    lives: HashMap<SessionId, Live>,
+    lives: Lives,
     /// Sessions whose log has been written to since the last checkpoint.
     touched: BTreeSet<SessionId>,
     /// Deleted sessions whose files could not all be removed yet.
@@ -71,7 +82,9 @@ pub(crate) struct Core {
     /// How many groups there have been.
     groups: u64,
     /// What the next group is encoded into.
-    buffers: Buffers,
+    frames: Vec<u8>,
+    /// Helps with groups of very many appends.
+    second: Second,
     /// Appends that were answered and are only waiting to be dropped.
     spent: Vec<Append>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
@@ -94,11 +107,12 @@ impl Core {
             clock,
             wal,
             reserve,
-            lives: HashMap::new(),
+            lives: Lives::default(),
             touched: BTreeSet::new(),
             removals: BTreeSet::new(),
             groups: 0,
-            buffers: Buffers::default(),
+            frames: Vec::new(),
+            second: Second::default(),
             spent: Vec::new(),
             checkpoint_failed: false,
         };
@@ -114,50 +128,68 @@ impl Core {
     /// Lets go of a session that has nothing on its way to disk.
     pub(crate) fn release(&mut self, session: SessionId) {
         if !self.touched.contains(&session) {
-            self.lives.remove(&session);
+            self.lives.remove(session);
         }
     }
 
     /// Returns a session as of everything committed.
     pub(crate) fn current(&self, session: SessionId) -> Option<Current> {
-        let live = self.lives.get(&session)?;
+        let live = self.lives.get(session)?;
         Some(Current { state: live.state.clone(), tokens: live.tokens.clone() })
     }
 
-    /// Commits appends in order and answers each of them.
-    pub(crate) fn commit(&mut self, appends: Vec<(Append, Reply)>) {
+    /// Commits appends and answers each of them; those to one session in order.
+    pub(crate) fn commit(&mut self, appends: Vec<Handed>) {
         if self.reserve.is_released() {
             self.reserve.refill();
         }
-        let mut group = self.new_group();
-        for (append, reply) in appends {
-            if self.reserve.is_released() && !is_urgent(&append) {
-                reply.send(Err(AppendError::StorageFull(Arc::new(io::ErrorKind::StorageFull.into()))));
-                continue;
-            }
-            if group.buffers.frames.len() >= self.limits.group_bytes {
+        if appends.len() >= self.limits.appends_for_two {
+            self.commit_divided(appends);
+        } else {
+            let mut appends = appends.into_iter();
+            while appends.len() > 0 {
+                let mut group = self.new_group();
+                group.fill(&mut self.lives, &mut appends, self.limits.group_bytes);
                 self.commit_group(group);
-                group = self.new_group();
-            }
-            match self.lives.get_mut(&append.session) {
-                Some(live) => group.add(&self.wal, live, append, reply),
-                None => reply.send(Err(AppendError::NotOpen(append.session))),
             }
         }
-        self.commit_group(group);
         self.checkpoint_if_due();
+    }
+
+    /// Commits appends whose encoding two threads divide between them.
+    fn commit_divided(&mut self, appends: Vec<Handed>) {
+        let enough = self.limits.group_bytes / 2;
+        let (mine, theirs): (Vec<_>, Vec<_>) =
+            appends.into_iter().partition(|(append, _)| half_of(append.session) == 0);
+        let (mut mine, mut theirs) = (mine.into_iter(), theirs.into_iter());
+        while mine.len() + theirs.len() > 0 {
+            let mut group = self.new_group();
+            let mut other = group.sibling();
+            let mut lives = mem::take(self.lives.half(1));
+            let pending = self.second.begin(move || {
+                other.fill(&mut lives, &mut theirs, enough);
+                (other, lives, theirs)
+            });
+            group.fill(self.lives.half(0), &mut mine, enough);
+            let (other, lives, rest) = pending.wait();
+            *self.lives.half(1) = lives;
+            theirs = rest;
+            group.join(other);
+            self.commit_group(group);
+        }
     }
 
     fn new_group(&mut self) -> Group {
         self.groups += 1;
-        Group::new(self.groups, self.clock.now(), std::mem::take(&mut self.buffers))
+        let frames = mem::take(&mut self.frames);
+        Group::new(self.groups, self.clock.now(), self.reserve.is_released(), frames)
     }
 
     fn commit_group(&mut self, mut group: Group) {
         if group.entries.is_empty() {
             return;
         }
-        let error = match self.wal.append(&mut group.buffers.frames, group.sync) {
+        let error = match self.wal.append(&mut group.frames, group.sync) {
             Ok(()) => {
                 self.write_logs(&mut group);
                 return self.answer(group);
@@ -187,14 +219,9 @@ impl Core {
 
     /// Commits what must go through, in the room the reserve gave up. The reserve is gone by now, so this
     /// does not come round again.
-    fn commit_urgent(&mut self, appends: Vec<(Append, Reply)>) {
+    fn commit_urgent(&mut self, appends: Vec<Handed>) {
         let mut group = self.new_group();
-        for (append, reply) in appends {
-            match self.lives.get_mut(&append.session) {
-                Some(live) => group.add(&self.wal, live, append, reply),
-                None => reply.send(Err(AppendError::NotOpen(append.session))),
-            }
-        }
+        group.fill(&mut self.lives, &mut appends.into_iter(), usize::MAX);
         self.commit_group(group);
     }
 
@@ -212,7 +239,7 @@ impl Core {
             entry.reply.send(Ok(entry.receipt));
             self.spent.push(entry.append);
         }
-        self.buffers = group.buffers;
+        self.frames = group.frames;
     }
 
     /// Lets go of what was committed; whoever waits need not wait for that.
@@ -220,31 +247,24 @@ impl Core {
         self.spent.clear();
     }
 
-    /// Brings the session logs up to what the write-ahead log has. Appends to one session that follow each
-    /// other go out in one write.
+    /// Brings the session logs up to what the write-ahead log has.
     fn write_logs(&mut self, group: &mut Group) {
-        let lines = &group.buffers.lines;
-        let mut writes: Vec<LogWrite<'_>> = Vec::with_capacity(group.entries.len());
+        let mut writes = LogWrites::new(mem::take(&mut group.frames), group.entries.len());
         for entry in &mut group.entries {
             let session = entry.append.session;
-            if let Some(last) = writes.last_mut().filter(|last| last.session == session) {
-                last.lines.end = entry.lines.end;
+            if writes.extend_last(session, &entry.lines) {
                 continue;
             }
             let log = entry.log.take().or_else(|| {
                 self.touched.insert(session);
-                self.lives.get_mut(&session)?.touch(&self.disk, &self.layout, entry.offset)
+                self.lives.get_mut(session)?.touch(&self.disk, &self.layout, entry.offset)
             });
-            writes.push(LogWrite {
-                session,
-                log,
-                all: lines,
-                lines: entry.lines.clone(),
-                offset: entry.offset,
-            });
+            writes.push(LogWrite { session, log, lines: entry.lines.clone(), offset: entry.offset });
         }
-        for session in write_all(&writes) {
-            if let Some(live) = self.lives.get_mut(&session) {
+        let mut failed = Vec::new();
+        group.frames = writes.carry_out(&mut self.second, &mut failed);
+        for session in failed {
+            if let Some(live) = self.lives.get_mut(session) {
                 live.fall_behind();
             }
         }
@@ -273,7 +293,7 @@ impl Core {
     pub(crate) fn tick(&mut self) {
         // A failure leaves the write-ahead log poisoned, and the next append or tick tries again.
         let _ = self.sync();
-        let removals = std::mem::take(&mut self.removals);
+        let removals = mem::take(&mut self.removals);
         for session in removals {
             let _ = self.remove(session);
         }
@@ -304,7 +324,7 @@ impl Core {
         let mut positions = Vec::with_capacity(self.touched.len());
         let mut behind = 0;
         for session in &self.touched {
-            let Some(live) = self.lives.get_mut(session) else { continue };
+            let Some(live) = self.lives.get_mut(*session) else { continue };
             live.sync(&self.disk, &self.layout);
             if live.is_behind() {
                 match rewrite::rewrite(&self.disk, &self.layout, &mut self.wal, live) {
@@ -322,8 +342,8 @@ impl Core {
         }
         self.disk.sync_dir(&self.layout.sessions()).map_err(CheckpointError::Directory)?;
         self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
-        for session in std::mem::take(&mut self.touched) {
-            if let Some(live) = self.lives.get_mut(&session) {
+        for session in mem::take(&mut self.touched) {
+            if let Some(live) = self.lives.get_mut(session) {
                 live.checkpointed();
             }
         }
@@ -333,7 +353,7 @@ impl Core {
     /// Removes the files of a session whose deletion is recorded. Until the removal is durable no
     /// checkpoint passes, so that a replay finishes it.
     pub(crate) fn remove(&mut self, session: SessionId) -> io::Result<()> {
-        if let Some(live) = self.lives.get(&session) {
+        if let Some(live) = self.lives.get(session) {
             if !live.state.deleted {
                 return Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
@@ -343,7 +363,7 @@ impl Core {
             // The deletion must be on disk before the first file goes.
             self.sync().map_err(io::Error::other)?;
         }
-        self.lives.remove(&session);
+        self.lives.remove(session);
         self.touched.remove(&session);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;

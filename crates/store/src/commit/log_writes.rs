@@ -1,48 +1,92 @@
 //! Putting lines that the write-ahead log has into the session logs, many at a time.
 
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rekindle_domain::id::SessionId;
 
+use super::second::Second;
 use crate::disk::{DiskFile, write_all_at};
 
 /// Lines on their way into a session's log.
-pub(super) struct LogWrite<'a> {
+pub(super) struct LogWrite {
     pub(super) session: SessionId,
     /// The log, unless it is behind.
     pub(super) log: Option<Arc<dyn DiskFile>>,
-    /// The lines of the group, and which of them.
-    pub(super) all: &'a [u8],
+    /// Where the lines are among the bytes.
     pub(super) lines: Range<usize>,
     pub(super) offset: u64,
 }
 
-impl LogWrite<'_> {
-    fn carry_out(&self) -> io::Result<()> {
-        let lines = &self.all[self.lines.clone()];
-        self.log.as_ref().map_or(Ok(()), |log| write_all_at(&**log, lines, self.offset))
-    }
+/// The writes of one group, which two threads may divide between them.
+pub(super) struct LogWrites {
+    writes: Vec<LogWrite>,
+    /// The frames of the group, which hold the lines; behind them, lines of one session put together.
+    bytes: Vec<u8>,
+    /// The first write that nobody has taken.
+    next: AtomicUsize,
 }
 
-/// From this many logs on a second thread is worth its start.
+/// From this many logs on a second thread is worth waking.
 const LOGS_FOR_TWO: usize = 128;
 
-/// Writes to many logs and returns the sessions whose log could not be written.
-pub(super) fn write_all(writes: &[LogWrite<'_>]) -> Vec<SessionId> {
-    let write = |writes: &[LogWrite<'_>]| -> Vec<SessionId> {
-        writes.iter().filter(|write| write.carry_out().is_err()).map(|write| write.session).collect()
-    };
-    if writes.len() < LOGS_FOR_TWO {
-        return write(writes);
+/// How many logs a thread takes at a time: whoever comes late gets fewer.
+const AT_A_TIME: usize = 64;
+
+impl LogWrites {
+    pub(super) fn new(frames: Vec<u8>, capacity: usize) -> LogWrites {
+        LogWrites { writes: Vec::with_capacity(capacity), bytes: frames, next: AtomicUsize::new(0) }
     }
-    let (mine, others) = writes.split_at(writes.len() / 2);
-    std::thread::scope(|scope| {
-        let helper = scope.spawn(|| write(others));
-        let mut failed = write(mine);
-        // A write does not panic; were it to, every log of that half would count as not written.
-        failed.extend(helper.join().unwrap_or_else(|_| others.iter().map(|write| write.session).collect()));
-        failed
-    })
+
+    pub(super) fn push(&mut self, write: LogWrite) {
+        self.writes.push(write);
+    }
+
+    /// Adds lines to the last write if it is to the same session, so that appends to one session that
+    /// follow each other go out in one write.
+    pub(super) fn extend_last(&mut self, session: SessionId, lines: &Range<usize>) -> bool {
+        let Some(last) = self.writes.last_mut().filter(|last| last.session == session) else { return false };
+        if last.lines.end != self.bytes.len() {
+            let start = self.bytes.len();
+            self.bytes.extend_from_within(last.lines.clone());
+            last.lines.start = start;
+        }
+        self.bytes.extend_from_within(lines.clone());
+        last.lines.end = self.bytes.len();
+        true
+    }
+
+    /// Writes to all logs, adds the sessions whose log could not be written to `failed`, and hands the bytes
+    /// back.
+    pub(super) fn carry_out(self, second: &mut Second, failed: &mut Vec<SessionId>) -> Vec<u8> {
+        if self.writes.len() < LOGS_FOR_TWO {
+            self.work(failed);
+            return self.bytes;
+        }
+        let shared = Arc::new(self);
+        let theirs = shared.clone();
+        let pending = second.begin(move || {
+            let mut failed = Vec::new();
+            theirs.work(&mut failed);
+            failed
+        });
+        shared.work(failed);
+        failed.extend(pending.wait());
+        Arc::into_inner(shared).map(|writes| writes.bytes).unwrap_or_default()
+    }
+
+    /// Writes what nobody else has taken.
+    fn work(&self, failed: &mut Vec<SessionId>) {
+        loop {
+            let from = self.next.fetch_add(AT_A_TIME, Ordering::Relaxed);
+            let Some(rest) = self.writes.get(from..).filter(|rest| !rest.is_empty()) else { return };
+            for write in rest.iter().take(AT_A_TIME) {
+                let Some(log) = &write.log else { continue };
+                if write_all_at(&**log, &self.bytes[write.lines.clone()], write.offset).is_err() {
+                    failed.push(write.session);
+                }
+            }
+        }
+    }
 }

@@ -7,9 +7,11 @@
 mod core;
 mod inline;
 mod live;
+mod lives;
 mod log_writes;
 mod prepare;
 mod rewrite;
+mod second;
 mod thread;
 mod undo;
 
@@ -121,6 +123,9 @@ pub(crate) enum Reply {
     /// To a function, called on the committer's thread: it must not block.
     Call(Box<dyn FnOnce(Outcome) + Send>),
 }
+
+/// An append and where its outcome goes.
+pub(crate) type Handed = (Append, Reply);
 
 pub(crate) type Outcome = Result<Receipt, AppendError>;
 

@@ -1,24 +1,24 @@
 //! Turning a batch of appends into frames: legality, numbers, times, hashes, and the way back if the disk
 //! says no.
 
-use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::vec;
 
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::{Effect, Event, Kind};
-use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{self, Draft, Place};
 use rekindle_domain::session::{Illegal, Position};
 use rekindle_domain::time::Timestamp;
 
 use super::live::Live;
+use super::lives::{Find, Lives};
 use super::undo::{Reach, Undo};
-use super::{Append, Expect, Persist, Receipt, Reply};
+use super::{Append, Expect, Handed, Persist, Receipt, Reply};
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
-use crate::wal::writer::Wal;
 
 /// Largest record: a payload of 256 KiB, escaped at worst, and its envelope. Larger ones go into blobs.
 pub const MAX_RECORD: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     pub(super) append: Append,
     pub(super) reply: Reply,
     pub(super) receipt: Receipt,
-    /// Where its lines are in the group.
+    /// Where its lines are in the group's frames.
     pub(super) lines: Range<usize>,
     /// Where they belong in the session's log.
     pub(super) offset: u64,
@@ -41,52 +41,74 @@ pub(super) struct Group {
     /// Its number, so that what is remembered for another group is not mistaken for this one's.
     id: u64,
     pub(super) entries: Vec<Entry>,
-    pub(super) buffers: Buffers,
+    /// The frames, which have no place in the write-ahead log yet.
+    pub(super) frames: Vec<u8>,
     /// Someone needs it on disk.
     pub(super) sync: bool,
+    /// The disk is full: only what ends work is taken in.
+    urgent_only: bool,
     ts: Timestamp,
     ts_text: String,
 }
 
-/// What a group is encoded into; kept from one group to the next.
-#[derive(Default)]
-pub(super) struct Buffers {
-    /// The frames, for the place the write-ahead log had when the group was begun.
-    pub(super) frames: Vec<u8>,
-    /// The lines of all entries.
-    pub(super) lines: Vec<u8>,
-}
-
 impl Group {
-    pub(super) fn new(id: u64, ts: Timestamp, mut buffers: Buffers) -> Group {
-        buffers.frames.clear();
-        buffers.lines.clear();
-        Group { id, entries: Vec::new(), buffers, sync: false, ts, ts_text: ts.to_string() }
+    /// Begins a group that is encoded into `frames`, whatever that held.
+    pub(super) fn new(id: u64, ts: Timestamp, urgent_only: bool, mut frames: Vec<u8>) -> Group {
+        frames.clear();
+        let (entries, ts_text) = (Vec::new(), ts.to_string());
+        Group { id, entries, frames, sync: false, urgent_only, ts, ts_text }
+    }
+
+    /// Returns an empty group that can be joined to this one later.
+    pub(super) fn sibling(&self) -> Group {
+        Group::new(self.id, self.ts, self.urgent_only, Vec::new())
+    }
+
+    /// Takes in a sibling.
+    pub(super) fn join(&mut self, other: Group) {
+        let shift = self.frames.len();
+        self.frames.extend_from_slice(&other.frames);
+        self.sync |= other.sync;
+        self.entries.extend(other.entries.into_iter().map(|mut entry| {
+            entry.lines = entry.lines.start + shift..entry.lines.end + shift;
+            entry
+        }));
+    }
+
+    /// Adds appends until there are enough bytes.
+    pub(super) fn fill(&mut self, lives: &mut impl Find, appends: &mut vec::IntoIter<Handed>, enough: usize) {
+        while self.frames.len() < enough
+            && let Some((append, reply)) = appends.next()
+        {
+            match lives.find(append.session) {
+                _ if self.urgent_only && !is_urgent(&append) => {
+                    let full = io::ErrorKind::StorageFull.into();
+                    reply.send(Err(AppendError::StorageFull(Arc::new(full))));
+                }
+                Some(live) => self.add(live, append, reply),
+                None => reply.send(Err(AppendError::NotOpen(append.session))),
+            }
+        }
     }
 
     /// Adds one append, or answers it with a refusal.
-    pub(super) fn add(&mut self, wal: &Wal, live: &mut Live, append: Append, reply: Reply) {
-        let start = self.buffers.lines.len();
+    fn add(&mut self, live: &mut Live, append: Append, reply: Reply) {
+        let start = self.frames.len();
         let offset = live.state.log_offset;
+        frame::begin_append(&mut self.frames, append.session, live.state.last_seq + 1, offset);
+        let lines = self.frames.len();
         match self.prepare(live, &append) {
             Ok(receipt) => {
-                let lines = start..self.buffers.lines.len();
-                let body = frame::Append {
-                    session: append.session,
-                    first_seq: receipt.first_seq,
-                    offset,
-                    lines: &self.buffers.lines[lines.clone()],
-                };
-                let at = wal.place(self.buffers.frames.len());
-                frame::write_append(&mut self.buffers.frames, at, &body);
+                frame::end(&mut self.frames[start..]);
                 // The log of a session that no checkpoint knows may only be touched once the write-ahead
                 // log is sure to mention it: else a torn tail could not be told from damage.
                 self.sync |= append.persist == Persist::Disk || !live.is_touched();
                 let log = live.open_log();
+                let lines = lines..self.frames.len();
                 self.entries.push(Entry { append, reply, receipt, lines, offset, log });
             }
             Err(error) => {
-                self.buffers.lines.truncate(start);
+                self.frames.truncate(start);
                 reply.send(Err(error));
             }
         }
@@ -132,12 +154,12 @@ impl Group {
         let mut last_hash = None;
         for (index, draft) in records.iter().enumerate() {
             let seq = live.state.last_seq + 1;
-            let start = self.buffers.lines.len();
+            let start = self.frames.len();
             let place = Place { seq, ts: &self.ts_text, more: index + 1 < records.len() };
             let link = Link::new(live.id(), live.state.last_hash);
-            let hash = line::write(draft, place, link, &mut self.buffers.lines)
+            let hash = line::write(draft, place, link, &mut self.frames)
                 .map_err(|error| AppendError::Unwritable(error.to_string()))?;
-            let size = self.buffers.lines.len() - start;
+            let size = self.frames.len() - start;
             if size > MAX_RECORD {
                 return Err(AppendError::TooLarge { size, limit: MAX_RECORD });
             }
@@ -161,9 +183,9 @@ impl Group {
     }
 
     /// Takes everything back and returns the appends: none of them happened.
-    pub(super) fn take_back(self, lives: &mut HashMap<SessionId, Live>) -> Vec<(Append, Reply)> {
+    pub(super) fn take_back(self, lives: &mut Lives) -> Vec<Handed> {
         for entry in &self.entries {
-            let Some(live) = lives.get_mut(&entry.append.session) else { continue };
+            let Some(live) = lives.get_mut(entry.append.session) else { continue };
             if let Some(undo) = live.undo(self.id).take() {
                 undo.apply(&mut live.state, &mut live.tokens);
             }

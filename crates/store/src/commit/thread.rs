@@ -11,7 +11,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
 use super::core::Core;
-use super::{Append, Commits, Current, Receipt, Reply, Slot};
+use super::{Append, Commits, Current, Outcome, Receipt, Reply, Slot};
 use crate::error::AppendError;
 
 /// How long what the kernel has may stay off the disk.
@@ -19,6 +19,9 @@ const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// Most requests that wait for the committer; producers beyond it wait their turn, which bounds memory.
 const QUEUE_LIMIT: usize = 4096;
+
+/// How often the committer looks again before it goes to sleep: some 50 µs.
+const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
@@ -101,6 +104,22 @@ impl Shared {
         true
     }
 
+    /// Waits for an outcome.
+    fn wait(&self, slot: &Slot) -> Outcome {
+        if let Some(outcome) = slot.take() {
+            return outcome;
+        }
+        let mut answers = self.answers();
+        loop {
+            // Looked at under the lock that is taken before waking: no wake-up can be missed.
+            match slot.take() {
+                Some(outcome) => return outcome,
+                None if answers.over => return Err(AppendError::Closed),
+                None => answers = self.answered.wait(answers).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
     fn close(&self) {
         self.lock().closed = true;
         self.not_empty.notify_all();
@@ -110,29 +129,14 @@ impl Shared {
 
 /// An append under way.
 pub struct Ticket {
-    slots: Arc<[Slot]>,
-    index: usize,
+    slot: Arc<[Slot]>,
     shared: Arc<Shared>,
 }
 
 impl Ticket {
     /// Waits for the outcome.
     pub fn wait(self) -> Result<Receipt, AppendError> {
-        let slot = &self.slots[self.index];
-        if let Some(outcome) = slot.take() {
-            return outcome;
-        }
-        let mut answers = self.shared.answers();
-        loop {
-            // Looked at under the lock that is taken before waking: no wake-up can be missed.
-            match slot.take() {
-                Some(outcome) => return outcome,
-                None if answers.over => return Err(AppendError::Closed),
-                None => {
-                    answers = self.shared.answered.wait(answers).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
+        self.shared.wait(&self.slot[0])
     }
 }
 
@@ -152,21 +156,20 @@ impl Committer {
 
     /// Hands over an append and returns at once; appends of one caller are committed in order.
     pub fn submit(&self, append: Append) -> Ticket {
-        let slots: Arc<[Slot]> = Arc::new([Slot::default()]);
-        self.hand_over(append, Reply::Slot(slots.clone(), 0));
-        Ticket { slots, index: 0, shared: self.shared.clone() }
+        let slot: Arc<[Slot]> = Arc::new([Slot::default()]);
+        self.hand_over(append, Reply::Slot(slot.clone(), 0));
+        Ticket { slot, shared: self.shared.clone() }
     }
 
-    /// Hands over several appends together, so that they share one write and one sync.
-    pub fn submit_all(&self, appends: Vec<Append>) -> Vec<Ticket> {
+    /// Appends to several sessions together, so that they share one write and one sync, and waits.
+    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
         if !self.shared.push_all(requests) {
             slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
         }
-        let ticket = |index| Ticket { slots: slots.clone(), index, shared: self.shared.clone() };
-        (0..slots.len()).map(ticket).collect()
+        slots.iter().map(|slot| self.shared.wait(slot)).collect()
     }
 
     /// Hands over an append; `reply` is called on the committer's thread and must not block.
@@ -270,9 +273,23 @@ fn run(mut core: Core, shared: &Shared) {
     }
 }
 
+/// Gives others the processor for a moment: whoever was just answered often comes back at once, and finding
+/// the committer awake saves waking it.
+fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
+    for _ in 0..LINGER_ROUNDS {
+        let queue = shared.lock();
+        if !queue.requests.is_empty() || queue.closed {
+            return queue;
+        }
+        drop(queue);
+        std::thread::yield_now();
+    }
+    shared.lock()
+}
+
 /// Waits until there are requests, it is time for a tick, or nothing more will come; tells the last.
 fn wait_for_work(shared: &Shared, requests: &mut Vec<Request>, tick_at: Option<Instant>) -> bool {
-    let mut queue = shared.lock();
+    let mut queue = linger(shared);
     while queue.requests.is_empty() && !queue.closed {
         let Some(at) = tick_at else {
             queue = shared.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);

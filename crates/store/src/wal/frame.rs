@@ -113,41 +113,43 @@ pub(crate) struct At {
 const KIND_APPEND: u8 = 1;
 const KIND_CHECKPOINT: u8 = 2;
 
-/// Appends one append's frame to `out`.
-pub(crate) fn write_append(out: &mut Vec<u8>, at: At, append: &Append<'_>) {
-    write(out, at, KIND_APPEND, |out| {
-        write_id(out, append.session);
-        write_varint(out, append.first_seq);
-        write_varint(out, append.offset);
-        out.extend_from_slice(append.lines);
-    });
+/// Begins an append's frame at the end of `out`: its lines follow, then [`end`] and [`place`].
+pub(crate) fn begin_append(out: &mut Vec<u8>, session: SessionId, first_seq: u64, offset: u64) {
+    begin(out, KIND_APPEND);
+    write_id(out, session);
+    write_varint(out, first_seq);
+    write_varint(out, offset);
 }
 
 /// Appends a checkpoint's frame to `out`.
 pub(crate) fn write_checkpoint(out: &mut Vec<u8>, at: At, positions: &[(SessionId, Position)]) {
-    write(out, at, KIND_CHECKPOINT, |out| {
-        write_varint(out, positions.len() as u64);
-        for (session, position) in positions {
-            write_id(out, *session);
-            write_varint(out, position.last_seq);
-            write_varint(out, position.log_offset);
-            match position.last_hash {
-                Some(hash) => out.extend_from_slice(&hash.to_hex()),
-                None => out.extend_from_slice(&[b'-'; ChainHash::DIGITS]),
-            }
+    let start = out.len();
+    begin(out, KIND_CHECKPOINT);
+    write_varint(out, positions.len() as u64);
+    for (session, position) in positions {
+        write_id(out, *session);
+        write_varint(out, position.last_seq);
+        write_varint(out, position.log_offset);
+        match position.last_hash {
+            Some(hash) => out.extend_from_slice(&hash.to_hex()),
+            None => out.extend_from_slice(&[b'-'; ChainHash::DIGITS]),
         }
-    });
+    }
+    end(&mut out[start..]);
+    seal(&mut out[start..], at);
 }
 
-fn write(out: &mut Vec<u8>, at: At, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&FRAME_MAGIC);
-    out.extend_from_slice(&[kind, 0]);
-    out.extend_from_slice(&[0; FRAME_HEAD - 4]);
-    body(out);
-    let len = out.len() - start - FRAME_HEAD;
-    out[start + 4..start + 8].copy_from_slice(&(len as u32).to_le_bytes());
-    seal(&mut out[start..], at);
+fn begin(out: &mut Vec<u8>, kind: u8) {
+    let mut head = [0; FRAME_HEAD];
+    head[..2].copy_from_slice(&FRAME_MAGIC);
+    head[2] = kind;
+    out.extend_from_slice(&head);
+}
+
+/// Ends a frame that has its whole body; it is valid once it has its place.
+pub(crate) fn end(frame: &mut [u8]) {
+    let len = frame.len() - FRAME_HEAD;
+    frame[4..8].copy_from_slice(&(len as u32).to_le_bytes());
 }
 
 /// Writes what depends on a frame's place: what was synced before it, and the checksum.
@@ -165,8 +167,9 @@ fn checksum(frame: &[u8], segment: u64, offset: u64) -> u32 {
     crc32c::crc32c_append(crc, &frame[FRAME_HEAD..])
 }
 
-/// Moves whole frames to another place, in order: into the segment that replaces a poisoned one.
-pub(crate) fn relocate(frames: &mut [u8], segment: u64, mut offset: u64, synced: u64) {
+/// Gives whole frames their place, in order from `first` on; also frames that had another one.
+pub(crate) fn place(frames: &mut [u8], first: At) {
+    let At { segment, mut offset, synced } = first;
     let mut rest = frames;
     while rest.len() >= FRAME_HEAD {
         let len = (FRAME_HEAD + u32_at(rest, 4) as usize).min(rest.len());
@@ -286,10 +289,19 @@ mod tests {
         Append { session: SessionId::from_ulid(7), first_seq: 300, offset: 70_000, lines }
     }
 
+    fn write_append(out: &mut Vec<u8>, append: &Append<'_>) {
+        let start = out.len();
+        begin_append(out, append.session, append.first_seq, append.offset);
+        out.extend_from_slice(append.lines);
+        end(&mut out[start..]);
+    }
+
     #[test]
-    fn a_frame_comes_back_only_where_it_was_written() {
+    fn a_frame_comes_back_only_where_it_was_placed() {
         let mut bytes = Vec::new();
-        write_append(&mut bytes, At { segment: 3, offset: 44, synced: 44 }, &append(b"{}\n"));
+        write_append(&mut bytes, &append(b"{}\n"));
+        assert_eq!(read(&bytes, 3, 44), None, "no place yet");
+        place(&mut bytes, At { segment: 3, offset: 44, synced: 44 });
         let frame = read(&bytes, 3, 44).expect("a frame");
         assert_eq!((frame.synced, frame.len), (44, bytes.len()));
         assert_eq!(frame.body, Body::Append(append(b"{}\n")));
@@ -300,15 +312,18 @@ mod tests {
     }
 
     #[test]
-    fn relocated_frames_are_valid_in_their_new_place() {
+    fn frames_follow_each_other_and_can_be_placed_again() {
         let mut bytes = Vec::new();
-        write_append(&mut bytes, At { segment: 1, offset: 100, synced: 44 }, &append(b"a\n"));
+        write_append(&mut bytes, &append(b"a\n"));
         let first = bytes.len();
-        write_append(&mut bytes, At { segment: 1, offset: 100 + first as u64, synced: 44 }, &append(b"bb\n"));
-        relocate(&mut bytes, 2, 44, 44);
-        assert_eq!(read(&bytes, 2, 44).map(|frame| frame.body), Some(Body::Append(append(b"a\n"))));
-        let second = read(&bytes[first..], 2, 44 + first as u64);
-        assert_eq!(second.map(|frame| frame.body), Some(Body::Append(append(b"bb\n"))));
+        write_append(&mut bytes, &append(b"bb\n"));
+        for (segment, offset) in [(1, 100), (2, 44)] {
+            place(&mut bytes, At { segment, offset, synced: 44 });
+            let found = read(&bytes, segment, offset).map(|frame| frame.body);
+            assert_eq!(found, Some(Body::Append(append(b"a\n"))));
+            let second = read(&bytes[first..], segment, offset + first as u64);
+            assert_eq!(second.map(|frame| frame.body), Some(Body::Append(append(b"bb\n"))));
+        }
     }
 
     #[test]
@@ -345,7 +360,10 @@ mod tests {
             let mut framed = Vec::new();
             for kind in [KIND_APPEND, KIND_CHECKPOINT, 9] {
                 framed.clear();
-                write(&mut framed, At { segment: 1, offset: 44, synced: 44 }, kind, |out| out.extend(&bytes));
+                begin(&mut framed, kind);
+                framed.extend(&bytes);
+                end(&mut framed);
+                place(&mut framed, At { segment: 1, offset: 44, synced: 44 });
                 let _ = read(&framed, 1, 44);
             }
         }

@@ -81,11 +81,6 @@ impl Wal {
         })
     }
 
-    /// Returns the place of a frame that follows `pending` bytes of not yet written ones.
-    pub(crate) fn place(&self, pending: usize) -> At {
-        At { segment: self.number, offset: self.end + pending as u64, synced: self.synced }
-    }
-
     /// Tells whether it is time for a checkpoint.
     pub(crate) fn is_full(&self) -> bool {
         self.end >= self.segment_bytes
@@ -101,7 +96,7 @@ impl Wal {
         self.poisoned || !self.unsynced.is_empty()
     }
 
-    /// Appends whole frames that were encoded for [`Wal::place`], and syncs them if asked.
+    /// Appends whole frames, wherever their place was before, and syncs them if asked.
     pub(crate) fn append(&mut self, frames: &mut [u8], sync: bool) -> Result<(), WalFailure> {
         if self.end >= MAX_SEGMENT {
             self.sync()?;
@@ -109,8 +104,8 @@ impl Wal {
         }
         if self.poisoned {
             self.replace(&[]).map_err(WalFailure::Refused)?;
-            frame::relocate(frames, self.number, self.end, self.synced);
         }
+        frame::place(frames, At { segment: self.number, offset: self.end, synced: self.synced });
         if !self.reserved {
             // Reserved room makes each sync cheaper and a full disk in mid-segment less likely; it is no need.
             self.reserved = true;
@@ -212,7 +207,8 @@ impl Wal {
         self.last_number += 1;
         let number = self.last_number;
         let mut frames = [&self.unsynced, extra].concat();
-        frame::relocate(&mut frames, number, HEADER_LEN as u64, HEADER_LEN as u64);
+        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
+        frame::place(&mut frames, at);
         let header = Header { number, previous: self.number, previous_end: self.synced };
         let file = create_segment(&self.disk, &self.layout, header, &frames).map_err(|(_, error)| error)?;
         self.adopt(file, number, frames.len());

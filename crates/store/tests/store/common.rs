@@ -11,12 +11,21 @@ use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
 
 /// Small bounds, so that a short workload crosses all of them.
-pub(crate) const LIMITS: Limits =
-    Limits { segment_bytes: 6_000, open_logs: 6, group_bytes: 2_000, reserve_bytes: 4_096 };
+pub(crate) const LIMITS: Limits = Limits {
+    segment_bytes: 6_000,
+    open_logs: 6,
+    group_bytes: 2_000,
+    reserve_bytes: 4_096,
+    appends_for_two: 3,
+};
 
 pub(crate) fn open(disk: &SimDisk, clock: &Arc<SimClock>) -> Result<Store<Inline>, OpenError> {
+    open_with(disk, clock, LIMITS)
+}
+
+fn open_with(disk: &SimDisk, clock: &Arc<SimClock>, limits: Limits) -> Result<Store<Inline>, OpenError> {
     let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
-    Store::open_inline(Arc::new(disk.clone()), "/home", opener, clock.clone(), LIMITS)
+    Store::open_inline(Arc::new(disk.clone()), "/home", opener, clock.clone(), limits)
 }
 
 pub(crate) fn created() -> Draft {
@@ -48,9 +57,13 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn with_sessions(count: u64, records: u64) -> Home {
+        Home::with_limits(LIMITS, count, records)
+    }
+
+    pub(crate) fn with_limits(limits: Limits, count: u64, records: u64) -> Home {
         let disk = SimDisk::new(7);
         let clock = Arc::new(SimClock::default());
-        let store = open(&disk, &clock).expect("an empty home opens");
+        let store = open_with(&disk, &clock, limits).expect("an empty home opens");
         let sessions: Vec<_> = (0..count).map(|n| SessionId::mint(n + 1, n.into())).collect();
         for session in &sessions {
             store.create(*session).expect("a new session");

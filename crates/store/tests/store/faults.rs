@@ -4,13 +4,13 @@ use std::io;
 
 use rekindle_domain::event::{CancelReason, RunCancelRequested, SessionDeleted};
 use rekindle_store::AppendError;
-use rekindle_store::commit::{Append, Commits};
+use rekindle_store::commit::{Append, Commits, Limits};
 use rekindle_store::offline::Offline;
 use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::{Fault, FaultKind, Faults, OpKind};
 use std::sync::Arc;
 
-use crate::common::{Home, marked, markers, open};
+use crate::common::{Home, LIMITS, marked, markers, open};
 
 /// Cuts the power many times and returns the markers of the first session each time.
 fn after_power_cuts(home: &Home, check: impl Fn(Vec<u64>)) {
@@ -154,6 +154,28 @@ fn a_session_log_that_cannot_be_written_is_behind_and_served_from_the_write_ahea
 }
 
 // I1
+// I12
+#[test]
+fn of_very_many_logs_written_at_once_only_those_that_fail_are_behind() {
+    const LOGS: u64 = 300;
+    let home = Home::with_limits(Limits { group_bytes: 1 << 20, ..LIMITS }, LOGS, 1);
+    for failing in 0..5 {
+        home.disk
+            .inject(Fault::once(FaultKind::Eio, failing * 50).on(&[OpKind::Write]).at(".messages.jsonl"));
+    }
+    let append = |marker| move |session: &_| Append::durable(*session, vec![marked(marker, 20, None)]);
+    for marker in [100, 101] {
+        let outcomes = home.store.committer().append_all(home.sessions.iter().map(append(marker)).collect());
+        assert!(outcomes.iter().all(Result::is_ok), "the write-ahead log has them all");
+    }
+    assert_eq!(home.disk.faults_struck(), 5);
+    let image = home.disk.power_cut(&mut Rng::new(1));
+    open(&image, &home.clock).expect("the home opens after a power cut");
+    for session in &home.sessions {
+        assert_eq!(markers(&image, *session), [0, 100, 101], "{session}");
+    }
+}
+
 #[test]
 fn a_session_log_that_cannot_be_synced_keeps_the_write_ahead_log() {
     let home = Home::with_sessions(1, 1);
