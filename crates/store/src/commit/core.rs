@@ -16,7 +16,7 @@ use super::lives::{Lives, half_of};
 use super::log_writes::{LogWrite, LogWrites};
 use super::prepare::{Group, is_urgent};
 use super::second::Second;
-use super::{Append, Current, Handed, rewrite};
+use super::{Append, Current, Handed, Persist, rewrite};
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
@@ -159,6 +159,9 @@ impl Core {
     /// Commits appends whose encoding two threads divide between them.
     fn commit_divided(&mut self, appends: Vec<Handed>) {
         let enough = self.limits.group_bytes / 2;
+        // The halves need not reach their bound at the same append: were only some of the groups synced, one
+        // that was handed over later could be on disk before one that was handed over earlier.
+        let sync = appends.iter().any(|(append, _)| append.persist == Persist::Disk);
         let (mine, theirs): (Vec<_>, Vec<_>) =
             appends.into_iter().partition(|(append, _)| half_of(append.session) == 0);
         let (mut mine, mut theirs) = (mine.into_iter(), theirs.into_iter());
@@ -175,6 +178,7 @@ impl Core {
             *self.lives.half(1) = lives;
             theirs = rest;
             group.join(other);
+            group.sync |= sync;
             self.commit_group(group);
         }
     }
