@@ -164,6 +164,9 @@ impl Blobs {
             // One byte more than allowed tells a bomb from a large blob.
             .and_then(|decoder| decoder.take(MAX_BLOB as u64 + 1).read_to_end(&mut bytes));
         unpacked.map_err(|error| damaged(error.to_string()))?;
+        if bytes.len() > MAX_BLOB {
+            return Err(damaged(format!("it unpacks to more than {MAX_BLOB} bytes")));
+        }
         if BlobId::of(&bytes) != *id {
             return Err(damaged("its bytes do not have the hash in its name".into()));
         }

@@ -1,11 +1,12 @@
 //! The files of one session, taken together.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use rekindle_domain::id::SessionId;
 
 use crate::disk::Disk;
-use crate::layout::Layout;
+use crate::layout::{Layout, TEMPORARY_SUFFIX};
 
 /// Removes everything of a session, its log last, durably. Running it again finishes what was left.
 ///
@@ -22,11 +23,23 @@ pub(crate) fn remove(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    absent_is_fine(disk.remove_file(&layout.snapshot(session)))?;
-    absent_is_fine(disk.remove_file(&layout.tokens(session)))?;
-    absent_is_fine(disk.remove_file(&layout.damage_note(session)))?;
-    absent_is_fine(disk.remove_file(&layout.log(session)))?;
+    let files =
+        [layout.snapshot(session), layout.tokens(session), layout.damage_note(session), layout.log(session)];
+    // What a crash left of rewriting one of them is a copy of it, and goes first.
+    for file in &files {
+        absent_is_fine(disk.remove_file(&temporary(file)))?;
+    }
+    for file in &files {
+        absent_is_fine(disk.remove_file(file))?;
+    }
     disk.sync_dir(&layout.sessions())
+}
+
+/// Returns the name under which a file is written before it gets its own.
+fn temporary(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(TEMPORARY_SUFFIX);
+    name.into()
 }
 
 fn absent_is_fine(outcome: io::Result<()>) -> io::Result<()> {

@@ -34,6 +34,10 @@ fn recorded() -> (SessionId, Vec<u8>) {
     (home.sessions[0], bytes)
 }
 
+fn last_line(bytes: &[u8]) -> Vec<u8> {
+    bytes.split(|byte| *byte == b'\n').rev().nth(1).expect("a last line").to_vec()
+}
+
 /// Returns the ends of whole lists, with the number of records up to each.
 fn list_ends(bytes: &[u8]) -> Vec<(usize, u64)> {
     let mut ends = vec![(0, 0)];
@@ -72,11 +76,60 @@ fn a_log_cut_at_every_byte_is_read_up_to_its_last_whole_list() {
         let current = store.open_session(session).expect("opens for writing");
         let announced = u64::from(cut > end);
         assert_eq!(current.state.last_seq, seq + announced, "cut at {cut}");
+        if cut > end {
+            let line = last_line(&disk.read_file(log_path(session)).expect("a log"));
+            let Ok(Event::LogRepaired(repair)) = Line::parse(&line).expect("a record").event() else {
+                panic!("it is announced")
+            };
+            let what = if bytes[end..cut].contains(&b'\n') { "half_list" } else { "torn_tail" };
+            let found = (&*repair.what, repair.offset, repair.cut_bytes);
+            assert_eq!(found, (what, end as u64, (cut - end) as u64), "cut at {cut}");
+        }
         drop(store);
         let again = open(&disk, &clock).expect("opens again").open_session(session).expect("again");
         assert_eq!(again.state, current.state, "twice is once");
         let kept = disk.read_file(log_path(session)).expect("a log");
         assert!(kept.starts_with(&bytes[..end]), "what was whole is untouched");
+    }
+}
+
+// I12
+#[test]
+fn a_changed_letter_is_noticed_though_the_line_is_still_json() {
+    let (session, bytes) = recorded();
+    let last_line = bytes.len() - last_line(&bytes).len() - 1;
+    let letters = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'x').map(|(at, _)| at);
+    for at in letters {
+        let mut changed = bytes.clone();
+        changed[at] = b'y';
+        let store = open(&only_log(session, &changed), &Arc::default()).expect("opens");
+        let loaded = store.load(session, Want::Status).expect("loads");
+        assert_eq!(loaded.damage.is_some(), at < last_line, "byte {at}");
+        assert_eq!(loaded.torn.is_some(), at >= last_line, "byte {at}");
+    }
+}
+
+// I3, I14
+#[test]
+fn of_a_list_whose_end_the_write_ahead_log_lost_all_or_nothing_is_kept() {
+    let home = Home::with_sessions(1, 2);
+    let session = home.sessions[0];
+    let paths = home.disk.paths();
+    let wal = paths.iter().find(|path| path.to_string_lossy().ends_with(".wal")).expect("a segment");
+    let (segment, before) = (home.disk.read_file(wal), home.disk.read_file(log_path(session)));
+    let (segment, before) = (segment.expect("a segment"), before.expect("a log").len());
+    let list = (10..13).map(|marker| marked(marker, 5, None)).collect();
+    home.store.append(Append::quick(session, list)).expect("the kernel has it");
+    let whole = home.disk.read_file(log_path(session)).expect("a log").len();
+    for cut in before..=whole {
+        let disk = home.disk.fork();
+        disk.write_file(wal, &segment);
+        disk.truncate_file(log_path(session), cut as u64);
+        let store = open(&disk, &home.clock).expect("opens");
+        let expected: &[u64] = if cut == whole { &[0, 1, 10, 11, 12] } else { &[0, 1] };
+        assert_eq!(markers(&disk, session), expected, "cut at {cut}");
+        let loaded = store.load(session, Want::Status).expect("loads");
+        assert!(loaded.torn.is_none() && loaded.damage.is_none(), "cut at {cut}");
     }
 }
 
@@ -133,8 +186,8 @@ fn damage_above_the_checkpoint_is_healed_from_the_write_ahead_log() {
     assert_eq!(home.disk.read_file(log_path(session)), Some(good));
     home.store.open_session(session).expect("fine");
     let log = home.disk.read_file(log_path(session)).expect("a log");
-    let last = log.split(|byte| *byte == b'\n').rev().nth(1).expect("a last line");
-    let last = Line::parse(last).expect("a record");
+    let last = last_line(&log);
+    let last = Line::parse(&last).expect("a record");
     assert!(
         matches!(last.event(), Ok(Event::LogRepaired(repair)) if repair.what == "healed"),
         "it is announced"
@@ -165,6 +218,47 @@ fn a_flipped_byte_in_the_write_ahead_log_loses_nothing_that_the_logs_have() {
             assert!(kept, "a damaged segment is kept (byte {at})");
         }
     }
+}
+
+// I10, I12
+#[test]
+fn a_flipped_byte_in_the_write_ahead_log_costs_no_more_than_its_record() {
+    let home = Home::with_sessions(3, 4);
+    let paths = home.disk.paths();
+    let wal = paths.iter().find(|path| path.to_string_lossy().ends_with(".wal")).expect("a segment");
+    let bytes = home.disk.read_file(wal).expect("a segment");
+    let end = bytes.iter().rposition(|byte| *byte != 0).expect("frames");
+    let last_line = home.disk.read_file(log_path(home.sessions[2])).map(|log| last_line(&log).len());
+    // Every frame was on disk before the next was written; only the last has nothing behind it to prove it.
+    let proven = end - last_line.expect("a log") - 100;
+    for at in (0..proven).step_by(13) {
+        let disk = home.disk.fork();
+        for session in &home.sessions {
+            disk.remove(log_path(*session));
+        }
+        disk.flip_byte(wal, at as u64);
+        let store = open(&disk, &home.clock).expect("opens");
+        assert_eq!(store.recovered().wal_damage.len(), 1, "byte {at}");
+        let whole = home.sessions.iter().filter(|session| markers(&disk, **session) == [0, 1, 2, 3]);
+        assert!(whole.count() >= 2, "byte {at}");
+    }
+}
+
+// I12
+#[test]
+fn a_torn_end_that_the_write_ahead_log_has_is_put_right_and_no_damage() {
+    let home = Home::with_sessions(1, 3);
+    let session = home.sessions[0];
+    let good = home.disk.read_file(log_path(session)).expect("a log");
+    let mut torn = good.clone();
+    torn[good.len() - 20..].fill(0);
+    let disk = home.disk.fork();
+    disk.write_file(log_path(session), &torn);
+    let home = home.reopen(disk);
+    let (offset, cut_bytes) = (good.len() as u64 - 20, 20);
+    let expected = Completion::Repaired { offset, cut_bytes, refilled: 1, healed: false };
+    assert_eq!(home.store.recovered().sessions, [(session, expected)]);
+    assert_eq!(home.disk.read_file(log_path(session)), Some(good));
 }
 
 // I12
@@ -209,6 +303,31 @@ fn a_flipped_byte_in_the_last_record_of_a_checkpointed_log_is_damage_not_an_end(
         store.open_session(session).expect("it can be read");
         let append = Append::durable(session, vec![marked(1, 1, None)]);
         assert!(matches!(store.append(append), Err(AppendError::Damaged { .. })));
+    }
+}
+
+// I12
+#[test]
+fn another_last_record_in_a_checkpointed_log_is_damage_however_good_it_looks() {
+    let with = |markers: &[u64]| {
+        let home = Home::with_sessions(1, 1);
+        for marker in markers {
+            home.append(*marker).expect("recorded");
+        }
+        home.store.committer().checkpoint().expect("fine");
+        let log = home.disk.read_file(log_path(home.sessions[0])).expect("a log");
+        (home, log)
+    };
+    let ((home, log), (_, other)) = (with(&[10, 11]), with(&[20, 21]));
+    let letter = log.iter().rposition(|byte| *byte == b'x').expect("a letter");
+    let changed = [&log[..letter], b"y", &log[letter + 1..]].concat();
+    assert_eq!(other.len(), log.len());
+    for (what, bytes) in [("a changed letter", changed), ("another history", other)] {
+        let disk = home.disk.fork();
+        disk.write_file(log_path(home.sessions[0]), &bytes);
+        let store = open(&disk, &home.clock).expect("opens");
+        let sessions = &store.recovered().sessions;
+        assert!(matches!(sessions[..], [(_, Completion::Damaged(_))]), "{what}: {sessions:?}");
     }
 }
 
@@ -290,7 +409,9 @@ fn missing_repeated_and_reordered_records_are_damage() {
     let twice: Vec<u8> = [&lines[..3], &lines[2..]].concat().concat();
     let mut swapped = lines.clone();
     swapped.swap(2, 3);
-    for (what, bytes) in [("missing", without), ("repeated", twice), ("swapped", swapped.concat())] {
+    let again: Vec<u8> = [&lines[..3], &lines[2..3]].concat().concat();
+    let cases = [("missing", without), ("repeated", twice), ("swapped", swapped.concat()), ("again", again)];
+    for (what, bytes) in cases {
         let store = open(&only_log(session, &bytes), &Arc::default()).expect("opens");
         let loaded = store.load(session, Want::Status).expect("loads");
         assert!(loaded.damage.is_some(), "{what}");
@@ -307,6 +428,9 @@ fn legacy_lines_may_stand_only_before_the_first_hash() {
         "\n",
     );
     let session: SessionId = "sess_123".parse().expect("an id");
+    let gap = open(&only_log(session, legacy.replace("146", "147").as_bytes()), &Arc::default());
+    let loaded = gap.expect("opens").load(session, Want::Status).expect("loads");
+    assert!(loaded.damage.is_some(), "numbers are all that such lines have");
     let disk = only_log(session, legacy.as_bytes());
     let clock = Arc::new(SimClock::default());
     let store = open(&disk, &clock).expect("opens");

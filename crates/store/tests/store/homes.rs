@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rekindle_domain::event::{RunStarted, RunWaiting, TokenMinted, TokenScope, WaitKind};
+use rekindle_domain::event::{
+    RunCancelled, RunStarted, RunWaiting, TokenMinted, TokenRevoked, TokenScope, WaitKind,
+};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
-use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER};
+use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER, MAX_BLOB};
 use rekindle_store::commit::{Append, Expect, Persist};
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home::{HomeError, Origin};
 use rekindle_store::{AppendError, LoadError, OpenError, Opener, Store, Want};
 use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::SimDisk;
 
 use crate::common::{Home, created, marked, markers, open};
@@ -63,6 +66,47 @@ fn a_token_index_of_another_history_is_not_believed() {
 }
 
 #[test]
+fn a_token_index_behind_its_snapshot_is_not_believed() {
+    let home = rich_home();
+    let session = home.sessions[0];
+    let path = format!("/home/sessions/{session}.tokens.json");
+    let behind = home.disk.read_file(&path).expect("an index");
+    let token = TokenId::mint(1, 1);
+    let revoked = TokenRevoked {
+        resume_token_id: token,
+        wait_id: Some(WaitId::mint(1, 1)),
+        reason: "cancelled".into(),
+        by: None,
+    };
+    home.store.append(Append::durable(session, vec![revoked.into()])).expect("revoked");
+    home.store.snapshot(session).expect("a snapshot");
+    let expected = home.store.load(session, Want::Everything).expect("loads").tokens;
+    let disk = home.disk.fork();
+    disk.write_file(&path, &behind);
+    let home = home.reopen(disk);
+    assert_eq!(home.store.load(session, Want::Everything).expect("loads").tokens, expected);
+}
+
+// I2, I10
+#[test]
+fn an_entry_of_the_list_that_is_newer_or_stale_is_passed_over() {
+    let home = rich_home();
+    let list = String::from_utf8(home.disk.read_file("/home/sessions/index.json").expect("a list"));
+    let entry = format!("{{\"version\":1,\"id\":\"{}\",\"title\":\"t\"", home.sessions[1]);
+    let (list, newer) = (list.expect("text"), entry.replace("\"version\":1", "\"version\":2"));
+    assert!(list.contains(&entry), "{list}");
+    let disk = home.disk.fork();
+    let newer = newer.replace("\"title\":\"t\"", "\"title\":\"x\"");
+    disk.write_file("/home/sessions/index.json", list.replace(&entry, &newer).as_bytes());
+    let home = home.reopen(disk);
+    let survey = home.store.survey(|session, loaded| {
+        let state = home.store.load(session, Want::Everything).expect("readable").state;
+        assert_eq!(loaded.expect("readable").state, state);
+    });
+    survey.expect("listed");
+}
+
+#[test]
 fn a_newer_write_ahead_log_is_refused_and_left_alone() {
     let home = Home::with_sessions(1, 1);
     let disk = home.disk.fork();
@@ -99,6 +143,7 @@ fn a_copied_home_is_recognised() {
     let copied = std::process::Command::new("cp").arg("-a").arg(&first).arg(&copy).status().expect("cp runs");
     assert!(copied.success());
     assert_eq!(real(&copy).expect("opens").origin(), Origin::Copied);
+    assert_eq!(real(&copy).expect("opens").origin(), Origin::Same, "from then on it is a home of its own");
     assert_eq!(real(&first).expect("opens").origin(), Origin::Same);
 }
 
@@ -210,6 +255,8 @@ fn rich_home() -> Home {
     let mut states = Vec::new();
     home.store.survey(|_, loaded| states.push(loaded.expect("readable").state)).expect("listed");
     home.store.write_index(states.iter()).expect("a list");
+    let later = Append::durable(home.sessions[2], vec![marked(51, 5, None)]);
+    home.store.append(later).expect("what the list does not have");
     home
 }
 
@@ -226,6 +273,10 @@ fn any_subset_of_caches_may_be_deleted() {
                 assert!(loaded.damage.is_none());
                 let everything = store.load(session, Want::Everything).expect("readable");
                 assert_eq!(everything.state, loaded.state);
+                assert!(
+                    !loaded.state.has_waits() || loaded.tokens == everything.tokens,
+                    "a wait has its tokens"
+                );
                 answers.push((session, everything.state, everything.tokens));
             })
             .expect("listed");
@@ -256,23 +307,27 @@ fn one_newer_snapshot_isolates_that_session_only() {
     let newer = home.sessions[1];
     let path = format!("/home/sessions/{newer}.json");
     let snapshot = String::from_utf8(home.disk.read_file(&path).expect("a snapshot")).expect("text");
-    let disk = home.disk.fork();
-    disk.write_file(&path, snapshot.replacen("\"version\":1", "\"version\":2", 1).as_bytes());
-    disk.remove("/home/sessions/index.json");
-    let home = home.reopen(disk);
-    let (mut good, mut bad) = (0, Vec::new());
-    home.store
-        .survey(|session, loaded| match loaded {
-            Ok(_) => good += 1,
-            Err(error) => bad.push((session, error)),
-        })
-        .expect("listed");
-    assert_eq!(good, 2);
-    assert!(
-        matches!(&bad[..], [(session, LoadError::Newer { found: 2, .. })] if *session == newer),
-        "{bad:?}"
-    );
-    home.store.snapshot(newer).expect_err("it is not overwritten");
+    let like_ours = snapshot.replacen("\"version\":1", "\"version\":2", 1);
+    for text in [like_ours.as_str(), r#"{"version":2,"shape":"another"}"#] {
+        let disk = home.disk.fork();
+        disk.write_file(&path, text.as_bytes());
+        disk.remove("/home/sessions/index.json");
+        let store = open(&disk, &home.clock).expect("opens");
+        let (mut good, mut bad) = (0, Vec::new());
+        store
+            .survey(|session, loaded| match loaded {
+                Ok(_) => good += 1,
+                Err(error) => bad.push((session, error)),
+            })
+            .expect("listed");
+        assert_eq!(good, 2);
+        assert!(
+            matches!(&bad[..], [(session, LoadError::Newer { found: 2, .. })] if *session == newer),
+            "{bad:?}"
+        );
+        store.snapshot(newer).expect_err("it is not overwritten");
+        assert_eq!(disk.read_file(&path).as_deref(), Some(text.as_bytes()));
+    }
 }
 
 #[test]
@@ -319,8 +374,25 @@ fn sessions_cannot_be_made_twice_nor_removed_unasked() {
     assert!(matches!(empty, Err(AppendError::Unwritable(_))));
     let huge = home.store.append(Append::durable(home.sessions[0], vec![marked(1, 2 << 20, None)]));
     assert!(matches!(huge, Err(AppendError::TooLarge { .. })));
+    let list = vec![marked(1, 5, None), marked(1, 2 << 20, None)];
+    let half = home.store.append(Append::durable(home.sessions[0], list));
+    assert!(matches!(half, Err(AppendError::TooLarge { .. })));
     home.append(2).expect("and all of that changed nothing");
     assert_eq!(markers(&home.disk, home.sessions[0]), [0, 2]);
+    let illegal = RunCancelled { run_id: RunId::mint(9, 9), by: None }.into();
+    let group = [marked(3, 5, None), illegal, marked(4, 5, None)];
+    let group = group.map(|draft| Append::durable(home.sessions[0], vec![draft])).into();
+    let outcomes = home.store.committer().append_all(group);
+    assert!(matches!(&outcomes[..], [Ok(_), Err(AppendError::Illegal(_)), Ok(_)]), "{outcomes:?}");
+    for seed in 0..20 {
+        let cut = home.disk.power_cut(&mut Rng::new(seed));
+        let store = open(&cut, &home.clock).expect("the home opens after a power cut");
+        assert!(store.recovered().wal_damage.is_empty(), "nothing of what was refused is written");
+        assert_eq!(markers(&cut, home.sessions[0]), [0, 2, 3, 4]);
+    }
+    let home = home.reopen_same();
+    home.store.remove(home.sessions[0]).expect_err("nor one that is not open");
+    assert_eq!(markers(&home.disk, home.sessions[0]), [0, 2, 3, 4]);
 }
 
 #[test]
@@ -332,16 +404,32 @@ fn blobs_are_checked_limited_and_collected_late() {
     assert_eq!(blobs.get(&kept.blob).expect("there"), [7; 300_000]);
     assert!(matches!(blobs.put(&vec![0; (64 << 20) + 1]), Err(BlobError::TooLarge(_))));
     assert!("../../etc/passwd".parse::<BlobId>().is_err() && "AB".repeat(32).parse::<BlobId>().is_err());
-    let path = home.store.layout().blob(kept.blob.as_str());
+    assert!("ab".parse::<BlobId>().is_err());
+    let (path, other) = [&kept, &unnamed].map(|it| home.store.layout().blob(it.blob.as_str())).into();
+    home.disk.write_file(&path, &home.disk.read_file(other).expect("a blob"));
+    assert!(matches!(blobs.get(&kept.blob), Err(BlobError::Damaged { .. })), "another one in its place");
+    blobs.put(&[7; 300_000]).expect("replaced");
+    let bomb = vec![0; MAX_BLOB + 2];
+    let id = BlobId::of(&bomb);
+    let packed = zstd::bulk::compress(&bomb, 1).expect("packed");
+    home.disk.write_file(home.store.layout().blob(id.as_str()), &packed);
+    assert!(matches!(blobs.get(&id), Err(BlobError::Damaged { .. })), "no more than the limit is unpacked");
+    home.disk.remove(home.store.layout().blob(id.as_str()));
     home.disk.flip_byte(&path, 20);
     assert!(matches!(blobs.get(&kept.blob), Err(BlobError::Damaged { .. })));
     blobs.put(&[7; 300_000]).expect("a bad copy is replaced");
     blobs.get(&kept.blob).expect("good again");
     let named = [kept.blob.clone()].into();
     let now = SystemTime::UNIX_EPOCH;
+    let (half, foreign) = ("/home/blobs/ab/x.zst.tmp", "/home/blobs/ab/notes.txt");
+    home.disk.write_file(half, b"half");
+    home.disk.write_file(foreign, b"mine");
     assert_eq!(blobs.collect(&named, now).expect("listed"), [], "too young");
+    assert!(home.disk.read_file(half).is_some(), "too young");
     let later = now + 400 * COLLECT_AFTER;
     assert_eq!(blobs.collect(&named, later).expect("listed"), vec![unnamed.blob.clone()]);
     assert!(matches!(blobs.get(&unnamed.blob), Err(BlobError::Missing(_))));
     blobs.get(&kept.blob).expect("a named one stays");
+    assert_eq!(home.disk.read_file(half), None, "what a crash left goes");
+    assert!(home.disk.read_file(foreign).is_some(), "what is not ours stays");
 }

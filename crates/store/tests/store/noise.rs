@@ -92,6 +92,7 @@ fn damage_to_one_sessions_files_never_hides_the_others() {
             assert!(loaded.damage.is_none() && loaded.state.last_seq == 5, "seed {seed}");
             store.open_session(*session).expect("and can be written");
         }
+        drop(store);
         use_everything(&disk, &home);
     }
 }

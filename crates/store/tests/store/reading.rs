@@ -57,19 +57,22 @@ proptest! {
 
 #[test]
 fn a_line_too_long_to_hold_is_passed_over_by_its_place() {
-    let mut bytes = numbered(&[10]);
-    let start = bytes.len() as u64;
-    bytes.extend(std::iter::repeat_n(b'z', (64 << 20) + 5));
-    bytes.push(b'\n');
-    let end = bytes.len() as u64;
-    bytes.extend_from_slice(b"{\"seq\":2,\"x\":0}\n");
-    let reader = reader(&bytes);
-    let mut lines = reader.forward(0);
-    assert!(lines.next().expect("readable").is_some_and(|line| line.whole));
-    let long = lines.next().expect("readable").expect("a line");
-    assert_eq!((long.start, long.end, long.whole, long.bytes.len()), (start, end, false, 0));
-    assert!(lines.next().expect("readable").is_some_and(|line| line.whole && line.start == end));
-    assert!(lines.next().expect("readable").is_none());
+    // A little too long is noticed with its end in memory; much too long is passed over in pieces.
+    for excess in [5, 1 << 20] {
+        let mut bytes = numbered(&[10]);
+        let start = bytes.len() as u64;
+        bytes.extend(std::iter::repeat_n(b'z', (64 << 20) + excess));
+        bytes.push(b'\n');
+        let end = bytes.len() as u64;
+        bytes.extend_from_slice(b"{\"seq\":2,\"x\":0}\n");
+        let reader = reader(&bytes);
+        let mut lines = reader.forward(0);
+        assert!(lines.next().expect("readable").is_some_and(|line| line.whole));
+        let long = lines.next().expect("readable").expect("a line");
+        assert_eq!((long.start, long.end, long.whole, long.bytes.len()), (start, end, false, 0));
+        assert!(lines.next().expect("readable").is_some_and(|line| line.whole && line.start == end));
+        assert!(lines.next().expect("readable").is_none());
+    }
 }
 
 #[test]
@@ -95,6 +98,15 @@ fn a_follower_sees_each_line_once_and_never_half_a_line() {
     home.disk.remove(&path);
     home.disk.write_file(&path, &whole);
     assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
+    let other = Home::with_sessions(1, 9).disk.read_file(&path).expect("a longer log of another history");
+    home.disk.remove(&path);
+    home.disk.write_file(&path, &other);
+    assert_eq!(follower.poll().expect("readable"), Follow::Reset, "not read on in the middle of it");
+    assert_eq!(follower.offset(), 0);
+    home.disk.remove(&path);
+    home.disk.write_file(&path, &whole);
+    let Follow::Lines(lines) = follower.poll().expect("readable") else { panic!("no reset") };
+    assert_eq!(lines.len(), 5);
     home.disk.truncate_file(&path, 100);
     assert_eq!(follower.poll().expect("readable"), Follow::Reset);
     assert_eq!(follower.offset(), 0);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rekindle_domain::event::Event;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
+use rekindle_domain::session::SessionState;
 use rekindle_store::blobs::BlobRef;
 use rekindle_store::commit::{Append, Commits, Inline};
 use rekindle_store::{Completion, LoadError, Store, Want};
@@ -21,23 +22,26 @@ pub(crate) fn judge(disk: &SimDisk, entries: &[Entry], power: bool, rng: &mut Rn
     let clock = Arc::new(SimClock::default());
     let mut disk = disk.fork();
     let mut power = power;
-    if rng.chance(1, 4) {
-        disk = crash_while_opening(&disk, &clock, rng);
-        power = true;
+    let again = rng.chance(1, 4);
+    if again {
+        let cut = rng.chance(3, 4);
+        disk = crash_while_opening(&disk, &clock, cut, rng);
+        power |= cut;
     }
     let store = open(&disk, &clock).map_err(|error| format!("cannot open: {error:?}"))?;
     no_damage(&store)?;
     let expected = attempts(entries, power);
     let logs = read_logs(&store, &disk)?;
     compare(&expected, &logs, entries)?;
+    the_gone_were_deleted(&expected, &logs, entries, (!again).then_some(&store), &disk)?;
     caches_change_nothing(&store, &disk, &clock, &logs)?;
     if rng.chance(1, 4) {
-        appends_go_on(&store, &disk, &clock, logs.keys().next())?;
+        appends_go_on(&store, &disk, &clock, logs.keys().next(), rng)?;
     }
     Ok(())
 }
 
-fn crash_while_opening(disk: &SimDisk, clock: &Arc<SimClock>, rng: &mut Rng) -> SimDisk {
+fn crash_while_opening(disk: &SimDisk, clock: &Arc<SimClock>, cut: bool, rng: &mut Rng) -> SimDisk {
     let images = Arc::new(Mutex::new(Vec::new()));
     let (seen, handle) = (images.clone(), disk.clone());
     disk.set_observer(Box::new(move |_| {
@@ -48,7 +52,7 @@ fn crash_while_opening(disk: &SimDisk, clock: &Arc<SimClock>, rng: &mut Rng) -> 
     drop(opened);
     let images = images.lock().unwrap_or_else(PoisonError::into_inner);
     let image = if images.is_empty() { disk } else { rng.pick(&images) };
-    image.power_cut(rng)
+    if cut { image.power_cut(rng) } else { image.process_kill(rng) }
 }
 
 fn no_damage(store: &Store<Inline>) -> Result<(), String> {
@@ -67,6 +71,8 @@ fn no_damage(store: &Store<Inline>) -> Result<(), String> {
 struct Log {
     markers: Vec<u64>,
     deleted: bool,
+    /// As the list has it.
+    listed: SessionState,
 }
 
 fn read_logs(store: &Store<Inline>, disk: &SimDisk) -> Result<BTreeMap<SessionId, Log>, String> {
@@ -74,7 +80,8 @@ fn read_logs(store: &Store<Inline>, disk: &SimDisk) -> Result<BTreeMap<SessionId
     let mut failures = Vec::new();
     let foreign = store.survey(|session, loaded| match loaded {
         Ok(loaded) if loaded.damage.is_none() && loaded.torn.is_none() && loaded.oddities.is_empty() => {
-            logs.insert(session, Log { markers: Vec::new(), deleted: loaded.state.deleted });
+            let (deleted, listed) = (loaded.state.deleted, loaded.state);
+            logs.insert(session, Log { markers: Vec::new(), deleted, listed });
         }
         other => failures.push(format!("{session}: {other:?}")),
     });
@@ -148,6 +155,34 @@ fn compare(expected: &[Attempt], logs: &BTreeMap<SessionId, Log>, entries: &[Ent
     Ok(())
 }
 
+/// A session may be gone only because its deletion is on disk: its removal began, or opening finished it. Then
+/// nothing of it is left. `opened` is the store if it was opened once, so that it can tell what it removed.
+fn the_gone_were_deleted(
+    expected: &[Attempt],
+    logs: &BTreeMap<SessionId, Log>,
+    entries: &[Entry],
+    opened: Option<&Store<Inline>>,
+    disk: &SimDisk,
+) -> Result<(), String> {
+    let gone = expected.iter().filter(|attempt| attempt.deletes && !logs.contains_key(&attempt.session));
+    for Attempt { session, .. } in gone {
+        let name = format!("/{session}.");
+        let paths = disk.paths().into_iter().map(|path| path.to_string_lossy().into_owned());
+        if let Some(path) = paths.into_iter().find(|path| path.contains(&name)) {
+            return Err(format!("{session} is gone, but not {path}"));
+        }
+        let started =
+            entries.iter().any(|entry| matches!(entry, Entry::Removing { session: s } if s == session));
+        let removed = |store: &Store<Inline>| {
+            store.recovered().sessions.iter().any(|(id, done)| id == session && *done == Completion::Removed)
+        };
+        if !started && opened.is_some_and(|store| !removed(store)) {
+            return Err(format!("{session} is gone, and nobody removed it"));
+        }
+    }
+    Ok(())
+}
+
 /// Checks one log against the appends of its session, in order.
 fn follow(attempts: &[&Attempt], log: &Log) -> Result<(), String> {
     let mut rest = &log.markers[..];
@@ -168,7 +203,7 @@ fn follow(attempts: &[&Attempt], log: &Log) -> Result<(), String> {
             Sure::There if ended => {
                 return Err(format!("{:?} is there without what came before", attempt.markers));
             }
-            Sure::Tail if there && ended => {
+            Sure::Tail | Sure::Either if there && ended => {
                 return Err(format!("{:?} is there without what came before", attempt.markers));
             }
             Sure::Tail if !there => ended = true,
@@ -199,11 +234,14 @@ fn caches_change_nothing(
         }
     }
     let bare = open(&bare, clock).map_err(|error| format!("cannot open without caches: {error:?}"))?;
-    for session in logs.keys() {
+    for (session, log) in logs {
         let with = store.load(*session, Want::Everything).map_err(|error: LoadError| error.to_string())?;
         let without = bare.load(*session, Want::Everything).map_err(|error| error.to_string())?;
         if with.state != without.state || with.tokens != without.tokens {
             return Err(format!("{session}: caches disagree: {:?} and {:?}", with.state, without.state));
+        }
+        if log.listed != without.state {
+            return Err(format!("{session}: the list says {:?}, not {:?}", log.listed, without.state));
         }
     }
     Ok(())
@@ -214,6 +252,7 @@ fn appends_go_on(
     disk: &SimDisk,
     clock: &Arc<SimClock>,
     session: Option<&SessionId>,
+    rng: &mut Rng,
 ) -> Result<(), String> {
     let Some(session) = session else { return Ok(()) };
     let current = store.open_session(*session).map_err(|error| error.to_string())?;
@@ -222,8 +261,11 @@ fn appends_go_on(
     }
     let append = Append::durable(*session, vec![marked(u64::MAX, 5, None)]);
     let receipt = store.append(append).map_err(|error| format!("cannot append after recovery: {error}"))?;
-    drop(store.committer().checkpoint());
-    let again = open(&disk.fork(), clock).map_err(|error| format!("cannot open again: {error:?}"))?;
+    if rng.chance(1, 2) {
+        store.committer().checkpoint().map_err(|error| format!("no checkpoint after recovery: {error}"))?;
+    }
+    let again = open(&disk.power_cut(rng), clock).map_err(|error| format!("cannot open again: {error:?}"))?;
+    no_damage(&again)?;
     let loaded = again.load(*session, Want::Status).map_err(|error| error.to_string())?;
     if loaded.state.last_seq != receipt.last_seq {
         return Err(format!(

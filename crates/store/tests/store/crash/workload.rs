@@ -153,7 +153,8 @@ impl<'a> Workload<'a> {
 
     fn delete(&mut self) {
         let Some(session) = self.pick() else { return };
-        let append = self.ask(session, vec![SessionDeleted::default().into()], Vec::new(), Persist::Disk);
+        let persist = self.persist();
+        let append = self.ask(session, vec![SessionDeleted::default().into()], Vec::new(), persist);
         if !self.commit(append) {
             return;
         }
