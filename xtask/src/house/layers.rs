@@ -5,11 +5,15 @@ use super::{SourceFile, Violation};
 
 /// Each crate under `crates/` and those of ours that it may use, from the bottom up.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("demo-agent", &[]),
     ("domain", &[]),
+    ("holder", &[]),
+    ("agent", &["domain", "holder"]),
     ("store", &["domain"]),
+    ("service", &["agent", "domain", "holder", "store"]),
     ("testkit", &["domain", "store"]),
-    ("bench", &["domain", "store", "testkit"]),
-    ("cli", &["domain", "store"]),
+    ("bench", &["domain", "holder", "store", "testkit"]),
+    ("cli", &["agent", "demo-agent", "domain", "holder", "service", "store"]),
 ];
 
 /// Checks the manifest of every crate against the table.

@@ -1,0 +1,145 @@
+//! From a holder's directory to a connection that both sides trust, or the reason why there is none.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::handshake::{Handshake, HandshakeError, Visitor, Welcomed};
+use super::link::{Link, Turn};
+use crate::dir::{HolderDir, Launch};
+use crate::wire::{Refused, WireError};
+
+/// Why there is no connection. None of these is proof that the holder is dead: only its lock is.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// What is needed to speak to it cannot be read.
+    #[error("cannot read {path}: the holder cannot be spoken to, but its journal can still be followed")]
+    Files {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Nobody listens.
+    #[error(
+        "nobody listens at {socket}: if the lock is held, try again in a few seconds, because the holder binds its socket again; if it is free, harvest"
+    )]
+    NoSocket {
+        /// Where.
+        socket: PathBuf,
+    },
+    /// The holder said no; for a stale epoch, compare with the `epoch` file and stop commanding.
+    #[error("the holder refused: {:?}, and epoch {} commands", .0.reason, .0.epoch)]
+    Refused(Refused),
+    /// Whoever answers is not the holder; it was told nothing.
+    #[error(
+        "whoever answers at {socket} is not the holder ({why}): find out who listens there, and do not remove the socket"
+    )]
+    NotTheHolder {
+        /// Where.
+        socket: PathBuf,
+        /// How that was noticed.
+        why: &'static str,
+    },
+    /// It does not answer in time.
+    #[error("the holder did not answer within {} ms: it may be stopped or the machine overloaded; follow its journal and try again later", .after.as_millis())]
+    Timeout {
+        /// How long it had.
+        after: Duration,
+    },
+    /// There is no version that both sides speak.
+    #[error(
+        "the holder speaks versions {low} to {high} of the protocol: follow its journal, and command it with the version of rekindle that made it"
+    )]
+    NoCommonVersion {
+        /// Its lowest.
+        low: u16,
+        /// Its highest.
+        high: u16,
+    },
+    /// It hung up in the middle: it is busy, ending, or has become another's.
+    #[error("the holder hung up before it had answered: look at its lock, and try again if it is held")]
+    HungUp,
+    /// It cannot be understood.
+    #[error("the holder cannot be understood: follow its journal, and report this")]
+    Wire(#[source] WireError),
+    /// The connection failed.
+    #[error("cannot connect to {socket}")]
+    Io {
+        /// Where.
+        socket: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Connects to a holder and is let in.
+pub(super) fn connect(
+    dir: &HolderDir,
+    visitor: Visitor,
+    timeout: Duration,
+) -> Result<(Link, Welcomed), ConnectError> {
+    let files = |path: PathBuf| move |source| ConnectError::Files { path, source };
+    let launch: Launch = HolderDir::read(&dir.launch()).map_err(files(dir.launch()))?;
+    let secret = dir.read_secret().map_err(files(dir.secret()))?;
+    let socket = launch.socket;
+    let handshake = Handshake::new(&launch.holder_id, secret, visitor).map_err(|e| refusal(&socket, e))?;
+    let deadline = Instant::now() + timeout;
+    let link = Link::connect(&socket, deadline).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            ConnectError::NoSocket { socket: socket.clone() }
+        }
+        io::ErrorKind::TimedOut => ConnectError::Timeout { after: timeout },
+        _ => ConnectError::Io { socket: socket.clone(), source },
+    })?;
+    let uid = link.peer_uid().map_err(|source| ConnectError::Io { socket: socket.clone(), source })?;
+    if uid != rustix::process::geteuid().as_raw() {
+        return Err(ConnectError::NotTheHolder { socket, why: "it belongs to another user" });
+    }
+    shake_hands(link, handshake, &socket, deadline, timeout)
+}
+
+/// Carries a handshake through.
+pub(super) fn shake_hands(
+    mut link: Link,
+    mut handshake: Handshake,
+    socket: &Path,
+    deadline: Instant,
+    timeout: Duration,
+) -> Result<(Link, Welcomed), ConnectError> {
+    loop {
+        link.queue(&handshake.outgoing());
+        let sent = link.flush(deadline);
+        let turn = sent.and_then(|turn| if turn == Turn::Moved { link.receive(deadline) } else { Ok(turn) });
+        let turn = turn.map_err(|source| ConnectError::Io { socket: socket.into(), source })?;
+        let bytes = link.take();
+        // Even of someone who has hung up: it may have said why.
+        if !bytes.is_empty() {
+            match handshake.receive(&bytes) {
+                Ok(Some(welcomed)) => return Ok((link, welcomed)),
+                Ok(None) => {}
+                Err(error) => return Err(refusal(socket, error)),
+            }
+        }
+        match turn {
+            Turn::Moved => {}
+            Turn::Closed => return Err(ConnectError::HungUp),
+            Turn::Late => return Err(ConnectError::Timeout { after: timeout }),
+        }
+    }
+}
+
+fn refusal(socket: &Path, error: HandshakeError) -> ConnectError {
+    match error {
+        HandshakeError::NotTheHolder { why } => ConnectError::NotTheHolder { socket: socket.into(), why },
+        HandshakeError::Refused(refused) => ConnectError::Refused(refused),
+        HandshakeError::NoCommonVersion { low, high } => ConnectError::NoCommonVersion { low, high },
+        HandshakeError::Wire(error) => ConnectError::Wire(error),
+        HandshakeError::NoRandomness => ConnectError::Io {
+            socket: socket.into(),
+            source: io::Error::other("the machine gives no random numbers"),
+        },
+    }
+}

@@ -1,0 +1,215 @@
+//! What a dead holder left: how its agent ended, how far its journal is right, and whoever of the agent's tree
+//! survived it. All of it under the holder's own lock.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::lock::{DirLock, LockError};
+use crate::dir::{ExitNote, HolderDir, Launch, StatusNote};
+use crate::identity::{Identity, machine_boot};
+use crate::journal::{Body, Ctl, Damage, JournalReader, Step};
+use crate::tree::{Known, Tree, await_end};
+
+/// How long those who are killed may take to be gone. The kernel needs milliseconds; one that waits for a disk
+/// may need for ever, and is named instead.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long to wait for those found before looking for more.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether the holder ever started its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Started {
+    /// It did not, and that is certain: a fresh launch repeats nothing.
+    Never,
+    /// It was about to; the agent may have run.
+    Asked,
+    /// It did.
+    Yes,
+    /// It tried, and there was no agent.
+    Failed(String),
+    /// The journal is broken before it could tell.
+    Unknown,
+}
+
+/// What a dead holder left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Harvest {
+    /// How it ended, if it lived to write it.
+    pub exit: Option<ExitNote>,
+    /// Why the end cannot be told although it was written.
+    pub exit_unreadable: Option<String>,
+    /// Where the journal is broken; everything before is right.
+    pub damage: Option<Damage>,
+    /// The last record that is right; 0 if there is none.
+    pub last_seq: u64,
+    /// Whether there ever was an agent.
+    pub started: Started,
+    /// The agent, as the holder last named it.
+    pub agent: Option<Identity>,
+    /// The directory is a copy of another: nobody was signalled.
+    pub copied: bool,
+    /// Nobody of the agent's tree is left: proven, not assumed.
+    pub tree_gone: bool,
+    /// Those who are left.
+    pub left: Vec<Identity>,
+}
+
+/// Why nothing could be harvested.
+#[derive(Debug, thiserror::Error)]
+pub enum HarvestError {
+    /// The holder is not dead.
+    #[error("the holder is not proven dead")]
+    Lock(#[from] LockError),
+    /// The journal could not be read.
+    #[error("cannot read the journal in {path}; try again, nothing was lost")]
+    Journal {
+        /// Its directory.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The machine's processes could not be listed.
+    #[error("cannot look for what is left of the agent; try again before its work is given to another")]
+    Processes(#[source] io::Error),
+}
+
+/// Harvests a holder whose lock is free.
+pub fn harvest(dir: &HolderDir) -> Result<Harvest, HarvestError> {
+    harvest_under(&DirLock::take(dir)?)
+}
+
+/// Harvests a holder whose lock we have.
+pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
+    let dir = lock.dir();
+    // First of all: nobody may go on writing into the workspace, however long the journal is.
+    let launch: Option<Launch> = HolderDir::read(&dir.launch()).ok();
+    let status: Option<StatusNote> = HolderDir::read(&dir.status()).ok();
+    let named = status.as_ref().and_then(|status| status.agent.clone());
+    let boot = machine_boot().map_err(HarvestError::Processes)?;
+    let tree = launch.as_ref().map(|launch| tree_of(launch, status.as_ref(), named.as_ref()));
+    let may_signal = !lock.is_copied() && of_this_boot(launch.as_ref(), lock, &boot);
+    let holder = lock.note().map(|note| note.process.clone());
+    let known = Known { agent: named.clone(), holder: holder.clone() };
+    let mut left = match &tree {
+        Some(tree) => sweep(tree, &known, may_signal).map_err(HarvestError::Processes)?,
+        None => Vec::new(),
+    };
+
+    let told = read_journal(dir).map_err(|source| HarvestError::Journal { path: dir.journal(), source })?;
+    let agent = told.agent.map(|(pid, start_ticks)| Identity {
+        pid,
+        start_ticks,
+        machine_boot: launch.as_ref().map_or_else(String::new, |launch| launch.machine_boot.clone()),
+    });
+    // The hint may be older than the journal: if that one knows better who the agent was, look once more.
+    if let (Some(tree), Some(agent)) = (&tree, &agent)
+        && named.as_ref() != Some(agent)
+    {
+        let tree = Tree { group: Some(agent.pid), ..tree.clone() };
+        let known = Known { agent: Some(agent.clone()), holder };
+        left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
+    }
+
+    let (exit, exit_unreadable) = match HolderDir::read::<ExitNote>(&dir.exit()) {
+        Ok(exit) => (Some(exit), None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let agent = agent.or(named);
+    let started = match (told.started, &told.damage) {
+        (Started::Never, _) if agent.is_some() => Started::Yes,
+        (Started::Never, Some(_)) => Started::Unknown,
+        (started, _) => started,
+    };
+    // Without knowing what was launched there is nothing to look for; only a holder that started nobody left nobody.
+    let tree_gone = left.is_empty() && (tree.is_some() || started == Started::Never);
+    Ok(Harvest {
+        exit,
+        exit_unreadable,
+        damage: told.damage,
+        last_seq: told.last_seq,
+        started,
+        agent,
+        copied: lock.is_copied(),
+        tree_gone,
+        left,
+    })
+}
+
+/// Returns where to look for a dead holder's agent.
+pub(super) fn tree_of(launch: &Launch, status: Option<&StatusNote>, agent: Option<&Identity>) -> Tree {
+    let cgroup = status.and_then(|status| status.cgroup.clone());
+    // The hint is no authority: only a group that bears this holder's name is its own.
+    let name = format!("rekindle-{}", launch.holder_id);
+    let cgroup = cgroup.filter(|path| path.file_name().is_some_and(|file| *file == *name));
+    Tree { mark: launch.holder_id.clone(), group: agent.map(|agent| agent.pid), ancestor: None, cgroup }
+}
+
+/// Tells whether what the files say of processes is about this boot of the machine.
+fn of_this_boot(launch: Option<&Launch>, lock: &DirLock, boot: &str) -> bool {
+    launch.is_some_and(|launch| launch.machine_boot == boot)
+        && lock.note().is_none_or(|note| note.process.machine_boot == boot)
+}
+
+/// Kills whoever is left, as often as someone new is found; returns those that would not go. The agent has lost
+/// its holder: nobody reads it any more, so there is nothing it could still be asked.
+fn sweep(tree: &Tree, known: &Known, may_signal: bool) -> io::Result<Vec<Identity>> {
+    let deadline = Instant::now() + GONE_WITHIN;
+    loop {
+        let left = tree.members_and(known)?;
+        if left.is_empty() || !may_signal || Instant::now() >= deadline {
+            return Ok(left);
+        }
+        tree.signal_and(known, Signal::KILL)?;
+        let until = deadline.min(Instant::now() + LOOK_AGAIN);
+        for one in &left {
+            await_end(one, until.saturating_duration_since(Instant::now()))?;
+        }
+    }
+}
+
+struct Told {
+    started: Started,
+    agent: Option<(i32, u64)>,
+    damage: Option<Damage>,
+    last_seq: u64,
+}
+
+/// Reads a journal to its end, or to where it is broken.
+fn read_journal(dir: &HolderDir) -> io::Result<Told> {
+    let mut reader = JournalReader::open(dir.journal(), 1);
+    let mut told = Told { started: Started::Never, agent: None, damage: None, last_seq: 0 };
+    loop {
+        let record = match reader.step()? {
+            Step::Record(record) => record,
+            Step::End => return Ok(told),
+            Step::Damaged(damage) => {
+                told.damage = Some(damage);
+                return Ok(told);
+            }
+        };
+        if told.last_seq == 0 && record.seq > 1 {
+            // The beginning was acknowledged and removed, so there was something to acknowledge.
+            told.started = Started::Yes;
+        }
+        told.last_seq = record.seq;
+        match record.body {
+            Body::Ctl(Ctl::Start { .. }) if told.started == Started::Never => told.started = Started::Asked,
+            Body::Ctl(Ctl::Started { pid, start_ticks }) => {
+                told.started = Started::Yes;
+                told.agent = Some((pid, start_ticks));
+            }
+            Body::Ctl(Ctl::StartFailed { error }) => told.started = Started::Failed(error),
+            Body::Out { .. } | Body::In { .. } | Body::InDone { .. } => told.started = Started::Yes,
+            Body::Ctl(_) | Body::Unknown { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! A connection to a holder's socket that never waits longer than it is told to. It reads while it writes, because
+//! a holder that cannot get rid of its words hangs up.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+/// Read at once.
+const PIECE: usize = 64 << 10;
+
+/// What a turn at the connection brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Bytes came or went.
+    Moved,
+    /// The other side has closed it, and everything it said before is in the inbox.
+    Closed,
+    /// Nothing happened in time.
+    Late,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: UnixStream,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    closed: bool,
+}
+
+impl Link {
+    /// Connects. A listener that is stopped and has a full queue lets nobody in: that is waited for, but not longer
+    /// than until the deadline.
+    pub(super) fn connect(path: &Path, deadline: Instant) -> io::Result<Link> {
+        let address = SocketAddrUnix::new(path)?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left))?;
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => break,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Link::new(UnixStream::from(socket))
+    }
+
+    pub(super) fn new(stream: UnixStream) -> io::Result<Link> {
+        stream.set_nonblocking(true)?;
+        Ok(Link { stream, inbox: Vec::new(), outbox: Vec::new(), closed: false })
+    }
+
+    /// Returns the user whose process listens there.
+    pub(super) fn peer_uid(&self) -> io::Result<u32> {
+        Ok(sockopt::socket_peercred(&self.stream)?.uid.as_raw())
+    }
+
+    /// Queues bytes to be sent.
+    pub(super) fn queue(&mut self, bytes: &[u8]) {
+        self.outbox.extend_from_slice(bytes);
+    }
+
+    /// Takes what has come.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.inbox)
+    }
+
+    /// Sends everything that is queued.
+    pub(super) fn flush(&mut self, deadline: Instant) -> io::Result<Turn> {
+        while !self.outbox.is_empty() {
+            match self.turn(deadline)? {
+                Turn::Moved => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Turn::Moved)
+    }
+
+    /// Waits until something has come.
+    pub(super) fn receive(&mut self, deadline: Instant) -> io::Result<Turn> {
+        while self.inbox.is_empty() {
+            match self.turn(deadline)? {
+                Turn::Moved => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Turn::Moved)
+    }
+
+    fn turn(&mut self, deadline: Instant) -> io::Result<Turn> {
+        if self.closed {
+            return Ok(Turn::Closed);
+        }
+        let mut events = PollFlags::IN;
+        events.set(PollFlags::OUT, !self.outbox.is_empty());
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&self.stream, events)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) => return Ok(Turn::Late),
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Turn::Moved),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = fds[0].revents();
+        if ready.intersects(PollFlags::OUT | PollFlags::ERR) && !self.outbox.is_empty() {
+            self.write();
+        }
+        // The end of the stream is readable too.
+        self.read()
+    }
+
+    fn write(&mut self) {
+        match self.stream.write(&self.outbox) {
+            Ok(count) => drop(self.outbox.drain(..count)),
+            Err(error) if is_passing(&error) => {}
+            // The other side has gone; what it said before it went is still to be read.
+            Err(_) => self.outbox.clear(),
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Turn> {
+        let mut piece = vec![0; PIECE];
+        match self.stream.read(&mut piece) {
+            Ok(0) => {
+                self.closed = true;
+                Ok(Turn::Closed)
+            }
+            Ok(count) => {
+                self.inbox.extend_from_slice(&piece[..count]);
+                Ok(Turn::Moved)
+            }
+            Err(error) if is_passing(&error) => Ok(Turn::Moved),
+            // Killed with words of ours unread: the same as an end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                self.closed = true;
+                Ok(Turn::Closed)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

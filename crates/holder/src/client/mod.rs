@@ -1,0 +1,33 @@
+//! The supervisor's side of a holder: making one, finding those that are there, speaking to a living one, and
+//! taking over what a dead one left.
+
+mod connect;
+mod control;
+mod executable;
+mod follow;
+mod handshake;
+mod harvest;
+mod inspect;
+mod link;
+mod lock;
+mod remove;
+mod runtime;
+mod spawn;
+mod talk;
+#[cfg(test)]
+mod testing;
+
+pub use connect::ConnectError;
+pub use control::{Accepted, Control, PART_BYTES, TurnHint};
+pub use executable::{Executable, InstallError, install_executable};
+pub use follow::{FollowError, Follower};
+pub use handshake::{Handshake, HandshakeError, Visitor, Welcomed};
+pub use harvest::{Harvest, HarvestError, Started, harvest, harvest_under};
+pub use inspect::{Found, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all};
+pub use lock::{DirLock, LockError};
+pub use remove::{RemoveError, remove, remove_leftovers, remove_under};
+pub use runtime::{RuntimeDirError, runtime_dir};
+pub use spawn::{
+    MAX_SOCKET_PATH, PrepareError, Prepared, SpawnError, Spawned, Spec, fingerprint, prepare, start,
+};
+pub use talk::RequestError;

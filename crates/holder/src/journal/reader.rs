@@ -1,0 +1,234 @@
+//! Reading a journal, live or dead: only whole records whose checksum matches, in order, each once.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::record::{MAX_HEADER, Unreadable};
+use super::{MAX_PAYLOAD, Record};
+
+/// What is read at once: several records of the largest size.
+const WINDOW: usize = 4 * (MAX_HEADER + MAX_PAYLOAD);
+
+/// What the next look at a journal brought.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// There is nothing more now; of a dead journal there never will be.
+    End,
+    /// What follows cannot be read, and something valid stands behind it.
+    Damaged(Damage),
+}
+
+/// Where a journal is broken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path} is damaged at byte {offset}: {why}")]
+pub struct Damage {
+    /// The segment.
+    pub path: PathBuf,
+    /// The first byte that cannot be read.
+    pub offset: u64,
+    /// What is wrong.
+    pub why: &'static str,
+}
+
+/// A place in a journal.
+#[derive(Debug)]
+pub struct JournalReader {
+    dir: PathBuf,
+    segment: Option<Segment>,
+    /// The first record that is wanted.
+    next: u64,
+    /// Bytes of the segment from `base` on.
+    window: Vec<u8>,
+    base: u64,
+    /// How much of the window has been given out.
+    used: usize,
+}
+
+#[derive(Debug)]
+struct Segment {
+    number: u64,
+    path: PathBuf,
+    file: File,
+    /// The first record that is in it, unless it was given out already.
+    next: u64,
+}
+
+impl JournalReader {
+    /// Opens a journal to read from a record on; neither the directory nor the record need exist yet.
+    pub fn open(dir: impl Into<PathBuf>, from: u64) -> JournalReader {
+        JournalReader { dir: dir.into(), segment: None, next: from, window: Vec::new(), base: 0, used: 0 }
+    }
+
+    /// Returns the number of the record that comes next.
+    pub fn next_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the next record, if it is there.
+    pub fn step(&mut self) -> io::Result<Step<'_>> {
+        loop {
+            if self.segment.is_none() && !self.enter(None)? {
+                return Ok(Step::End);
+            }
+            let (len, seq) = match self.peek() {
+                Ok((len, seq)) => (len, seq),
+                Err(Unreadable::Incomplete) if self.fill()? => continue,
+                Err(unreadable) => {
+                    if self.advance()? {
+                        continue;
+                    }
+                    return self.stuck(unreadable);
+                }
+            };
+            let Some(segment) = &mut self.segment else { continue };
+            if seq != segment.next {
+                return self.stuck(Unreadable::Damaged("a record is missing"));
+            }
+            segment.next += 1;
+            let start = self.used;
+            self.used += len;
+            if seq < self.next {
+                continue;
+            }
+            self.next = seq + 1;
+            // Read again, because a borrow that is returned cannot be given up in the loop.
+            let read = Record::read(&self.window[start..]);
+            return Ok(read.map_or(Step::End, |(record, _)| Step::Record(record)));
+        }
+    }
+
+    fn peek(&self) -> Result<(usize, u64), Unreadable> {
+        Record::read(&self.window[self.used..]).map(|(record, len)| (len, record.seq))
+    }
+
+    /// Reads more of the segment; tells whether there was more.
+    fn fill(&mut self) -> io::Result<bool> {
+        let Some(segment) = &self.segment else { return Ok(false) };
+        self.window.drain(..self.used);
+        self.base += self.used as u64;
+        self.used = 0;
+        let have = self.window.len();
+        self.window.resize(have + WINDOW, 0);
+        let read = read_at(&segment.file, &mut self.window[have..], self.base + have as u64);
+        self.window.truncate(have + read.as_ref().copied().unwrap_or(0));
+        read.map(|count| count > 0)
+    }
+
+    /// Goes on to the next segment if this one has been read to its end.
+    fn advance(&mut self) -> io::Result<bool> {
+        let Some(current) = &self.segment else { return Ok(false) };
+        if self.used < self.window.len() {
+            return Ok(false);
+        }
+        let number = current.number + 1;
+        // A segment is only begun when the one before is complete: look once more at that one first.
+        if !segment_path(&self.dir, number).exists() || self.fill()? {
+            return Ok(self.used < self.window.len());
+        }
+        self.enter(Some(number))
+    }
+
+    /// Opens a segment: a given one, or the last that does not begin behind what is wanted.
+    fn enter(&mut self, number: Option<u64>) -> io::Result<bool> {
+        let candidates = match number {
+            Some(number) => vec![number],
+            None => {
+                let mut numbers = segment_numbers(&self.dir)?;
+                numbers.sort_unstable_by(|a, b| b.cmp(a));
+                numbers
+            }
+        };
+        let oldest = candidates.last().copied();
+        for number in candidates {
+            let path = segment_path(&self.dir, number);
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let mut head = [0; MAX_HEADER];
+            let read = read_at(&file, &mut head, 0)?;
+            // A segment without its first line is only just being made.
+            let Some((first, len)) = parse_first_line(&head[..read]) else { continue };
+            if first > self.next && Some(number) != oldest {
+                continue;
+            }
+            // What was trimmed is not there to be read; the caller knows that it had it.
+            self.next = self.next.max(first);
+            self.window.clear();
+            (self.base, self.used) = (len as u64, 0);
+            self.segment = Some(Segment { number, path, file, next: first });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Nothing can be read here: is it the end, or is something valid behind it?
+    fn stuck(&mut self, unreadable: Unreadable) -> io::Result<Step<'_>> {
+        let Some(segment) = &self.segment else { return Ok(Step::End) };
+        let offset = self.base + self.used as u64;
+        let next_exists = segment_path(&self.dir, segment.number + 1).exists();
+        let rest = &self.window[self.used..];
+        let behind = matches!(unreadable, Unreadable::Damaged(_))
+            && (1..rest.len()).any(|at| rest[at - 1] == b'\n' && Record::read(&rest[at..]).is_ok());
+        if behind || (next_exists && !rest.is_empty()) {
+            let why = match unreadable {
+                Unreadable::Damaged(why) => why,
+                Unreadable::Incomplete => "the record is cut short",
+            };
+            return Ok(Step::Damaged(Damage { path: segment.path.clone(), offset, why }));
+        }
+        // The bytes may still be on their way: they are read again from the record's start next time.
+        self.window.truncate(self.used);
+        Ok(Step::End)
+    }
+}
+
+fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(buf, offset) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Returns the path of a segment.
+pub(crate) fn segment_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:08}.log"))
+}
+
+/// Returns the numbers of all segments of a journal, in no order.
+pub(crate) fn segment_numbers(dir: &Path) -> io::Result<Vec<u64>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut numbers = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let stem = name.to_str().and_then(|name| name.strip_suffix(".log"));
+        numbers.extend(stem.and_then(|stem| stem.parse::<u64>().ok()));
+    }
+    Ok(numbers)
+}
+
+const FIRST_WORDS: &str = "rekindle-journal 1 ";
+
+/// Returns a segment's first line.
+pub(crate) fn first_line(holder_id: &str, first: u64) -> String {
+    format!("{FIRST_WORDS}{holder_id} {first}\n")
+}
+
+/// Reads a segment's first line: the number of its first record, and its own length.
+fn parse_first_line(bytes: &[u8]) -> Option<(u64, usize)> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let rest = std::str::from_utf8(&bytes[..end]).ok()?.strip_prefix(FIRST_WORDS)?;
+    let first = rest.split(' ').nth(1)?.parse().ok()?;
+    Some((first, end + 1))
+}

@@ -1,0 +1,104 @@
+//! Starting the agent: below us, in its own process group, marked, dying when we die.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+
+use super::cgroup;
+use crate::dir::Launch;
+use crate::identity::Identity;
+use crate::tree::{MARK, Tree};
+
+/// A running agent, or one whose end has been seen.
+pub(super) struct Agent {
+    pub(super) identity: Identity,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: Option<OwnedFd>,
+    pub(super) stderr: Option<OwnedFd>,
+    pub(super) cgroup: Option<PathBuf>,
+    /// How it ended.
+    pub(super) ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) code: Option<i32>,
+    pub(super) signal: Option<i32>,
+}
+
+impl Agent {
+    pub(super) fn start(launch: &Launch, env: &BTreeMap<String, String>) -> io::Result<Agent> {
+        let (program, arguments) =
+            launch.argv.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(&launch.cwd)
+            .env_clear()
+            .envs(env)
+            .env(MARK, &launch.holder_id)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        die_with_us(&mut command);
+        let mut child = command.spawn()?;
+        let pid = child.id() as i32;
+        // It must go before we do when memory runs out: someone has to write down how it ended.
+        let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "200");
+        let cgroup = cgroup::make(&launch.holder_id).filter(|cgroup| {
+            let entered = cgroup::enter(cgroup, pid);
+            if !entered {
+                cgroup::remove(cgroup);
+            }
+            entered
+        });
+        // An agent that has ended already is a zombie until we collect it, and so still has an identity.
+        let identity = Identity::of(pid)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let agent = Agent {
+            identity,
+            stdin: stdin.map(OwnedFd::from),
+            stdout: stdout.map(OwnedFd::from),
+            stderr: stderr.map(OwnedFd::from),
+            cgroup,
+            ended: None,
+        };
+        for pipe in [&agent.stdin, &agent.stdout, &agent.stderr].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(pipe, true)?;
+        }
+        Ok(agent)
+    }
+
+    /// Returns where to look for its processes.
+    pub(super) fn tree(&self, holder_id: &str) -> Tree {
+        Tree {
+            mark: holder_id.into(),
+            group: Some(self.identity.pid),
+            ancestor: Some(getpid().as_raw_nonzero().get()),
+            cgroup: self.cgroup.clone(),
+        }
+    }
+}
+
+/// Has the kernel end the agent when we die, however we die.
+#[expect(unsafe_code, reason = "a hook between fork and exec")]
+fn die_with_us(command: &mut Command) {
+    let holder: Pid = getpid();
+    // SAFETY: the hook makes two system calls and touches no memory but its own copy of a number.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // We may have died before that call: then nobody would ever send the signal.
+            if getppid() != Some(holder) {
+                return Err(io::Error::from(rustix::io::Errno::CHILD));
+            }
+            Ok(())
+        });
+    }
+}

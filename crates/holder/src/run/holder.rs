@@ -1,0 +1,296 @@
+//! The holder's one loop: wait, look who has something to say, do what is due.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::agent::Agent;
+use super::clocks::{Clocks, FLUSH_PART};
+use super::inputs::{Delivered, Inputs};
+use super::log::Log;
+use super::peers::{self, Peer};
+use super::pump::{Pump, Read};
+use super::reserve::Reserve;
+use super::signals::Signals;
+use super::stderr::StderrLog;
+use super::stop::Stop;
+use crate::dir::{EpochNote, HolderDir, Launch};
+use crate::identity::Identity;
+use crate::journal::{Body, Delivery, JournalWriter};
+use crate::wire::{Event, Marks, Phase, Secret};
+
+/// How often the pipe is read before others get their turn.
+const READS_A_TURN: usize = 16;
+
+pub(super) struct Holder {
+    pub(super) dir: HolderDir,
+    pub(super) launch: Launch,
+    pub(super) secret: Secret,
+    pub(super) lock: File,
+    pub(super) signals: Signals,
+    pub(super) journal: JournalWriter,
+    pub(super) listener: Option<UnixListener>,
+    pub(super) socket_inode: u64,
+    pub(super) epoch: EpochNote,
+    pub(super) own: Identity,
+    pub(super) peers: Vec<Peer>,
+    pub(super) agent: Option<Agent>,
+    pub(super) pump: Pump,
+    pub(super) inputs: Inputs,
+    pub(super) stderr: StderrLog,
+    pub(super) reserve: Reserve,
+    pub(super) log: Log,
+    pub(super) clocks: Clocks,
+    pub(super) acked: u64,
+    /// What keeps the journal from being written, and so the agent from being read.
+    pub(super) trouble: Option<String>,
+    /// Records that could not be written yet.
+    pub(super) owed: Vec<(Body<'static>, Vec<u8>)>,
+    pub(super) stop: Option<Stop>,
+    /// When the agent's end was seen, and until when its pipe is read.
+    pub(super) draining: Option<(Instant, Instant)>,
+    /// How often anything has passed, so that a hint can be told from an old one.
+    pub(super) activity: u64,
+    /// The supervisor said that the agent was idle, at this activity.
+    pub(super) idle_at: Option<u64>,
+    pub(super) detached_limit: Duration,
+    /// How often in a row our directory was not ours.
+    pub(super) strikes: u32,
+    /// Bytes of the journal when the free room was last looked at.
+    pub(super) room_looked_at: u64,
+    pub(super) finished: bool,
+}
+
+/// Who a descriptor belongs to.
+#[derive(Clone, Copy)]
+enum Who {
+    Signals,
+    Door,
+    Stdin,
+    Stdout,
+    Stderr,
+    Peer(usize),
+}
+
+impl Holder {
+    #[expect(clippy::too_many_arguments, reason = "called once, with what start-up made")]
+    pub(super) fn new(
+        dir: HolderDir,
+        launch: Launch,
+        secret: Secret,
+        lock: File,
+        signals: Signals,
+        journal: JournalWriter,
+        listener: UnixListener,
+        epoch: EpochNote,
+    ) -> io::Result<Holder> {
+        let own = Identity::of(std::process::id() as i32)?;
+        let socket_inode = std::fs::metadata(&launch.socket)?.ino();
+        let mut holder = Holder {
+            pump: Pump::new(launch.limits.line_bytes),
+            stderr: StderrLog::new(dir.clone(), launch.limits.stderr_bytes),
+            reserve: Reserve::new(dir.reserve()),
+            log: Log::open(&dir.log()),
+            detached_limit: Duration::from_millis(launch.limits.detached_ms),
+            clocks: Clocks::new(Instant::now()),
+            dir,
+            launch,
+            secret,
+            lock,
+            signals,
+            journal,
+            listener: Some(listener),
+            socket_inode,
+            epoch,
+            own,
+            peers: Vec::new(),
+            agent: None,
+            inputs: Inputs::default(),
+            acked: 0,
+            trouble: None,
+            owed: Vec::new(),
+            stop: None,
+            draining: None,
+            activity: 0,
+            idle_at: None,
+            strikes: 0,
+            room_looked_at: 0,
+            finished: false,
+        };
+        holder.write_status();
+        Ok(holder)
+    }
+
+    pub(super) fn run(&mut self) {
+        while !self.finished {
+            for who in self.wait() {
+                self.turn(who);
+            }
+            self.heed_signals();
+            self.do_what_is_due();
+            let head = self.journal.head();
+            for peer in &mut self.peers {
+                peer.wake(head);
+                peer.flush();
+            }
+            self.see_off();
+        }
+    }
+
+    /// Waits for the next thing to happen.
+    fn wait(&mut self) -> Vec<Who> {
+        let timeout = self.next_deadline().saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().min(3600) as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let mut who = vec![Who::Signals];
+        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        if let Some(listener) = &self.listener {
+            who.push(Who::Door);
+            fds.push(PollFd::new(listener, PollFlags::IN));
+        }
+        if let Some(agent) = &self.agent {
+            let stdin = agent.stdin.as_ref().filter(|_| self.inputs.is_waiting());
+            let stdout = agent.stdout.as_ref().filter(|_| self.trouble.is_none());
+            let wanted = [
+                (Who::Stdin, stdin, PollFlags::OUT),
+                (Who::Stdout, stdout, PollFlags::IN),
+                (Who::Stderr, agent.stderr.as_ref(), PollFlags::IN),
+            ];
+            for (name, fd, flags) in wanted {
+                if let Some(fd) = fd {
+                    who.push(name);
+                    fds.push(PollFd::new(fd, flags));
+                }
+            }
+        }
+        for (index, peer) in self.peers.iter().enumerate() {
+            let write = if peer.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
+            who.push(Who::Peer(index));
+            fds.push(PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::IN | write));
+        }
+        if poll(&mut fds, Some(&timeout)).is_err() {
+            // Interrupted by a signal; whatever else it may be, looking again is all there is to do.
+            return vec![Who::Signals];
+        }
+        fds.iter().zip(who).filter(|(fd, _)| !fd.revents().is_empty()).map(|(_, who)| who).collect()
+    }
+
+    fn turn(&mut self, who: Who) {
+        match who {
+            Who::Signals => self.signals.drain(),
+            Who::Door => {
+                let Some(listener) = &self.listener else { return };
+                for refused in peers::accept(listener, &mut self.peers, self.own.pid) {
+                    self.log.say(&refused);
+                }
+            }
+            Who::Stdin => self.deliver(),
+            Who::Stdout => self.read_output(),
+            Who::Stderr => self.read_errors(),
+            Who::Peer(index) => {
+                self.peers[index].flush();
+                self.serve(index);
+            }
+        }
+    }
+
+    pub(super) fn read_output(&mut self) {
+        for _ in 0..READS_A_TURN {
+            let Some(pipe) = self.agent.as_ref().and_then(|agent| agent.stdout.as_ref()) else { return };
+            let read = self.pump.read(std::os::fd::AsFd::as_fd(pipe));
+            if let Err(error) = self.pump.flush(&mut self.journal) {
+                return self.degrade(&error);
+            }
+            match read {
+                Read::Some => {
+                    self.moved();
+                    if let Some((_, until)) = &mut self.draining {
+                        *until = Instant::now() + super::life::SILENCE;
+                    }
+                    if self.trouble.is_some() {
+                        return;
+                    }
+                }
+                Read::Nothing => break,
+                Read::End => {
+                    if let Some(agent) = &mut self.agent {
+                        agent.stdout = None;
+                    }
+                    return;
+                }
+            }
+        }
+        if !self.pump.is_empty() {
+            Clocks::set(&mut self.clocks.flush_part, FLUSH_PART);
+        }
+    }
+
+    fn read_errors(&mut self) {
+        let mut bytes = [0; 8192];
+        for _ in 0..READS_A_TURN {
+            let Some(agent) = &mut self.agent else { return };
+            let Some(pipe) = &agent.stderr else { return };
+            match rustix::io::read(pipe, &mut bytes) {
+                Ok(0) => agent.stderr = None,
+                Ok(count) => {
+                    self.stderr.write(&bytes[..count]);
+                    continue;
+                }
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::AGAIN) => {}
+                Err(_) => agent.stderr = None,
+            }
+            return;
+        }
+    }
+
+    fn deliver(&mut self) {
+        loop {
+            let Some(pipe) = self.agent.as_ref().and_then(|agent| agent.stdin.as_ref()) else { return };
+            match self.inputs.deliver(&self.journal, std::os::fd::AsFd::as_fd(pipe)) {
+                Delivered::Whole(input) => {
+                    self.put(Body::InDone { input, delivery: Delivery::Delivered }, Vec::new());
+                    let delivered = Event::Delivered { input };
+                    self.peers
+                        .iter_mut()
+                        .filter(|peer| peer.commands())
+                        .for_each(|peer| peer.say(&delivered));
+                    self.moved();
+                }
+                Delivered::Waiting => return,
+                Delivered::Closed(unfinished) => return self.close_input(unfinished),
+            }
+        }
+    }
+
+    /// Returns how far everything has come.
+    pub(super) fn marks(&self) -> Marks {
+        Marks {
+            phase: self.phase(),
+            epoch: self.epoch.epoch,
+            head: self.journal.head(),
+            acked: self.acked,
+            accepted: self.inputs.accepted(),
+            delivered: self.inputs.delivered(),
+            agent: self.agent.as_ref().map(|agent| agent.identity.clone()),
+            trouble: self.trouble.clone(),
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match &self.agent {
+            _ if self.finished => Phase::Exited,
+            _ if self.stop.is_some() => Phase::Stopping,
+            None => Phase::AwaitingStart,
+            Some(agent) if agent.ended.is_some() => Phase::Exited,
+            Some(_) if self.trouble.is_some() => Phase::Blocked,
+            Some(_) => Phase::Running,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! From the agent's standard output to the journal: line by line, byte for byte, in bounded memory.
+//!
+//! What has been read stays here until the journal has it: a full disk loses nothing, it only stops the reading.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use crate::journal::{Body, JournalWriter, MAX_PAYLOAD, OutFlags, Part};
+
+/// Lines that go to the journal in one write.
+const AT_ONCE: usize = 64;
+
+/// What a look at the pipe brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    Some,
+    Nothing,
+    End,
+}
+
+pub(super) struct Pump {
+    /// What was read; the first `filled` bytes are not in the journal yet. Never zeroed again: memory that was
+    /// never needed is never touched.
+    buffer: Box<[u8]>,
+    filled: usize,
+    /// How much of the current line the journal has.
+    line: u64,
+    /// The current line has a part in the journal.
+    begun: bool,
+    /// The current line does not begin like a JSON object.
+    noise: bool,
+    /// Longest line that is kept.
+    line_bytes: u64,
+}
+
+impl Pump {
+    pub(super) fn new(line_bytes: u64) -> Pump {
+        Pump {
+            buffer: vec![0; MAX_PAYLOAD].into(),
+            filled: 0,
+            line: 0,
+            begun: false,
+            noise: false,
+            line_bytes,
+        }
+    }
+
+    /// Tells whether bytes wait for the journal.
+    pub(super) fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Reads what the pipe has and the buffer can take.
+    pub(super) fn read(&mut self, pipe: BorrowedFd<'_>) -> Read {
+        if self.filled == MAX_PAYLOAD {
+            return Read::Nothing;
+        }
+        let outcome = rustix::io::read(pipe, &mut self.buffer[self.filled..]);
+        self.filled += outcome.unwrap_or(0);
+        match outcome {
+            Ok(0) => Read::End,
+            Ok(_) => Read::Some,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Read::Nothing,
+            Err(_) => Read::End,
+        }
+    }
+
+    /// Puts whole lines into the journal; also the beginning of one that fills the buffer.
+    pub(super) fn flush(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
+        loop {
+            let (records, used, state) = self.lines();
+            if records.is_empty() {
+                break;
+            }
+            journal.append(&records)?;
+            (self.line, self.begun, self.noise) = state;
+            self.buffer.copy_within(used..self.filled, 0);
+            self.filled -= used;
+        }
+        if self.filled == MAX_PAYLOAD { self.flush_part(journal) } else { Ok(()) }
+    }
+
+    /// Puts what there is of an unfinished line into the journal, so that it is not lost with us.
+    pub(super) fn flush_part(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
+        if self.filled == 0 {
+            return Ok(());
+        }
+        let noise = if self.begun { self.noise } else { is_noise(&self.buffer[..self.filled]) };
+        let kept = self.kept(self.filled);
+        let part = if self.begun { Part::Middle } else { Part::First };
+        let flags = OutFlags { noise, ..OutFlags::default() };
+        if kept > 0 || !self.begun {
+            journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
+        }
+        self.line += self.filled as u64;
+        (self.begun, self.noise) = (true, noise);
+        self.filled = 0;
+        Ok(())
+    }
+
+    /// The agent will write no more: what it left without a newline is a line too.
+    pub(super) fn finish(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
+        self.flush(journal)?;
+        if self.filled == 0 && !self.begun {
+            return Ok(());
+        }
+        let noise = if self.begun { self.noise } else { is_noise(&self.buffer[..self.filled]) };
+        let kept = self.kept(self.filled);
+        let truncated = self.line + self.filled as u64 > self.line_bytes;
+        let flags = OutFlags { unterminated: true, noise, truncated };
+        let part = if self.begun { Part::Last } else { Part::Whole };
+        journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
+        self.filled = 0;
+        (self.line, self.begun, self.noise) = (0, false, false);
+        Ok(())
+    }
+
+    /// Returns the next whole lines, how many bytes they take, and the state behind them.
+    #[expect(clippy::type_complexity, reason = "three things that belong together for one moment")]
+    fn lines(&self) -> (Vec<(Body<'static>, &[u8])>, usize, (u64, bool, bool)) {
+        let mut records = Vec::new();
+        let (mut line, mut begun, mut noise) = (self.line, self.begun, self.noise);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &self.buffer[..self.filled]).take(AT_ONCE) {
+            let bytes = &self.buffer[start..end];
+            let noise_here = if begun { noise } else { is_noise(bytes) };
+            let kept = kept(self.line_bytes, line, bytes.len());
+            let truncated = line + bytes.len() as u64 > self.line_bytes;
+            let flags = OutFlags { unterminated: false, noise: noise_here, truncated };
+            let part = if begun { Part::Last } else { Part::Whole };
+            records.push((Body::Out { part, flags, bytes: b"" }, &bytes[..kept]));
+            (line, begun, noise) = (0, false, false);
+            start = end + 1;
+        }
+        (records, start, (line, begun, noise))
+    }
+
+    fn kept(&self, len: usize) -> usize {
+        kept(self.line_bytes, self.line, len)
+    }
+}
+
+/// Returns how many of the next `len` bytes of a line are kept.
+fn kept(most: u64, before: u64, len: usize) -> usize {
+    usize::try_from(most.saturating_sub(before)).map_or(len, |room| room.min(len))
+}
+
+/// A look at the first byte that says something: the holder does not know the protocol.
+fn is_noise(line: &[u8]) -> bool {
+    line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::journal::{Item, Items, JournalReader, Step};
+
+    fn journaled(pieces: &[&[u8]], line_bytes: u64) -> Vec<(Vec<u8>, OutFlags)> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut journal = JournalWriter::create_with(dir.path(), "h_1", 4096).expect("a journal");
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let mut pump = Pump::new(line_bytes);
+        for piece in pieces {
+            for part in piece.chunks(10_000) {
+                writer.write_all(part).expect("room in the pipe");
+                assert_eq!(pump.read(reader.as_fd()), Read::Some);
+                pump.flush(&mut journal).expect("written");
+            }
+            pump.flush_part(&mut journal).expect("written");
+        }
+        pump.finish(&mut journal).expect("written");
+        let (mut reader, mut items, mut lines) =
+            (JournalReader::open(dir.path(), 1), Items::default(), Vec::new());
+        while let Step::Record(record) = reader.step().expect("readable") {
+            if let Some(Item::Line { bytes, flags, .. }) = items.push(record) {
+                lines.push((bytes.into_owned(), flags));
+            }
+        }
+        lines
+    }
+
+    const PLAIN: OutFlags = OutFlags { unterminated: false, noise: false, truncated: false };
+
+    #[test]
+    fn lines_arrive_byte_for_byte_however_they_are_cut() {
+        let lines = journaled(&[b"{\"a\":1}\r\n{\"b\"", b":2}\n\nnoi", b"se\n{\"c\":3}"], 1 << 20);
+        let expected: Vec<(Vec<u8>, OutFlags)> = vec![
+            (b"{\"a\":1}\r".to_vec(), PLAIN),
+            (b"{\"b\":2}".to_vec(), PLAIN),
+            (b"".to_vec(), OutFlags { noise: true, ..PLAIN }),
+            (b"noise".to_vec(), OutFlags { noise: true, ..PLAIN }),
+            (b"{\"c\":3}".to_vec(), OutFlags { unterminated: true, ..PLAIN }),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_long_line_is_whole_and_one_that_is_too_long_is_cut_and_marked() {
+        let long: Vec<u8> =
+            b"{".iter().copied().chain((0..300_000_u32).map(|n| (n % 251 + 11) as u8 | 0x80)).collect();
+        let text = [&long[..], b"\n{\"next\":1}\n"].concat();
+        let lines = journaled(&[&text], 1 << 20);
+        assert_eq!(lines, [(long.clone(), PLAIN), (b"{\"next\":1}".to_vec(), PLAIN)]);
+        let lines = journaled(&[&text], 100_000);
+        assert_eq!(lines[0], (long[..100_000].to_vec(), OutFlags { truncated: true, ..PLAIN }));
+        assert_eq!(lines[1], (b"{\"next\":1}".to_vec(), PLAIN), "the next line is itself again");
+    }
+}

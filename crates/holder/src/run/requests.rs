@@ -1,0 +1,210 @@
+//! What those who were let in may do: who commands, and what each request means.
+
+use std::time::Duration;
+
+use super::holder::Holder;
+use super::inputs::Outcome;
+use super::peers::Stage;
+use crate::dir::{EpochNote, ExitReason};
+use crate::journal::Ctl;
+use crate::wire::{
+    Auth, Challenge, Event, Frame, Input, Mode, Phase, Proof, Refusal, Refused, Request, Start, Welcome,
+    WireError,
+};
+
+/// Longest grace anyone may ask for.
+const MOST_GRACE: Duration = Duration::from_secs(300);
+
+impl Holder {
+    /// Serves whatever a peer has sent.
+    pub(super) fn serve(&mut self, index: usize) {
+        let stranger = matches!(self.peers[index].stage, Stage::Preamble);
+        if let Err(error) = self.peers[index].receive() {
+            return self.hang_up(index, &error);
+        }
+        if stranger && let Stage::Challenged { nonce } = &self.peers[index].stage {
+            let challenge = Challenge {
+                nonce: nonce.clone(),
+                holder_id: self.launch.holder_id.clone(),
+                fingerprint: self.launch.fingerprint.clone(),
+                phase: self.phase(),
+                epoch: self.epoch.epoch,
+            };
+            self.peers[index].say(&Event::Challenge(challenge));
+        }
+        loop {
+            let frame = match self.peers[index].next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return,
+                Err(error) => return self.hang_up(index, &error),
+            };
+            match Request::read(&frame) {
+                Ok(Some(request)) => self.request(index, request, &frame),
+                Ok(None) => {}
+                Err(error) => return self.hang_up(index, &error),
+            }
+        }
+    }
+
+    fn hang_up(&mut self, index: usize, error: &WireError) {
+        self.log.say(&format!("hung up: {error}"));
+        self.refuse(index, Refusal::Malformed, None);
+        self.peers[index].enter(Stage::Closing);
+    }
+
+    fn refuse(&mut self, index: usize, reason: Refusal, input: Option<(u64, u64)>) {
+        let (input, expected) = input.unzip();
+        let refused = Refused { reason, epoch: self.epoch.epoch, input, expected };
+        self.peers[index].say(&Event::Refused(refused));
+    }
+
+    fn request(&mut self, index: usize, request: Request, frame: &Frame) {
+        let mode = match (&self.peers[index].stage, &request) {
+            (Stage::Challenged { nonce }, Request::Auth(auth)) => {
+                let nonce = nonce.clone();
+                return self.admit(index, &nonce, auth);
+            }
+            (Stage::In { mode }, _) => *mode,
+            _ => return self.hang_up(index, &WireError::NotOurs),
+        };
+        let epoch = match &request {
+            Request::Status {} => {
+                let marks = self.marks();
+                return self.peers[index].say(&Event::Status(marks));
+            }
+            Request::Ping { word } => return self.peers[index].say(&Event::Pong { word: *word }),
+            Request::Auth(_) => return self.refuse(index, Refusal::NotNow, None),
+            Request::Start { epoch }
+            | Request::Input { epoch, .. }
+            | Request::Ack { epoch, .. }
+            | Request::Stop { epoch, .. }
+            | Request::Retire { epoch }
+            | Request::Interrupt { epoch }
+            | Request::Hint { epoch, .. } => *epoch,
+        };
+        if mode != Mode::Control {
+            return self.refuse(index, Refusal::NotNow, None);
+        }
+        // Checked again with every word: a connection may be older than what it says.
+        if epoch != self.epoch.epoch {
+            return self.refuse(index, Refusal::Stale, None);
+        }
+        match request {
+            Request::Start { .. } => self.start(index, &frame.payload),
+            Request::Input { part, .. } => self.input(index, &part, &frame.payload),
+            Request::Ack { seq, .. } => self.acknowledge(seq),
+            Request::Stop { reason, actor, grace_ms, .. } => {
+                let grace = Duration::from_millis(grace_ms).min(MOST_GRACE);
+                self.begin_stop(ExitReason::StopRequested, Some(actor), Some(reason), grace);
+                self.peers[index].say(&Event::Done {});
+            }
+            Request::Retire { .. } => {
+                if self.may_retire() {
+                    self.begin_stop(ExitReason::Retired, None, None, self.grace());
+                    self.peers[index].say(&Event::Done {});
+                } else {
+                    self.refuse(index, Refusal::NotNow, None);
+                }
+            }
+            Request::Interrupt { .. } => {
+                self.interrupt();
+                self.peers[index].say(&Event::Done {});
+            }
+            Request::Hint { state, max_detached_ms, .. } => self.hint(&state, max_detached_ms),
+            Request::Status {} | Request::Ping { .. } | Request::Auth(_) => {}
+        }
+    }
+
+    /// Lets someone in, or not. The proof comes first: nothing is said to those who do not know the secret.
+    fn admit(&mut self, index: usize, nonce: &str, auth: &Auth) {
+        let holder_id = self.launch.holder_id.clone();
+        let proof = Proof {
+            holder_id: &holder_id,
+            nonce,
+            nonce2: &auth.nonce2,
+            mode: auth.mode,
+            instance: &auth.instance,
+            epoch: auth.epoch,
+        };
+        if nonce.is_empty() || !proof.check_supervisor(&self.secret, &auth.proof) {
+            self.log.say("refused someone who does not know the secret");
+            self.refuse(index, Refusal::Proof, None);
+            return self.peers[index].enter(Stage::Closing);
+        }
+        if auth.mode == Mode::Control && !self.take_command(auth) {
+            self.refuse(index, Refusal::Stale, None);
+            return self.peers[index].enter(Stage::Closing);
+        }
+        self.peers[index].enter(Stage::In { mode: auth.mode });
+        let marks = self.marks();
+        self.peers[index].woken = marks.head;
+        self.peers[index].say(&Event::Welcome(Welcome { proof: proof.of_holder(&self.secret), marks }));
+    }
+
+    /// A higher epoch always wins, and the same one only for the same supervisor. The one before is cut off.
+    fn take_command(&mut self, auth: &Auth) -> bool {
+        let known = auth.epoch == self.epoch.epoch && auth.instance == self.epoch.instance;
+        if auth.epoch <= self.epoch.epoch && !known {
+            return false;
+        }
+        for peer in self.peers.iter_mut().filter(|peer| peer.commands()) {
+            peer.say(&Event::Fenced { by: auth.epoch });
+            peer.enter(Stage::Closing);
+        }
+        self.inputs.drop_arriving();
+        self.epoch = EpochNote { epoch: auth.epoch, instance: auth.instance.clone() };
+        // Durable before it is granted; on a disk that is full to the last byte our own memory is the fence.
+        self.note(&Ctl::Attach { instance: auth.instance.clone(), epoch: auth.epoch }, true);
+        let note = serde_json::to_vec(&self.epoch).unwrap_or_default();
+        let _ = self.dir.replace(&self.dir.epoch(), &note, false);
+        self.clocks.detached = None;
+        true
+    }
+
+    fn start(&mut self, index: usize, payload: &[u8]) {
+        if self.phase() != Phase::AwaitingStart {
+            // Asked twice: the agent that runs is the answer.
+            match self.agent.as_ref().map(|agent| agent.identity.clone()) {
+                Some(agent) => return self.peers[index].say(&Event::Started { agent }),
+                None => return self.refuse(index, Refusal::NotNow, None),
+            }
+        }
+        let Ok(start) = serde_json::from_slice::<Start>(payload) else {
+            return self.refuse(index, Refusal::Malformed, None);
+        };
+        match self.start_agent(&start) {
+            Ok(agent) => self.peers[index].say(&Event::Started { agent }),
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                self.refuse(index, Refusal::NoSpace, None);
+            }
+            Err(error) => self.peers[index].say(&Event::StartFailed { error: error.to_string() }),
+        }
+    }
+
+    fn input(&mut self, index: usize, part: &Input, bytes: &[u8]) {
+        let open = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some()) && self.stop.is_none();
+        let known = part.input <= self.inputs.accepted();
+        if !open && !known {
+            return self.refuse(index, Refusal::NotNow, Some((part.input, self.inputs.accepted() + 1)));
+        }
+        match self.inputs.take(&mut self.journal, part, bytes) {
+            Ok(Outcome::More) => {}
+            Ok(Outcome::Accepted { input, seq }) => {
+                self.peers[index].say(&Event::Accepted { input, seq });
+                if !known {
+                    self.moved();
+                } else if input <= self.inputs.delivered() {
+                    self.peers[index].say(&Event::Delivered { input });
+                }
+            }
+            Ok(Outcome::Refused { reason, expected }) => {
+                self.refuse(index, reason, Some((part.input, expected)));
+            }
+            Err(error) => {
+                self.inputs.drop_arriving();
+                self.degrade(&error);
+                self.refuse(index, Refusal::NoSpace, Some((part.input, self.inputs.accepted() + 1)));
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! From `exec` to `ready`: own session, own lock, own socket, and only then a word to whoever waits.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{getpid, set_child_subreaper, setsid, umask};
+
+use super::holder::Holder;
+use super::signals::Signals;
+use crate::dir::{EpochNote, FORMAT, HolderDir, Launch, LockNote};
+use crate::identity::Identity;
+use crate::journal::JournalWriter;
+
+/// An inspection takes the lock for a moment; it is tried again for this long.
+const LOCK_WITHIN: Duration = Duration::from_secs(1);
+
+pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
+    close_inherited();
+    umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let path = path.canonicalize().map_err(|error| naming("cannot find", &path, error))?;
+    let dir = HolderDir::new(path);
+    let launch: Launch =
+        HolderDir::read(&dir.launch()).map_err(|error| naming("cannot read", &dir.launch(), error))?;
+    if launch.format != FORMAT {
+        return Err(io::Error::other(format!(
+            "{} has the unknown format {}",
+            dir.launch().display(),
+            launch.format
+        )));
+    }
+    let secret = dir.read_secret().map_err(|error| naming("cannot read", &dir.secret(), error))?;
+    // Alone from here on: no terminal, nobody's process group. It fails only for a leader of a group, which a
+    // process that was just started is not.
+    setsid()?;
+    std::env::set_current_dir("/")?;
+    let lock = take_lock(&dir, &launch.holder_id)?;
+    let signals = Signals::register()?;
+    set_child_subreaper(Some(getpid()))?;
+    let journal = JournalWriter::create_with(&dir.journal(), &launch.holder_id, launch.limits.segment_bytes)
+        .map_err(|error| naming("cannot begin the journal in", &dir.journal(), error))?;
+    let listener = bind(&launch.socket)?;
+    let epoch = EpochNote { epoch: 0, instance: String::new() };
+    let holder = Holder::new(dir, launch, secret, lock, signals, journal, listener, epoch)?;
+    println!("ready");
+    io::stdout().flush()?;
+    detach_stdio()?;
+    Ok(holder)
+}
+
+/// Binds the socket, whatever stood at its path: the lock is ours, so nobody alive owns it.
+pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(naming("cannot remove", path, error));
+        }
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(|error| naming("cannot listen on", path, error))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn take_lock(dir: &HolderDir, holder_id: &str) -> io::Result<File> {
+    let path = dir.lock();
+    // Rust's files are closed on exec: the agent does not inherit the lock, which would keep it after our death.
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    let since = Instant::now();
+    while let Err(error) = file.try_lock() {
+        match error {
+            TryLockError::WouldBlock if since.elapsed() < LOCK_WITHIN => std::thread::yield_now(),
+            TryLockError::WouldBlock => return Err(io::Error::other("another holder has the lock")),
+            TryLockError::Error(error) => return Err(naming("cannot lock", &path, error)),
+        }
+    }
+    let metadata = file.metadata()?;
+    let note = LockNote {
+        holder_id: holder_id.into(),
+        process: Identity::of(getpid().as_raw_nonzero().get())?,
+        device: metadata.dev(),
+        inode: metadata.ino(),
+    };
+    file.set_len(0)?;
+    file.write_all(&serde_json::to_vec(&note).map_err(io::Error::other)?)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// Closes what the supervisor may have left open in us: a lock or a socket of its own would live as long as we.
+#[expect(unsafe_code, reason = "closing descriptors by number")]
+fn close_inherited() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: this is the first thing the process does, on its only thread: no object of ours owns a
+        // descriptor above 2 yet. The one that listed the directory is closed by now, so each is looked at first.
+        unsafe {
+            if rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(fd)).is_ok() {
+                rustix::io::close(fd);
+            }
+        }
+    }
+}
+
+fn detach_stdio() -> io::Result<()> {
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
+
+fn naming(what: &str, path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+}
