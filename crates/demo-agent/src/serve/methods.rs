@@ -1,0 +1,267 @@
+//! What each message means. Everything is answered at once except prompts, and loads that go on with a turn: those
+//! are answered by the turn.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Shared;
+use super::setup::{self, LOGIN, MODEL_OPTION, MODELS, MODES};
+use crate::Load;
+use crate::record::{Record, first, interrupted, replay};
+use crate::script::{Crash, Prompt, Step, parse};
+use crate::sessions::{Session, random_id};
+use crate::turn::{self, Carried, Job, Reply, Signal};
+use crate::wire::lock;
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL_ERROR: i64 = -32603;
+const AUTH_REQUIRED: i64 = -32000;
+const NOT_FOUND: i64 = -32002;
+
+/// A request that is answered with an error.
+struct Refusal(i64, String);
+
+impl Refusal {
+    fn new(code: i64, message: impl Into<String>) -> Refusal {
+        Refusal(code, message.into())
+    }
+
+    fn no_session(id: &str) -> Refusal {
+        Refusal::new(NOT_FOUND, format!("session not found: {id}"))
+    }
+}
+
+/// An answer; `None` if a turn will give it.
+type Answer = Result<Option<Value>, Refusal>;
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handled {
+    /// A turn waited for it.
+    Answer,
+    /// Anything else.
+    Other,
+}
+
+/// Handles one line.
+pub(super) fn handle(shared: &Arc<Shared>, line: &[u8]) -> Handled {
+    let message: Value = match serde_json::from_slice(line) {
+        Ok(message) => message,
+        Err(error) => {
+            shared.wire.refuse(&Value::Null, PARSE_ERROR, &format!("parse error: {error}"));
+            return Handled::Other;
+        }
+    };
+    let method = message.get("method").and_then(Value::as_str);
+    let params = message.get("params").unwrap_or(&Value::Null);
+    match (method, message.get("id")) {
+        (Some(method), Some(id)) => match request(shared, id, method, params) {
+            Ok(Some(result)) => shared.wire.reply(id, &result),
+            Ok(None) => {}
+            Err(Refusal(code, text)) => shared.wire.refuse(id, code, &text),
+        },
+        (Some(method), None) => notified(shared, method, params),
+        (None, Some(id)) => return answered(shared, id, &message),
+        (None, None) => shared.wire.refuse(&Value::Null, INVALID_REQUEST, "this is no message"),
+    }
+    Handled::Other
+}
+
+fn request(shared: &Arc<Shared>, id: &Value, method: &str, params: &Value) -> Answer {
+    match method {
+        "initialize" => Ok(Some(initialize(shared, params))),
+        "authenticate" => authenticate(shared, params),
+        "session/new" => new_session(shared, params),
+        "session/load" if shared.options.can_load => load(shared, id, params, true),
+        "session/resume" if shared.options.can_resume => load(shared, id, params, wants_replay(params)?),
+        "session/list" => Ok(Some(list(shared, params))),
+        "session/close" => close(shared, params),
+        "session/set_mode" => set_mode(shared, params),
+        "session/set_config_option" => set_config_option(shared, params),
+        "session/prompt" => prompt(shared, id, params),
+        _ => Err(Refusal::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
+    }
+}
+
+fn notified(shared: &Shared, method: &str, params: &Value) {
+    let turns = lock(&shared.turns);
+    match method {
+        "session/cancel" => {
+            if let Some(turn) = params["sessionId"].as_str().and_then(|id| turns.get(id)) {
+                let _ = turn.signals.send(Signal::Cancel);
+            }
+        }
+        "$/cancel_request" => {
+            let meant = turns.values().filter(|turn| turn.request == params["requestId"]);
+            for turn in meant {
+                let _ = turn.signals.send(Signal::RequestCancelled);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn answered(shared: &Shared, id: &Value, message: &Value) -> Handled {
+    // An answer to nothing we asked is dropped, as the SDKs do.
+    let Some(session) = lock(&shared.asked).remove(&id.to_string()) else { return Handled::Other };
+    let outcome = match message.get("error") {
+        Some(error) => Err(error["message"].as_str().unwrap_or("an error").to_owned()),
+        None => Ok(message.get("result").cloned().unwrap_or_default()),
+    };
+    if let Some(turn) = lock(&shared.turns).get(&session) {
+        let _ = turn.signals.send(Signal::Answer(id.to_string(), outcome));
+    }
+    Handled::Answer
+}
+
+fn initialize(shared: &Shared, params: &Value) -> Value {
+    let asked = params["protocolVersion"].as_u64().unwrap_or(1);
+    let version = if asked >= 2 && shared.options.protocol >= 2 { 2 } else { 1 };
+    lock(&shared.lasting).protocol = version;
+    if version == 2 { setup::initialized_v2() } else { setup::initialized(&shared.options) }
+}
+
+fn authenticate(shared: &Shared, params: &Value) -> Answer {
+    if params["methodId"] != LOGIN {
+        return Err(Refusal::new(INVALID_PARAMS, "there is no such way to log in"));
+    }
+    lock(&shared.lasting).logged_in = true;
+    Ok(Some(json!({})))
+}
+
+fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, Refusal> {
+    params[name].as_str().ok_or_else(|| Refusal::new(INVALID_PARAMS, format!("`{name}` is not a string")))
+}
+
+fn may_begin(shared: &Shared) -> Result<(), Refusal> {
+    if shared.options.auth_required && !lock(&shared.lasting).logged_in {
+        return Err(Refusal::new(AUTH_REQUIRED, "authentication required"));
+    }
+    Ok(())
+}
+
+fn new_session(shared: &Shared, params: &Value) -> Answer {
+    may_begin(shared)?;
+    let id = random_id();
+    shared.sessions.insert(&id, Session::new(text(params, "cwd")?, Vec::new()));
+    let mut result = setup_result(shared, &id);
+    result["sessionId"] = json!(id);
+    Ok(Some(result))
+}
+
+/// Returns what setting up a session is answered with.
+pub(crate) fn setup_result(shared: &Shared, session: &str) -> Value {
+    shared.sessions.with(session, |session| setup::settings(session)).unwrap_or_else(|| json!({}))
+}
+
+/// Tells what a resume in version 2 asks for; in version 1 nobody asks.
+fn wants_replay(params: &Value) -> Result<bool, Refusal> {
+    match (params.get("replayFrom"), params["replayFrom"]["type"].as_str()) {
+        (None | Some(Value::Null), _) => Ok(false),
+        (_, Some("start")) => Ok(true),
+        _ => Err(Refusal::new(INVALID_PARAMS, "`replayFrom` is not known")),
+    }
+}
+
+fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> Answer {
+    may_begin(shared)?;
+    let (id, cwd) = (text(params, "sessionId")?, text(params, "cwd")?);
+    if lock(&shared.turns).contains_key(id) {
+        return Err(Refusal::new(INTERNAL_ERROR, "a turn is running in this session"));
+    }
+    let kept = || shared.sessions.load(id).ok_or_else(|| Refusal::no_session(id));
+    let history = match shared.options.load {
+        Load::Refuse => return Err(Refusal::new(INTERNAL_ERROR, "the session cannot be loaded")),
+        Load::Empty => Vec::new(),
+        Load::Short(most) => first(kept()?, most),
+        Load::Honest | Load::Continues => kept()?,
+    };
+    for update in if show { replay(&history) } else { Vec::new() } {
+        shared.wire.update(id, update);
+    }
+    let rest = interrupted(&history).map(|(text, at)| (text.to_owned(), at.map_or(0, |at| at + 1)));
+    shared.sessions.insert(id, Session::new(cwd, history));
+    if shared.options.load == Load::Continues
+        && let Some((text, from)) = rest
+    {
+        let reply = Reply::Load(request.clone());
+        turn::start(shared, Job { session: id.to_owned(), reply, text, from, carried: Carried::default() });
+        return Ok(None);
+    }
+    if lock(&shared.lasting).protocol == 2 {
+        shared.wire.update(id, json!({"sessionUpdate": "state_update", "state": "idle"}));
+    }
+    Ok(Some(setup_result(shared, id)))
+}
+
+fn list(shared: &Shared, params: &Value) -> Value {
+    let wanted = params["cwd"].as_str();
+    let rows = shared.sessions.list().into_iter().filter(|row| wanted.is_none_or(|cwd| cwd == row.cwd));
+    let rows = rows.map(|row| json!({"sessionId": row.id, "cwd": row.cwd, "title": row.title}));
+    json!({"sessions": rows.collect::<Vec<_>>()})
+}
+
+fn close(shared: &Shared, params: &Value) -> Answer {
+    let id = text(params, "sessionId")?;
+    if let Some(turn) = lock(&shared.turns).get(id) {
+        let _ = turn.signals.send(Signal::Cancel);
+    }
+    if shared.sessions.close(id) { Ok(Some(json!({}))) } else { Err(Refusal::no_session(id)) }
+}
+
+fn set_mode(shared: &Shared, params: &Value) -> Answer {
+    let (id, mode) = (text(params, "sessionId")?, text(params, "modeId")?);
+    if !MODES.contains(&mode) {
+        return Err(Refusal::new(INVALID_PARAMS, format!("there is no mode {mode}")));
+    }
+    let set = shared.sessions.with(id, |session| mode.clone_into(&mut session.mode));
+    set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
+}
+
+fn set_config_option(shared: &Shared, params: &Value) -> Answer {
+    let (id, value) = (text(params, "sessionId")?, text(params, "value")?);
+    if text(params, "configId")? != MODEL_OPTION || !MODELS.contains(&value) {
+        return Err(Refusal::new(INVALID_PARAMS, "there is no such option or value"));
+    }
+    let set = shared.sessions.with(id, |session| {
+        value.clone_into(&mut session.model);
+        json!({"configOptions": setup::config_options(session)})
+    });
+    set.map(Some).ok_or_else(|| Refusal::no_session(id))
+}
+
+fn prompt(shared: &Arc<Shared>, request: &Value, params: &Value) -> Answer {
+    let id = text(params, "sessionId")?;
+    let Some(blocks) = params["prompt"].as_array() else {
+        return Err(Refusal::new(INVALID_PARAMS, "`prompt` is not a list"));
+    };
+    let parts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    let text = parts.join("\n");
+    if shared.sessions.with(id, |_| ()).is_none() {
+        return Err(Refusal::no_session(id));
+    }
+    if lock(&shared.turns).contains_key(id) {
+        return Err(Refusal::new(INVALID_REQUEST, "a turn is already running in this session"));
+    }
+    if let Prompt::Script(steps) = parse(&text)
+        && steps.contains(&Step::Crash(Crash::Before))
+    {
+        std::process::exit(1);
+    }
+    let message_id = random_id();
+    shared.sessions.record(id, Record::User { message_id: message_id.clone(), text: text.clone() });
+    let reply = if lock(&shared.lasting).protocol == 2 {
+        // In version 2 the answer says that the prompt was taken, and an update that the turn is over.
+        shared.wire.reply(request, &json!({"messageId": message_id}));
+        shared.wire.update(id, json!({"sessionUpdate": "state_update", "state": "running"}));
+        Reply::Idle
+    } else {
+        Reply::Prompt(request.clone())
+    };
+    turn::start(shared, Job { session: id.to_owned(), reply, text, from: 0, carried: Carried::default() });
+    Ok(None)
+}
