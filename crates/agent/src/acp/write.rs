@@ -1,0 +1,217 @@
+//! What we say to an ACP agent, as exact bytes: the members in a fixed order, one line, its newline.
+
+use rekindle_domain::event::{InputKind, Raw};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::profile::{Open, Outgoing, Setting};
+
+#[derive(Serialize)]
+struct Call<P> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'static str,
+    params: P,
+}
+
+/// Writes a request, or a notification if it has no number.
+fn call(what: InputKind, id: Option<u64>, method: &'static str, params: impl Serialize) -> Outgoing {
+    let mut line = serde_json::to_vec(&Call { jsonrpc: "2.0", id, method, params })
+        .unwrap_or_else(|error| unreachable!("texts and numbers are always JSON: {error}"));
+    end_line(&mut line);
+    Outgoing::new(what, line)
+}
+
+/// Ends a line. JSON that came from elsewhere may contain line breaks, but only between its values.
+fn end_line(line: &mut Vec<u8>) {
+    for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    line.push(b'\n');
+}
+
+/// No files and no terminals: an agent's own tools work while nobody is attached.
+pub(super) fn initialize(input_seq: u64, name: &str, version: &str) -> Outgoing {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        protocol_version: u64,
+        client_info: Info<'a>,
+        client_capabilities: Box<RawValue>,
+    }
+    #[derive(Serialize)]
+    struct Info<'a> {
+        name: &'a str,
+        title: &'a str,
+        version: &'a str,
+    }
+    const CAPABILITIES: &str = concat!(
+        r#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"#,
+        r#""session":{"notices":{},"compaction":{},"configOptions":{"boolean":{}}},"#,
+        r#""elicitation":{"form":{},"url":{}},"auth":{"terminal":false}}"#
+    );
+    let client_capabilities = RawValue::from_string(CAPABILITIES.to_owned())
+        .unwrap_or_else(|error| unreachable!("our capabilities are JSON: {error}"));
+    let client_info = Info { name, title: "Rekindle", version };
+    let params = Params { protocol_version: super::VERSION, client_info, client_capabilities };
+    call(InputKind::Setup, Some(input_seq), "initialize", params)
+}
+
+/// The list of MCP servers is sent each time, and is empty.
+pub(super) fn open(input_seq: u64, how: Open<'_>, cwd: &str) -> Outgoing {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_id: Option<&'a str>,
+        cwd: &'a str,
+        mcp_servers: [(); 0],
+    }
+    let (method, session_id) = match how {
+        Open::New => ("session/new", None),
+        Open::Load(id) => ("session/load", Some(id)),
+        Open::Resume(id) => ("session/resume", Some(id)),
+    };
+    call(InputKind::Setup, Some(input_seq), method, Params { session_id, cwd, mcp_servers: [] })
+}
+
+pub(super) fn set(input_seq: u64, session_id: &str, setting: Setting<'_>) -> Outgoing {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Mode<'a> {
+        session_id: &'a str,
+        mode_id: &'a str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Choose<'a> {
+        session_id: &'a str,
+        config_id: &'a str,
+        value: &'a str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Switch<'a> {
+        session_id: &'a str,
+        config_id: &'a str,
+        r#type: &'static str,
+        value: bool,
+    }
+    let id = Some(input_seq);
+    match setting {
+        Setting::Mode(mode_id) => {
+            call(InputKind::Setup, id, "session/set_mode", Mode { session_id, mode_id })
+        }
+        Setting::Choose(config_id, value) => {
+            let params = Choose { session_id, config_id, value };
+            call(InputKind::Setup, id, "session/set_config_option", params)
+        }
+        Setting::Switch(config_id, value) => {
+            let params = Switch { session_id, config_id, r#type: "boolean", value };
+            call(InputKind::Setup, id, "session/set_config_option", params)
+        }
+    }
+}
+
+/// A text becomes one block; blocks are passed on as they are.
+pub(super) fn prompt(input_seq: u64, session_id: &str, content: &Raw<'_>) -> Outgoing {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        session_id: &'a str,
+        prompt: &'a RawValue,
+    }
+    let json = content.as_json();
+    let blocks = match json.as_bytes().first() {
+        Some(b'[') => json.to_owned(),
+        Some(b'{') => format!("[{json}]"),
+        Some(b'"') => format!(r#"[{{"type":"text","text":{json}}}]"#),
+        _ => format!(r#"[{{"type":"text","text":"{json}"}}]"#),
+    };
+    let prompt = RawValue::from_string(blocks)
+        .unwrap_or_else(|error| unreachable!("content is JSON, and so is a list of it: {error}"));
+    call(InputKind::Prompt, Some(input_seq), "session/prompt", Params { session_id, prompt: &prompt })
+}
+
+pub(super) fn cancel(session_id: &str) -> Outgoing {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        session_id: &'a str,
+    }
+    call(InputKind::Cancel, None, "session/cancel", Params { session_id })
+}
+
+/// Answers a request of the agent's; `wire_id` is the text that its id was.
+pub(super) fn result(wire_id: &str, result: &impl Serialize) -> Outgoing {
+    let result =
+        serde_json::to_string(result).unwrap_or_else(|error| unreachable!("texts are always JSON: {error}"));
+    let mut line = format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"result":{result}}}"#).into_bytes();
+    end_line(&mut line);
+    Outgoing::new(InputKind::Answer, line)
+}
+
+/// Answers a request of the agent's with an error.
+pub(super) fn failure(wire_id: &str, code: i64, message: &str) -> Vec<u8> {
+    let mut line =
+        format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"error":{{"code":{code},"message":"{message}"}}}}"#)
+            .into_bytes();
+    end_line(&mut line);
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(out: &Outgoing) -> &str {
+        std::str::from_utf8(&out.line).expect("text")
+    }
+
+    #[test]
+    fn every_line_is_written_to_the_byte() {
+        let lines = [
+            initialize(1, "sup", "0.1.0"),
+            open(2, Open::New, "/re\"po"),
+            open(2, Open::Load("s1"), "/repo"),
+            open(2, Open::Resume("s1"), "/repo"),
+            set(3, "s1", Setting::Mode("plan")),
+            set(3, "s1", Setting::Choose("model", "large")),
+            set(3, "s1", Setting::Switch("web", true)),
+            prompt(4, "s1", &Raw::text("fix\nit")),
+            cancel("s1"),
+            result("\"7\"", &[1]),
+        ];
+        let all: String = lines.iter().map(text).collect();
+        insta::assert_snapshot!(all, @r#"
+        {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientInfo":{"name":"sup","title":"Rekindle","version":"0.1.0"},"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"session":{"notices":{},"compaction":{},"configOptions":{"boolean":{}}},"elicitation":{"form":{},"url":{}},"auth":{"terminal":false}}}}
+        {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/re\"po","mcpServers":[]}}
+        {"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
+        {"jsonrpc":"2.0","id":2,"method":"session/resume","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
+        {"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"plan"}}
+        {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"model","value":"large"}}
+        {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"web","type":"boolean","value":true}}
+        {"jsonrpc":"2.0","id":4,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"fix\nit"}]}}
+        {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s1"}}
+        {"jsonrpc":"2.0","id":"7","result":[1]}
+        "#);
+    }
+
+    #[test]
+    fn blocks_stay_as_they_are_but_for_line_breaks_between_values() {
+        let blocks: Raw<'_> = serde_json::from_str(
+            "[\n {\"type\":\"image\",\"n\":1.10},{\"type\":\"text\",\"text\":\"a\\nb\"}\r\n]",
+        )
+        .expect("blocks");
+        let out = prompt(9, "s", &blocks);
+        assert!(
+            text(&out).contains(r#""prompt":[  {"type":"image","n":1.10},{"type":"text","text":"a\nb"}"#)
+        );
+        assert_eq!(text(&out).matches('\n').count(), 1);
+        let one: Raw<'_> = serde_json::from_str(r#"{"type":"text","text":"x"}"#).expect("a block");
+        assert!(text(&prompt(9, "s", &one)).contains(r#""prompt":[{"type":"text","text":"x"}]"#));
+        let odd: Raw<'_> = serde_json::from_str("12").expect("a number");
+        assert!(text(&prompt(9, "s", &odd)).contains(r#""text":"12""#));
+    }
+}

@@ -1,0 +1,240 @@
+//! What a log says of a connection: everything that is known without reading the journal again.
+//!
+//! Records may be noted while they are appended or when a log is read after a crash; the facts are the same.
+
+use std::collections::BTreeMap;
+
+use rekindle_domain::event::{AgentReady, Event, InputKind, InputQueued, Raw, UncertainTool, Usage};
+use rekindle_domain::id::RunId;
+
+use super::taken::Ask;
+use crate::acp::SessionOptions;
+use crate::json::{Object, parse_raw};
+use crate::profile::{Profile, Sent};
+use crate::said::Request;
+
+/// Most tool calls that are kept as open; an agent that begins more never ended the others.
+const MAX_OPEN_TOOLS: usize = 256;
+
+/// Names of notices that are read again.
+pub(super) const OPTIONS: &str = "session_options";
+pub(super) const ACCEPTED: &str = "prompt_accepted";
+pub(super) const REFUSED: &str = "request_refused";
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Facts {
+    /// Inputs by number.
+    pub(super) inputs: BTreeMap<u64, Input>,
+    pub(super) ready: Option<Ready>,
+    /// The turn that is going on, if a record of it is logged.
+    pub(super) turn: Option<Turn>,
+    /// The run that is open in the log, whether or not its prompt has reached the agent.
+    pub(super) open: Option<RunId>,
+    /// Requests that nobody has answered, by their journal record.
+    pub(super) asks: BTreeMap<u64, Ask>,
+    pub(super) tools: Vec<UncertainTool>,
+    pub(super) options: Option<SessionOptions>,
+    pub(super) usage: Usage,
+    pub(super) exited: bool,
+}
+
+/// An input of ours.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    pub(super) sent: Sent,
+    pub(super) what: InputKind,
+    /// The newest journal record from before it was thought of: what came until then is no answer to it.
+    pub(super) since: u64,
+    pub(super) run: Option<RunId>,
+    /// The log has it: then the log also says what it answers.
+    pub(super) noted: bool,
+    /// Its answer came, or its run ended without one.
+    pub(super) over: bool,
+    /// The agent took the prompt and answers later.
+    pub(super) accepted: bool,
+    /// A record derived from the journal says that its turn began.
+    pub(super) begun: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The prompt's input; none if the prompt was in the command.
+    pub(super) input: Option<u64>,
+    pub(super) run: Option<RunId>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    /// The journal record that made it so.
+    pub(super) at: u64,
+    pub(super) info: Option<Raw<'static>>,
+    pub(super) capabilities: Option<Raw<'static>>,
+    pub(super) cursor: Option<String>,
+    pub(super) version: u64,
+    /// How the session came to be.
+    pub(super) opened: Request,
+}
+
+impl Facts {
+    pub(super) fn queue(&mut self, profile: &dyn Profile, queued: &InputQueued<'_>, since: u64) {
+        // A line that is kept as a blob is a prompt or an answer: what it is for says enough.
+        let line = serde_json::from_str::<String>(queued.line.as_json()).unwrap_or_default();
+        let sent = profile.sent(queued.what, line.as_bytes());
+        // A request that became no wait is over with its answer.
+        let answered = sent.answers.as_ref().filter(|_| queued.wait_id.is_none());
+        let ask = self.asks.iter().find(|(_, ask)| ask.wait_id.is_none() && answered == Some(&ask.wire_id));
+        if let Some(seq) = ask.map(|(seq, _)| *seq) {
+            self.asks.remove(&seq);
+        }
+        let input = self.input(queued.input_seq, queued.what, sent, since);
+        (input.run, input.noted) = (queued.run_id, true);
+    }
+
+    /// Returns an input, making it known if it was not.
+    pub(super) fn input(&mut self, number: u64, what: InputKind, sent: Sent, since: u64) -> &mut Input {
+        self.inputs.entry(number).or_insert_with(|| Input {
+            sent,
+            what,
+            since,
+            run: None,
+            noted: false,
+            over: false,
+            accepted: false,
+            begun: false,
+        })
+    }
+
+    /// Returns the newest request for a session that was not refused.
+    pub(super) fn opening(&self) -> Option<(u64, &Input)> {
+        let mut newest = self.inputs.iter().rev();
+        newest
+            .find(|(_, input)| input.sent.request.opens() && !input.over)
+            .map(|(number, input)| (*number, input))
+    }
+
+    /// A record derived from the journal names a run: its turn has begun.
+    pub(super) fn begin(&mut self, run: RunId) {
+        let input = self
+            .inputs
+            .iter_mut()
+            .rev()
+            .find(|(_, input)| input.run == Some(run) && input.sent.request == Request::Prompt);
+        if let Some((number, input)) = input {
+            input.begun = true;
+            if !input.over {
+                self.turn = Some(Turn { input: Some(*number), run: Some(run) });
+            }
+        }
+    }
+
+    /// A run ended, by the agent's word or ours.
+    pub(super) fn end_run(&mut self, run: RunId) {
+        for input in self.inputs.values_mut().filter(|input| input.run == Some(run)) {
+            input.over |= input.what == InputKind::Prompt;
+        }
+        if self.turn.is_some_and(|turn| turn.run == Some(run)) {
+            self.turn = None;
+            self.tools.clear();
+        }
+        self.open = self.open.filter(|open| *open != run);
+        self.asks.retain(|_, ask| ask.run_id != Some(run));
+    }
+
+    pub(super) fn set_ready(&mut self, ready: &AgentReady<'_>, at: u64) {
+        let own = |raw: &Option<Raw<'_>>| raw.clone().map(Raw::into_owned);
+        let capabilities = own(&ready.capabilities);
+        let version = capabilities.as_ref().map_or(1, version_in);
+        let opened = self.opening().map_or(Request::Other, |(_, input)| input.sent.request);
+        let cursor = ready.cursor.as_ref().map(|cursor| cursor.as_ref().to_owned());
+        self.ready = Some(Ready { at, info: own(&ready.info), capabilities, cursor, version, opened });
+    }
+
+    /// A call began. Outside a turn there is none that its end could be missing from.
+    pub(super) fn begin_tool(
+        &mut self,
+        run: Option<RunId>,
+        id: &str,
+        title: &str,
+        kind: Option<&str>,
+        status: Option<&str>,
+    ) {
+        self.tools.retain(|tool| tool.tool_call_id != id);
+        if run.is_some() && !status.is_some_and(is_over) && self.tools.len() < MAX_OPEN_TOOLS {
+            let kind = kind.map(Into::into);
+            self.tools.push(UncertainTool { tool_call_id: id.into(), title: title.into(), kind });
+        }
+    }
+
+    pub(super) fn update_tool(
+        &mut self,
+        run: Option<RunId>,
+        id: &str,
+        title: Option<&str>,
+        status: Option<&str>,
+    ) {
+        if status.is_some_and(is_over) {
+            self.tools.retain(|tool| tool.tool_call_id != id);
+        } else if let Some(tool) = self.tools.iter_mut().find(|tool| tool.tool_call_id == id) {
+            if let Some(title) = title {
+                tool.title = title.into();
+            }
+        } else {
+            // Some agents begin a call with its first update.
+            self.begin_tool(run, id, title.unwrap_or_default(), None, status);
+        }
+    }
+
+    /// Takes in a record that was derived from the journal, beyond what it says of runs.
+    pub(super) fn note_derived(&mut self, event: &Event<'_>) {
+        match event {
+            Event::ToolCall(call) => {
+                let (kind, status) = (call.tool_kind.as_deref(), call.status.as_deref());
+                self.begin_tool(call.run_id, &call.tool_call_id, &call.title, kind, status);
+            }
+            Event::ToolUpdate(update) => {
+                let (title, status) = (update.title.as_deref(), update.status.as_deref());
+                self.update_tool(update.run_id, &update.tool_call_id, title, status);
+            }
+            Event::AgentNotice(notice) => match notice.what.as_ref() {
+                OPTIONS => {
+                    self.options = notice.raw.as_ref().and_then(|raw| SessionOptions::parse(raw.as_json()));
+                }
+                ACCEPTED => {
+                    let prompts = self.inputs.values_mut().filter(|input| input.what == InputKind::Prompt);
+                    for input in prompts.filter(|input| input.run.is_some() && input.run == notice.run_id) {
+                        input.accepted = true;
+                    }
+                }
+                REFUSED => {
+                    let raw = notice.raw.as_ref().and_then(|raw| Object::parse(raw.as_json()));
+                    let number = raw.and_then(|raw| raw.number("input"));
+                    if let Some(input) = number.and_then(|number| self.inputs.get_mut(&number)) {
+                        input.over = true;
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Tells the protocol's version from what a log kept of capabilities: the second is written there.
+fn version_in(capabilities: &Raw<'_>) -> u64 {
+    Object::parse(capabilities.as_json()).and_then(|object| object.number("protocolVersion")).unwrap_or(1)
+}
+
+/// Writes a later version into capabilities, so that the log says which rules its turns follow.
+pub(super) fn capabilities_with(version: u64, json: Option<&str>) -> Option<Raw<'static>> {
+    if version == 1 {
+        return json.and_then(parse_raw);
+    }
+    let rest = json.unwrap_or("{}").trim_start().strip_prefix('{')?.trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    parse_raw(&format!(r#"{{"protocolVersion":{version}{comma}{rest}"#))
+}
+
+/// The protocol's words for a tool call that is over.
+fn is_over(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
+}

@@ -1,0 +1,371 @@
+//! The fold itself: what each item of a journal, and each thing an agent says in it, does to a connection.
+
+use std::borrow::Cow;
+
+use rekindle_domain::event::{
+    AgentNotice, Event, InputKind, ModeUpdated, PlanUpdated, Raw, RunWaiting, ToolCall, ToolUpdate,
+    UsageUpdated,
+};
+use rekindle_domain::id::RunId;
+use rekindle_holder::journal::{Ctl, Item};
+
+use super::message::{Half, size};
+use super::{Ask, Connection, Delta, Exited, Loading, Reply, RequestKey, Taken};
+use crate::json::{keep, parse_raw};
+use crate::known::Quirk;
+use crate::profile::Answer;
+use crate::replay::Replay;
+use crate::said::{Asked, Content, Request, Said, Voice};
+
+/// What an item leads to, while it is folded.
+pub(super) struct Out {
+    pub(super) seq: u64,
+    pub(super) events: Vec<Event<'static>>,
+    pub(super) taken: Taken,
+}
+
+impl Out {
+    pub(super) fn new(seq: u64) -> Out {
+        Out { seq, events: Vec::new(), taken: Taken::default() }
+    }
+
+    pub(super) fn push(&mut self, event: impl Into<Event<'static>>) {
+        self.events.push(event.into());
+    }
+}
+
+/// Returns the run that a record says something of, because the agent said it in that run's turn. A wait is no
+/// such record: a request between turns is attached to whatever run is open.
+pub(super) fn run_of(event: &Event<'_>) -> Option<RunId> {
+    match event {
+        Event::MessageAgent(message) => message.run_id,
+        Event::MessageThought(message) => message.0.run_id,
+        Event::ToolCall(call) => call.run_id,
+        Event::ToolUpdate(update) => update.run_id,
+        Event::PlanUpdated(plan) => plan.run_id,
+        Event::AgentNotice(notice) => notice.run_id,
+        Event::RunCompleted(completed) => Some(completed.run_id),
+        Event::RunFailed(failed) => Some(failed.run_id),
+        Event::RunCancelled(cancelled) => Some(cancelled.run_id),
+        Event::RunInterrupted(interrupted) => Some(interrupted.run_id),
+        _ => None,
+    }
+}
+
+impl Connection {
+    pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut Out) {
+        match item {
+            Item::Line { first, flags, bytes, .. } => {
+                // Bytes that are no text become marks in it: a line is not lost for a broken character.
+                let line = String::from_utf8_lossy(bytes);
+                let inputs = &self.facts.inputs;
+                let known = |number| inputs.get(&number).filter(|input| input.since < out.seq);
+                let asked = |number| known(number).map(|input| input.sent.request);
+                let said = self.profile.hear(&line, *flags, &asked);
+                for said in said {
+                    self.hear(said, *first, &line, out);
+                }
+            }
+            Item::Input { first, head, bytes, .. } => {
+                let what = serde_json::from_value(head.kind.as_str().into()).unwrap_or(InputKind::Unknown);
+                self.accept(head.input, what, *first, bytes, out);
+            }
+            Item::Ctl { ctl: Ctl::Started { .. }, .. } if self.profile.ready_at_start() => {
+                if self.facts.ready.is_none() {
+                    self.become_ready(None, Request::Other, out);
+                }
+            }
+            Item::Ctl { ctl: Ctl::Exit { code, signal }, .. } => {
+                let outcome = code.and_then(|code| self.profile.outcome_of_exit(code));
+                self.end(outcome, Exited::Ended { code: *code, signal: *signal }, out);
+            }
+            Item::Ctl { ctl: Ctl::StartFailed { error }, .. } => {
+                self.end(None, Exited::NeverStarted { error: error.clone() }, out);
+            }
+            Item::Ctl { .. } | Item::Done { .. } => {}
+        }
+    }
+
+    /// The journal ends without a word about the process.
+    pub(super) fn fold_end(&mut self, out: &mut Out) {
+        if !self.facts.exited {
+            self.end(None, Exited::Unknown, out);
+        }
+    }
+
+    fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Out) {
+        let sent = self.profile.sent(what, bytes);
+        let input = self.facts.input(number, what, sent, out.seq).clone();
+        match input.sent.request {
+            Request::Load | Request::Resume => {
+                // What was said before is no part of what is told again.
+                self.flush(false, out);
+                // An agent that has answered already does not load any more.
+                if self.facts.ready.as_ref().is_none_or(|ready| out.seq < ready.at) {
+                    self.partial.loading = Some(Loading { input: number, replay: Replay::default() });
+                }
+            }
+            Request::Prompt => {
+                if self.quirks.has(Quirk::ReplaysAfterLoad) && self.is_first_after_load(number) {
+                    // What came before it was told again, not said.
+                    self.partial.half = None;
+                }
+                if self.turn().is_none() {
+                    // What was said between turns belongs to none.
+                    self.flush(false, out);
+                }
+                if !input.over && !input.begun {
+                    self.partial.prompt = Some((number, first));
+                }
+            }
+            Request::Greet | Request::New | Request::Other => {}
+        }
+        // The log says which wait an answer ends. Of an answer that the log does not have, its id must do.
+        if let (false, Some(wire_id)) = (input.noted, &input.sent.answers) {
+            let answered = self.facts.asks.iter().find(|(_, ask)| ask.wire_id == *wire_id);
+            if let Some(seq) = answered.map(|(seq, _)| *seq) {
+                self.facts.asks.remove(&seq);
+            }
+        }
+    }
+
+    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut Out) {
+        if self.is_told_again(&said) {
+            return;
+        }
+        match said {
+            Said::Chunk { voice, message, content, replaces } => {
+                self.chunk(voice, message, &content, replaces, first, out);
+            }
+            Said::ToolCall { id, title, kind, status, raw } => {
+                self.flush(false, out);
+                let run_id = self.run();
+                self.facts.begin_tool(run_id, &id, &title, kind.as_deref(), status.as_deref());
+                out.push(ToolCall {
+                    run_id,
+                    tool_call_id: own(id),
+                    title: own(title),
+                    tool_kind: kind.map(own),
+                    status: status.map(own),
+                    raw: raw.map(keep),
+                });
+            }
+            Said::ToolUpdate { id, title, status, raw, .. } => {
+                let run_id = self.run();
+                self.facts.update_tool(run_id, &id, title.as_deref(), status.as_deref());
+                out.push(ToolUpdate {
+                    run_id,
+                    tool_call_id: own(id),
+                    title: title.map(own),
+                    status: status.map(own),
+                    raw: raw.map(keep),
+                });
+            }
+            Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: keep(entries) }),
+            Said::Usage { input, output, cost, raw } => {
+                let usage = &mut self.facts.usage;
+                usage.input_tokens = input.unwrap_or(usage.input_tokens);
+                usage.output_tokens = output.unwrap_or(usage.output_tokens);
+                usage.cost = cost.or(usage.cost);
+                out.push(UsageUpdated {
+                    input_tokens: usage.input_tokens,
+                    output_tokens: usage.output_tokens,
+                    cost: usage.cost,
+                    raw: Some(keep(raw)),
+                });
+                if let Some(ended) = &mut out.taken.ended {
+                    ended.usage = Some(*usage);
+                }
+            }
+            Said::Mode(mode) => out.push(ModeUpdated { mode_id: own(mode) }),
+            Said::Notice { what, text, raw, .. } => self.notice(what, text, raw.map(keep), out),
+            Said::Asked(asked) => self.ask(&asked, line, out),
+            Said::Unserved { method, raw, reply } => {
+                self.flush(false, out);
+                self.notice("unserved_request", Some(method), Some(keep(raw)), out);
+                out.taken.replies.push(Reply { key: self.key(out), line: reply });
+            }
+            Said::Withdrew { wire_id, reply } => {
+                // Ids come again: the newest is meant.
+                let found = self.facts.asks.iter().rev().find(|(_, ask)| ask.wire_id == wire_id);
+                if let Some(ask) = found.map(|(seq, _)| *seq).and_then(|seq| self.facts.asks.remove(&seq)) {
+                    out.taken.replies.push(Reply { key: ask.key, line: reply });
+                    out.taken.withdrawn.push(ask);
+                }
+            }
+            Said::Greeted(_, greeting) => self.greeted(&greeting, first, out),
+            Said::Opened { input, cursor, options } => self.opened(input, cursor, options.map(keep), out),
+            Said::Refused { input, failure } => self.refused(input, failure, out),
+            Said::Answered { input, outcome, raw } => self.answered(input, outcome, keep(raw), out),
+            Said::Idle { stop_reason } => self.idle(stop_reason, out),
+            Said::Stray { raw, .. } => self.notice("unknown_reply", None, Some(keep(raw)), out),
+        }
+    }
+
+    /// Keeps apart what is told again while a session is brought back, or after it by agents that answer first.
+    fn is_told_again(&mut self, said: &Said<'_>) -> bool {
+        let update = match said {
+            Said::Chunk { .. } | Said::ToolCall { .. } | Said::ToolUpdate { .. } => true,
+            // What a session is like now may also be told between its last turn and the next.
+            Said::Plan(_) | Said::Usage { .. } | Said::Mode(_) | Said::Idle { .. } => {
+                self.partial.loading.is_some()
+            }
+            Said::Notice { update, .. } => *update && self.partial.loading.is_some(),
+            _ => false,
+        };
+        if !update {
+            return false;
+        }
+        let late = self.quirks.has(Quirk::ReplaysAfterLoad) && self.is_loaded() && self.turn().is_none();
+        let Some(loading) = &mut self.partial.loading else { return late };
+        loading.replay.updates += 1;
+        match said {
+            Said::Chunk { voice, content, .. } => {
+                let text = content.iter().filter_map(|content| match content {
+                    Content::Text(text) => Some(text.as_ref()),
+                    Content::Block(_) => None,
+                });
+                loading.replay.pieces.push((*voice, text.collect()));
+            }
+            Said::ToolCall { .. } => loading.replay.tools += 1,
+            _ => {}
+        }
+        true
+    }
+
+    /// Tells whether the session was loaded and nothing was asked in it since.
+    fn is_loaded(&self) -> bool {
+        let loaded = self.facts.ready.as_ref().is_some_and(|ready| ready.opened == Request::Load);
+        loaded
+            && !self
+                .facts
+                .inputs
+                .values()
+                .any(|input| input.begun || input.over && input.what == InputKind::Prompt)
+    }
+
+    /// Tells whether a prompt is the first in a session that was loaded.
+    fn is_first_after_load(&self, number: u64) -> bool {
+        let loaded = self.facts.ready.as_ref().is_some_and(|ready| ready.opened == Request::Load);
+        let first = self.facts.inputs.iter().find(|(_, input)| input.sent.request == Request::Prompt);
+        loaded && first.is_some_and(|(first, _)| *first == number)
+    }
+
+    fn chunk(
+        &mut self,
+        voice: Voice,
+        message: Option<Cow<'_, str>>,
+        content: &[Content<'_>],
+        replaces: bool,
+        first: u64,
+        out: &mut Out,
+    ) {
+        let added: usize = content.iter().map(size).sum();
+        let limit = self.profile.message_limit();
+        let goes_on = self.partial.half.as_ref().is_some_and(|half| {
+            half.voice == voice
+                && half.key.as_deref() == message.as_deref()
+                && (replaces || half.len + added <= limit)
+        });
+        if !goes_on {
+            self.flush(false, out);
+        }
+        // An echo of a prompt is in the log already, and nothing is no message.
+        if voice == Voice::User || added == 0 {
+            return;
+        }
+        let run_id = self.run();
+        let holder = self.holder;
+        let half = self.partial.half.get_or_insert_with(|| {
+            let key = message.map(Cow::into_owned);
+            Half::new(voice, key, first, holder)
+        });
+        if replaces {
+            half.clear();
+        }
+        for content in content {
+            let at = half.len;
+            half.push(content);
+            if let Content::Text(text) = content
+                && voice != Voice::Summary
+            {
+                let text = text.as_ref().to_owned();
+                out.taken.deltas.push(Delta { run_id, message_id: half.id, voice, at, text });
+            }
+        }
+    }
+
+    /// Ends a message that is half said. Of items that were logged before, the log says which one did that last.
+    pub(super) fn flush(&mut self, partial: bool, out: &mut Out) {
+        if out.seq <= self.logged {
+            return;
+        }
+        let run = self.run();
+        let half = self.partial.half.take();
+        out.events.extend(half.and_then(|half| half.event(run, partial)));
+    }
+
+    pub(super) fn notice(
+        &self,
+        what: &'static str,
+        text: Option<Cow<'_, str>>,
+        raw: Option<Raw<'static>>,
+        out: &mut Out,
+    ) {
+        out.push(AgentNotice { run_id: self.run(), what: what.into(), text: text.map(own), raw });
+    }
+
+    fn key(&self, out: &Out) -> RequestKey {
+        RequestKey { holder: self.holder, seq: out.seq }
+    }
+
+    fn ask(&mut self, asked: &Asked<'_>, line: &str, out: &mut Out) {
+        self.flush(false, out);
+        let Some(request) = parse_raw(line) else { return };
+        // Between prompt and turn, and while a session is brought back, the open run waits. Without one nobody
+        // does, and the agent must not.
+        let run_id = self.run().or(self.facts.open);
+        if run_id.is_none() {
+            let reply = self.profile.answer(&request, Answer::Cancelled);
+            self.notice("request_without_run", Some(asked.method.as_ref().into()), Some(request), out);
+            let key = self.key(out);
+            out.taken.replies.extend(reply.ok().map(|reply| Reply { key, line: reply.line }));
+            return;
+        }
+        let ask = Ask {
+            key: self.key(out),
+            run_id,
+            wait_id: None,
+            kind: asked.kind,
+            wire_id: asked.wire_id.as_ref().to_owned(),
+            request,
+            options: asked.options.clone(),
+        };
+        self.facts.asks.insert(out.seq, ask.clone());
+        out.taken.asks.push(ask);
+    }
+
+    /// A wait is in the log: it names a request that was taken in, or one that only the log still knows.
+    pub(super) fn note_wait(&mut self, waiting: &RunWaiting<'_>, seq: u64) {
+        if let Some(ask) = self.facts.asks.get_mut(&seq) {
+            (ask.wait_id, ask.run_id) = (Some(waiting.wait_id), Some(waiting.run_id));
+            return;
+        }
+        let Some(request) = waiting.request.clone().filter(|_| seq > self.taken) else { return };
+        let Some(asked) = self.profile.asked(request.as_json()) else { return };
+        let ask = Ask {
+            key: RequestKey { holder: self.holder, seq },
+            run_id: Some(waiting.run_id),
+            wait_id: Some(waiting.wait_id),
+            kind: waiting.wait_kind,
+            wire_id: asked.wire_id.into_owned(),
+            options: asked.options,
+            request: request.clone().into_owned(),
+        };
+        self.facts.asks.insert(seq, ask);
+    }
+}
+
+fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}

@@ -1,0 +1,88 @@
+//! Turns: how they end, by the agent's word or with its process.
+
+use rekindle_domain::event::{AgentNotice, Raw};
+
+use super::facts::ACCEPTED;
+use super::fold::Out;
+use super::{Connection, Ended, Exited, Partial};
+use crate::said::{Failure, Outcome};
+
+impl Connection {
+    pub(super) fn answered(&mut self, number: u64, outcome: Outcome, raw: Raw<'static>, out: &mut Out) {
+        let Some(input) = self.facts.inputs.get_mut(&number) else { return };
+        if input.over {
+            return self.notice("late_reply", None, Some(raw), out);
+        }
+        let second = self.facts.ready.as_ref().is_some_and(|ready| ready.version >= 2);
+        match outcome {
+            // Since version 2 the answer only says that the prompt was taken.
+            Outcome::Stopped(None) if second => {
+                input.accepted = true;
+                let run_id = input.run;
+                out.push(AgentNotice { run_id, what: ACCEPTED.into(), text: None, raw: Some(raw) });
+            }
+            outcome => self.end_turn(Some(number), outcome, out),
+        }
+    }
+
+    /// Nothing to do: since version 2 that is how a turn ends, once its prompt was taken.
+    pub(super) fn idle(&mut self, stop_reason: Option<String>, out: &mut Out) {
+        if self.facts.ready.as_ref().is_none_or(|ready| ready.version < 2) {
+            return self.notice("unknown_update", Some("state_update".into()), None, out);
+        }
+        let turn = self.turn().and_then(|turn| turn.input);
+        let Some(number) =
+            turn.filter(|number| self.facts.inputs.get(number).is_some_and(|input| input.accepted))
+        else {
+            return;
+        };
+        let outcome = match stop_reason {
+            Some(reason) if reason == "error" => {
+                Outcome::Failed(Failure { code: 0, message: "the agent stopped with an error".into() })
+            }
+            reason => Outcome::Stopped(reason),
+        };
+        self.end_turn(Some(number), outcome, out);
+    }
+
+    /// Ends a turn by the agent's word: a prompt's, or that of a command.
+    pub(super) fn end_turn(&mut self, number: Option<u64>, outcome: Outcome, out: &mut Out) {
+        self.flush(false, out);
+        let turn = self.turn();
+        let input = number.and_then(|number| self.facts.inputs.get_mut(&number));
+        let run_id = match input {
+            Some(input) => {
+                input.over = true;
+                input.run
+            }
+            None => turn.and_then(|turn| turn.run),
+        };
+        out.taken.ended = Some(Ended { run_id, outcome, usage: None });
+        // Requests of a turn that is over are answered by nobody any more.
+        let open = std::mem::take(&mut self.facts.asks);
+        let (withdrawn, open) = open.into_iter().partition(|(_, ask)| ask.run_id == run_id);
+        self.facts.asks = open;
+        out.taken.withdrawn.extend(withdrawn.into_values());
+        if turn.is_some_and(|turn| turn.input == number) {
+            self.facts.turn = None;
+            self.facts.tools.clear();
+        }
+    }
+
+    /// The process is gone.
+    pub(super) fn end(&mut self, outcome: Option<Outcome>, exited: Exited, out: &mut Out) {
+        match (outcome, self.turn()) {
+            (Some(outcome), Some(turn)) => self.end_turn(turn.input, outcome, out),
+            (Some(_), None) => self.flush(false, out),
+            (None, _) => self.flush(true, out),
+        }
+        let tools = std::mem::take(&mut self.facts.tools);
+        if self.turn().is_some() {
+            out.taken.uncertain = tools;
+        }
+        out.taken.exited = Some(exited);
+        self.facts.exited = true;
+        self.facts.turn = None;
+        self.partial = Partial::default();
+    }
+}

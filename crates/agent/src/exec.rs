@@ -1,0 +1,156 @@
+//! Any command as an agent: the prompt is an argument or a line of its input, its output is what it says, its
+//! exit code ends the run.
+//!
+//! Output is kept as it comes, so it may be anything. Lines are gathered into messages of some size: a message
+//! a line would drown a log, one for all would keep a long output from being acknowledged until its end.
+
+use rekindle_domain::event::{InputKind, Raw};
+use rekindle_holder::journal::OutFlags;
+
+use crate::json::Object;
+use crate::profile::{Capabilities, Outgoing, Profile, Sent};
+use crate::said::{Asked, Content, Failure, Outcome, Request, Said, Voice};
+
+/// Size from which lines begin a new message: a few screens, and well below what a log keeps inline.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// What a command's arguments may contain to say where the prompt goes.
+pub const PLACEHOLDER: &str = "{prompt}";
+
+/// How a command gets its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptBy {
+    /// As one of its arguments.
+    Argument,
+    /// As a line of its standard input.
+    Stdin,
+}
+
+/// The profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Exec {
+    /// How the command gets its prompt.
+    pub prompt_by: PromptBy,
+}
+
+impl Exec {
+    /// Returns the command with its prompt: instead of each [`PLACEHOLDER`], else at the end.
+    pub fn command(&self, command: &[String], content: &Raw<'_>) -> Vec<String> {
+        let mut command = command.to_vec();
+        if self.prompt_by == PromptBy::Stdin {
+            return command;
+        }
+        let prompt = plain_text(content);
+        let mut placed = false;
+        for argument in command.iter_mut().skip(1).filter(|argument| argument.contains(PLACEHOLDER)) {
+            *argument = argument.replace(PLACEHOLDER, &prompt);
+            placed = true;
+        }
+        if !placed {
+            command.push(prompt);
+        }
+        command
+    }
+}
+
+impl Profile for Exec {
+    fn name(&self) -> &'static str {
+        "exec"
+    }
+
+    fn capabilities(&self, _agent: Option<&str>) -> Capabilities {
+        Capabilities { one_prompt_at_a_time: true, one_prompt_ever: true, ..Capabilities::default() }
+    }
+
+    fn hear<'a>(
+        &self,
+        line: &'a str,
+        flags: OutFlags,
+        _asked: &dyn Fn(u64) -> Option<Request>,
+    ) -> Vec<Said<'a>> {
+        let end = if flags.unterminated { "" } else { "\n" };
+        let content = vec![Content::Text(format!("{line}{end}").into())];
+        vec![Said::Chunk { voice: Voice::Agent, message: None, content, replaces: false }]
+    }
+
+    fn sent(&self, what: InputKind, _line: &[u8]) -> Sent {
+        Sent::of_kind(what)
+    }
+
+    fn asked<'a>(&self, _request: &'a str) -> Option<Asked<'a>> {
+        None
+    }
+
+    fn message_limit(&self) -> usize {
+        MESSAGE_BYTES
+    }
+
+    fn ready_at_start(&self) -> bool {
+        true
+    }
+
+    fn prompt_in_command(&self) -> bool {
+        self.prompt_by == PromptBy::Argument
+    }
+
+    fn outcome_of_exit(&self, code: i32) -> Option<Outcome> {
+        Some(match code {
+            0 => Outcome::Stopped(Some("exit".into())),
+            code => Outcome::Failed(Failure {
+                code: code.into(),
+                message: format!("the command ended with exit code {code}"),
+            }),
+        })
+    }
+
+    fn prompt(&self, _input_seq: u64, _cursor: Option<&str>, content: &Raw<'_>) -> Option<Outgoing> {
+        (self.prompt_by == PromptBy::Stdin).then(|| {
+            let mut line = plain_text(content).into_bytes();
+            line.push(b'\n');
+            Outgoing::new(InputKind::Prompt, line)
+        })
+    }
+}
+
+/// Returns the text of a message's content: a string, or the text of its blocks.
+pub fn plain_text(content: &Raw<'_>) -> String {
+    let json = content.as_json();
+    if let Ok(text) = serde_json::from_str::<String>(json) {
+        return text;
+    }
+    let blocks: Vec<&serde_json::value::RawValue> = serde_json::from_str(json).unwrap_or_default();
+    let text =
+        |block: &&serde_json::value::RawValue| Object::parse(block.get())?.text("text").map(String::from);
+    blocks.iter().filter_map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_prompt_goes_where_the_command_wants_it() {
+        let exec = Exec { prompt_by: PromptBy::Argument };
+        let content = Raw::text("fix it");
+        let command = exec.command(&words(&["sh", "-c", "do {prompt} now"]), &content);
+        assert_eq!(command, words(&["sh", "-c", "do fix it now"]));
+        assert_eq!(exec.command(&words(&["tool"]), &content), words(&["tool", "fix it"]));
+        assert!(exec.prompt(1, None, &content).is_none(), "it is in the command already");
+
+        let stdin = Exec { prompt_by: PromptBy::Stdin };
+        assert_eq!(stdin.command(&words(&["tool"]), &content), words(&["tool"]));
+        assert_eq!(stdin.prompt(1, None, &content).map(|out| out.line), Some(b"fix it\n".to_vec()));
+    }
+
+    #[test]
+    fn blocks_are_read_as_their_text() {
+        let blocks =
+            serde_json::from_str::<Raw<'_>>(r#"[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]"#);
+        assert_eq!(plain_text(&blocks.expect("blocks")), "ab");
+        assert_eq!(plain_text(&Raw::text("é\n")), "é\n");
+    }
+}

@@ -1,0 +1,139 @@
+//! What is known of particular agents, as data: how they are started, what to install, and what they do that
+//! others do not. Nothing here is code about one agent.
+
+mod quirk;
+mod table;
+mod version;
+
+pub use quirk::{Quirk, Quirks};
+pub use table::TABLE;
+pub use version::{Version, Versions};
+
+/// An agent in the table.
+#[derive(Debug, Clone, Copy)]
+pub struct KnownAgent {
+    /// Its name in commands and configuration.
+    pub id: &'static str,
+    /// What a person calls it.
+    pub title: &'static str,
+    /// Names by which it introduces itself.
+    pub names: &'static [&'static str],
+    /// Commands that speak the protocol, in the order in which they are tried.
+    pub commands: &'static [Command],
+    /// Commands that fetch it first, tried when it is not installed.
+    pub fetched: &'static [Command],
+    /// Where it is published.
+    pub package: Package,
+    /// What a person types to install it.
+    pub install: &'static str,
+    /// What a person types to sign in; empty if a key in the environment is the only way.
+    pub login: &'static str,
+    /// Beginnings of names of environment variables that it needs.
+    pub environment: &'static [&'static str],
+    /// Environment variables that it gets from us.
+    pub set: &'static [(&'static str, &'static str)],
+    /// What it does that others do not, and in which versions.
+    pub quirks: &'static [(Quirk, Versions)],
+}
+
+/// A program and its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command {
+    /// The program, to be looked for.
+    pub program: &'static str,
+    /// Its arguments.
+    pub args: &'static [&'static str],
+    /// Another program that must be there too, because this one only adapts it.
+    pub needs: Option<&'static str>,
+}
+
+/// Where an agent is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Package {
+    /// On npm.
+    Npm(&'static str),
+    /// On PyPI.
+    Pypi(&'static str),
+}
+
+/// Finds an agent by its name in the table.
+pub fn by_id(id: &str) -> Option<&'static KnownAgent> {
+    TABLE.iter().find(|agent| agent.id == id)
+}
+
+/// Finds an agent by how it introduces itself.
+pub fn by_name(name: &str) -> Option<&'static KnownAgent> {
+    TABLE.iter().find(|agent| agent.names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+}
+
+/// Returns what an agent that introduces itself like this does that others do not.
+///
+/// A version that cannot be read counts as every version: a quirk too many costs care, one too few costs work.
+pub fn quirks(name: &str, version: Option<&str>) -> Quirks {
+    let Some(agent) = by_name(name) else { return Quirks::default() };
+    agent.quirks(version)
+}
+
+impl KnownAgent {
+    /// Returns what this agent does in a version that others do not.
+    pub fn quirks(&self, version: Option<&str>) -> Quirks {
+        let version = version.and_then(Version::parse);
+        let here = |versions: &Versions| version.is_none_or(|version| versions.contain(version));
+        self.quirks.iter().filter(|(_, versions)| here(versions)).map(|(quirk, _)| *quirk).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        assert_eq!(TABLE.len(), 18);
+        let ids: BTreeSet<_> = TABLE.iter().map(|agent| agent.id).collect();
+        assert_eq!(ids.len(), TABLE.len(), "an id comes twice");
+        let names: Vec<_> = TABLE.iter().flat_map(|agent| agent.names).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "a name comes twice");
+        for agent in TABLE {
+            let clean = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(agent.id.chars().all(clean), "{}", agent.id);
+            assert!(
+                !agent.commands.is_empty() || !agent.fetched.is_empty(),
+                "{} cannot be started",
+                agent.id
+            );
+            assert!(!agent.install.is_empty() && !agent.names.is_empty(), "{}", agent.id);
+            assert!(agent.environment.iter().all(|prefix| prefix.ends_with('_')), "{}", agent.id);
+            let (Package::Npm(package) | Package::Pypi(package)) = agent.package;
+            assert!(agent.install.contains(package), "{}: {}", agent.id, agent.install);
+        }
+    }
+
+    #[test]
+    fn the_interactive_programs_are_no_agents() {
+        let programs: Vec<_> = TABLE.iter().flat_map(|agent| agent.commands).collect();
+        for program in ["claude", "codex", "pi"] {
+            assert!(
+                programs.iter().all(|command| command.program != program),
+                "{program} does not speak the protocol"
+            );
+        }
+        let claude = by_id("claude").expect("it is in the table");
+        assert_eq!(claude.commands[0].program, "claude-agent-acp");
+        assert_eq!(claude.fetched[0].args, ["-y", "@agentclientprotocol/claude-agent-acp"]);
+    }
+
+    #[test]
+    fn quirks_are_found_by_name_and_version() {
+        let vibe = quirks("@mistralai/mistral-vibe", Some("3.0.1"));
+        assert!(vibe.has(Quirk::LoadContinuesTurn) && !vibe.has(Quirk::RerunsInterruptedTool));
+        assert!(quirks("OpenHands CLI ACP Agent", None).has(Quirk::RerunsInterruptedTool));
+        assert!(quirks("gemini-cli", Some("0.61.0")).has(Quirk::ReplaysAfterLoad));
+        assert_eq!(quirks("something else", Some("1.0")), Quirks::default());
+        // The two adapters for codex are told apart by how they introduce themselves.
+        assert!(quirks("codex-acp", Some("0.16.0")).has(Quirk::SecondPromptNeverAnswered));
+        assert!(quirks("@agentclientprotocol/codex-acp", Some("2.6.0")).has(Quirk::SecondPromptQueued));
+    }
+}

@@ -1,0 +1,237 @@
+//! Asking an agent who it is: it is started, greeted, and ended again, with everything it started.
+//!
+//! The only place in this crate that runs a process. Bounded in time, in what is read, and in how long an end
+//! may take; the process leads a group of its own, which is ended as a whole.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rekindle_domain::event::Raw;
+use rekindle_holder::journal::OutFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+
+use crate::json::{Object, keep};
+use crate::known::{Quirks, quirks};
+use crate::profile::{Capabilities, Profile};
+use crate::said::{Failure, Greeting, Request, Said};
+
+/// How long an agent may take to answer: the slowest known one needs 30 s at its very first start.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long it may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How much it may say before it answers: banners are short, an agent that floods is none.
+const MAX_OUTPUT: usize = 4 << 20;
+
+/// What to start, and where.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Its whole environment; nothing else is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+}
+
+/// What an agent said of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Probed {
+    /// Its name for itself.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// The protocol's version that it speaks.
+    pub protocol: u64,
+    /// What can be done with it.
+    pub can: Capabilities,
+    /// Its capabilities, verbatim.
+    pub capabilities: Option<Raw<'static>>,
+    /// How one signs in, verbatim.
+    pub auth_methods: Option<Raw<'static>>,
+    /// What it is known to do that others do not.
+    pub quirks: Quirks,
+    /// How long it took to answer.
+    pub millis: u64,
+}
+
+/// Why an agent could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// There is nothing to start.
+    #[error("the command is empty")]
+    NoCommand,
+    /// It cannot be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It cannot be spoken with.
+    #[error("cannot speak with the agent")]
+    Pipe(#[source] std::io::Error),
+    /// It ended.
+    #[error("the agent ended before it answered")]
+    Ended,
+    /// It did not answer.
+    #[error("the agent did not answer within {0:?}")]
+    Silent(Duration),
+    /// It said too much that was no answer.
+    #[error("the agent wrote {MAX_OUTPUT} bytes without an answer")]
+    Flood,
+    /// It refused.
+    #[error("the agent refused to be greeted")]
+    Refused(#[source] Failure),
+}
+
+impl Probe {
+    /// Starts the agent, greets it, and ends it.
+    pub fn run(&self, profile: &dyn Profile) -> Result<Probed, ProbeError> {
+        let (program, args) = self.command.split_first().ok_or(ProbeError::NoCommand)?;
+        let begun = Instant::now();
+        let child = Command::new(program)
+            .args(args)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.directory)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| ProbeError::Start { program: program.clone(), source })?;
+        let mut group = Group { child };
+        let probed = group.greet(profile, begun, self.timeout);
+        group.end();
+        probed
+    }
+}
+
+/// A process that leads a group. Until it is reaped its number, and the group's, belong to nobody else.
+struct Group {
+    child: Child,
+}
+
+impl Group {
+    fn greet(
+        &mut self,
+        profile: &dyn Profile,
+        begun: Instant,
+        timeout: Duration,
+    ) -> Result<Probed, ProbeError> {
+        let greeting = profile.greet(1).ok_or(ProbeError::NoCommand)?;
+        let (Some(stdin), Some(mut stdout)) = (self.child.stdin.as_mut(), self.child.stdout.take()) else {
+            return Err(ProbeError::Ended);
+        };
+        // It is shorter than any pipe, so writing it cannot block.
+        stdin.write_all(&greeting.line).map_err(ProbeError::Pipe)?;
+        let answer = read_answer(&mut stdout, profile, begun, timeout);
+        self.child.stdout = Some(stdout);
+        answer
+    }
+
+    /// Asks the group to end, gives it a moment, ends it, and reaps its leader.
+    fn end(&mut self) {
+        drop(self.child.stdin.take());
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+        if let Some(mut stdout) = self.child.stdout.take() {
+            let deadline = Instant::now() + GRACE;
+            let mut rest = [0; 4096];
+            // Its end closes its output.
+            while wait_readable(&stdout, deadline).is_ok_and(|ready| ready)
+                && stdout.read(&mut rest).is_ok_and(|count| count > 0)
+            {}
+        }
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+fn read_answer(
+    stdout: &mut ChildStdout,
+    profile: &dyn Profile,
+    begun: Instant,
+    timeout: Duration,
+) -> Result<Probed, ProbeError> {
+    let mut buffer = Vec::new();
+    let mut chunk = [0; 64 << 10];
+    let mut total = 0;
+    loop {
+        if !wait_readable(stdout, begun + timeout).map_err(ProbeError::Pipe)? {
+            return Err(ProbeError::Silent(timeout));
+        }
+        let count = stdout.read(&mut chunk).map_err(ProbeError::Pipe)?;
+        if count == 0 {
+            return Err(ProbeError::Ended);
+        }
+        buffer.extend_from_slice(&chunk[..count]);
+        total += count;
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            if let Some(answer) = answer_in(&line, profile, begun) {
+                return answer;
+            }
+        }
+        if total > MAX_OUTPUT {
+            return Err(ProbeError::Flood);
+        }
+    }
+}
+
+fn answer_in(line: &[u8], profile: &dyn Profile, begun: Instant) -> Option<Result<Probed, ProbeError>> {
+    let line = String::from_utf8_lossy(line);
+    let asked = |number| (number == 1).then_some(Request::Greet);
+    let said = profile.hear(&line, OutFlags::default(), &asked);
+    said.into_iter().find_map(|said| match said {
+        Said::Greeted(_, greeting) => Some(Ok(probed(profile, &greeting, begun))),
+        Said::Refused { failure, .. } => Some(Err(ProbeError::Refused(failure))),
+        _ => None,
+    })
+}
+
+fn probed(profile: &dyn Profile, greeting: &Greeting<'_>, begun: Instant) -> Probed {
+    let info = greeting.info.and_then(|raw| Object::parse(raw.get())).unwrap_or_default();
+    let name = info.text("name").map(String::from);
+    let version = info.text("version").map(String::from);
+    Probed {
+        quirks: name.as_deref().map(|name| quirks(name, version.as_deref())).unwrap_or_default(),
+        name,
+        version,
+        protocol: greeting.version,
+        can: profile.capabilities(greeting.capabilities.map(|raw| raw.get())),
+        capabilities: greeting.capabilities.map(keep),
+        auth_methods: greeting.auth_methods.map(keep),
+        millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Waits until there is something to read, or the end of it; false once the deadline has passed.
+fn wait_readable(stdout: &ChildStdout, deadline: Instant) -> std::io::Result<bool> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let mut wanted = [PollFd::new(stdout, PollFlags::IN)];
+        match poll(&mut wanted, Some(&left)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
