@@ -1,0 +1,223 @@
+//! What follows from an item of the journal, appended in one list; and what is to be done afterwards.
+
+use std::time::Instant;
+
+use rekindle_agent::blob;
+use rekindle_agent::connection::{Ask, Exited, Taken};
+use rekindle_agent::replay::compare;
+use rekindle_agent::said::Request;
+use rekindle_domain::event::{
+    AgentExited, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunInterrupted, RunResumed,
+    RunWaiting, SessionRestored, TokenMinted, TokenRevoked, TokenScope,
+};
+use rekindle_domain::id::RunId;
+use rekindle_domain::line::Draft;
+use rekindle_domain::token::sha256_hex;
+use rekindle_holder::dir::{ExitNote, HolderDir};
+use rekindle_store::commit::{Append, Persist, Receipt};
+
+use super::{Live, LiveError, Progress, new_wait, random};
+
+impl Live {
+    /// Appends everything that follows from an item, then does what the log now says.
+    pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
+        progress.deltas.append(&mut taken.deltas);
+        let exit = taken.exited.clone();
+        for ask in std::mem::take(&mut taken.asks) {
+            self.open_wait(&mut taken, &ask, progress)?;
+        }
+        for ask in std::mem::take(&mut taken.withdrawn) {
+            self.withdraw(&mut taken, &ask)?;
+        }
+        if let Some(restored) = taken.restored.take() {
+            let (verdict, counts) =
+                compare(restored.method, &restored.replay, self.spoken.turns(), restored.goes_on);
+            let method = if restored.method == Request::Resume { "resume" } else { "load" };
+            let counts = Raw::from_value(&counts).ok();
+            taken.add(SessionRestored { method: method.into(), verdict: verdict.as_str().into(), counts });
+        }
+        if let Some(refused) = taken.refused.take() {
+            progress.refused = Some(refused.failure.to_string());
+        }
+        if let Some(ended) = taken.ended.take() {
+            let run = self.store.open_session(self.session)?.state.run;
+            if let Some(event) = ended.event(run.and_then(|run| run.cancel)) {
+                taken.add(event);
+            }
+            progress.ended = ended.run_id;
+        }
+        let mut lines = Vec::new();
+        for reply in std::mem::take(&mut taken.replies) {
+            self.input_seq += 1;
+            taken.add(self.queued(InputKind::Answer, &reply.line, None, None));
+            lines.push((self.input_seq, reply.line));
+        }
+        if let Some(exited) = exit {
+            self.exited(&mut taken, &exited)?;
+            progress.exited = true;
+        }
+        if taken.records.is_empty() {
+            return Ok(());
+        }
+        self.append(std::mem::take(&mut taken.records))?;
+        for (number, line) in lines {
+            self.send(number, "answer", &line)?;
+        }
+        Ok(())
+    }
+
+    /// Appends records and takes them in; large payloads are stored first.
+    pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt, LiveError> {
+        for draft in &mut records {
+            // Each round makes the largest payload small; a record has few.
+            while let Some(text) = blob::oversize(draft) {
+                let stored = self.store.blobs().put(text.as_bytes())?;
+                blob::refer(draft, Raw::from_value(&stored).map_err(|error| LiveError::Log(error.into()))?);
+            }
+        }
+        let persist = if records.iter().any(|draft| must_be_on_disk(&draft.event)) {
+            Persist::Disk
+        } else {
+            Persist::Process
+        };
+        let append = Append { persist, ..Append::durable(self.session, records.clone()) };
+        let receipt = self.store.append(append)?;
+        for draft in &records {
+            self.connection.note(&draft.event, draft.source);
+            self.spoken.note(&draft.event);
+            if let Some(source) = draft.source {
+                self.low = source.3;
+                self.unacknowledged.get_or_insert_with(Instant::now);
+            }
+        }
+        Ok(receipt)
+    }
+
+    fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<(), LiveError> {
+        // A question outside of any turn is answered by the connection itself and never comes here.
+        let Some(run_id) = ask.run_id else { return Ok(()) };
+        let (wait_id, resume_token_id) = new_wait()?;
+        taken.add(RunWaiting {
+            run_id,
+            wait_id,
+            wait_kind: ask.kind,
+            resume_token_id,
+            deadline_at: None,
+            request: Some(ask.request.clone()),
+        });
+        taken.add(TokenMinted {
+            resume_token_id,
+            wait_id,
+            // The wait's own secret is shown to nobody: only its hash ever exists.
+            secret_hash: sha256_hex(&[random()?.to_le_bytes(), random()?.to_le_bytes()].concat()).into(),
+            scope: TokenScope { session_id: self.session, run_id, wait_id },
+            expires_at: None,
+            by: None,
+        });
+        progress.waits.push(wait_id);
+        Ok(())
+    }
+
+    fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<(), LiveError> {
+        let (Some(run_id), Some(wait_id)) = (ask.run_id, ask.wait_id) else { return Ok(()) };
+        for token in self.tokens_of(run_id, Some(wait_id))? {
+            taken.add(TokenRevoked {
+                resume_token_id: token,
+                wait_id: Some(wait_id),
+                reason: "withdrawn".into(),
+                by: None,
+            });
+        }
+        let how = ResumeHow::Withdrawn;
+        taken.add(RunResumed { run_id, wait_id, answer: None, by: Some("agent".into()), how });
+        Ok(())
+    }
+
+    /// The agent is gone: so are its run and everything that waited for an answer.
+    fn exited(&self, taken: &mut Taken, exited: &Exited) -> Result<(), LiveError> {
+        let note: Option<ExitNote> = HolderDir::read(&self.dir.exit()).ok();
+        let (code, signal) = match exited {
+            Exited::Ended { code, signal } => (*code, *signal),
+            Exited::NeverStarted { .. } | Exited::Unknown => (None, None),
+        };
+        let run = self.store.open_session(self.session)?.state.run.filter(|run| run.end.is_none());
+        let ends = taken.records.iter().any(|draft| ends_run(&draft.event));
+        if let Some(run) = run.filter(|_| !ends) {
+            let reason = match exited {
+                Exited::Ended { .. } | Exited::NeverStarted { .. } => InterruptReason::AgentExit,
+                Exited::Unknown => InterruptReason::HolderLost,
+            };
+            let uncertain = std::mem::take(&mut taken.uncertain);
+            let detail = match exited {
+                Exited::NeverStarted { error } => Some(error.clone().into()),
+                Exited::Ended { .. } | Exited::Unknown => None,
+            };
+            taken.add(RunInterrupted {
+                run_id: run.run_id,
+                reason,
+                uncertain,
+                uncertain_turn: false,
+                detail,
+            });
+            for token in self.tokens_of(run.run_id, None)? {
+                let reason = "interrupted".into();
+                taken.add(TokenRevoked { resume_token_id: token, wait_id: None, reason, by: None });
+            }
+        }
+        let tail = note.map(|note| note.stderr_tail).filter(|tail| !tail.is_empty());
+        let holder_id = self.connection.holder();
+        taken.add(AgentExited { holder_id, code, signal, stderr_tail: tail.map(Into::into) });
+        Ok(())
+    }
+
+    /// Returns the tokens of a run's open waits.
+    fn tokens_of(
+        &self,
+        run: RunId,
+        wait: Option<rekindle_domain::id::WaitId>,
+    ) -> Result<Vec<rekindle_domain::id::TokenId>, LiveError> {
+        let state = self.store.open_session(self.session)?.state;
+        let run = state.run.filter(|open| open.run_id == run);
+        let waits = run.into_iter().flat_map(|run| run.waits);
+        Ok(waits
+            .filter(|open| wait.is_none_or(|wait| open.wait_id == wait))
+            .map(|open| open.resume_token_id)
+            .collect())
+    }
+
+    /// Returns the record of an input that has the newest number.
+    pub(super) fn queued(
+        &self,
+        what: InputKind,
+        line: &[u8],
+        run_id: Option<RunId>,
+        wait_id: Option<rekindle_domain::id::WaitId>,
+    ) -> InputQueued<'static> {
+        InputQueued {
+            run_id,
+            holder_id: self.connection.holder(),
+            input_seq: self.input_seq,
+            what,
+            wait_id,
+            line: Raw::text(&String::from_utf8_lossy(line)).into_owned(),
+            sha256: sha256_hex(line).into(),
+        }
+    }
+}
+
+/// Tells whether a record must survive a power cut before anything follows from it.
+fn must_be_on_disk(event: &Event<'_>) -> bool {
+    let name = event.name();
+    ["run.", "token.", "session.", "input."].iter().any(|front| name.starts_with(front))
+        || matches!(
+            event,
+            Event::MessageUser(_) | Event::AgentLaunching(_) | Event::AgentStarted(_) | Event::AgentReady(_)
+        )
+}
+
+fn ends_run(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::RunCompleted(_) | Event::RunFailed(_) | Event::RunCancelled(_) | Event::RunInterrupted(_)
+    )
+}

@@ -1,0 +1,100 @@
+//! From a session without an agent to one with a living agent. Between any two steps a death leaves either no
+//! agent or one that is recorded.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rekindle_agent::profile::Profile;
+use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity};
+use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_holder::client::{Executable, Spec, prepare, start};
+use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
+use rekindle_holder::identity::Identity;
+use rekindle_store::Store;
+
+use super::{Live, LiveError, Supervisor};
+
+/// Where holders live.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Their directories.
+    pub holders: PathBuf,
+    /// Their sockets.
+    pub runtime: PathBuf,
+    /// Their executable.
+    pub executable: Executable,
+}
+
+/// What is to be launched.
+#[derive(Debug, Clone)]
+pub struct Launching {
+    /// The agent's name in the table of known ones.
+    pub agent: Option<String>,
+    /// Its command.
+    pub argv: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Bounds of its holder.
+    pub limits: Limits,
+}
+
+impl Live {
+    /// Launches an agent for a session; its own session is brought back if one is known.
+    pub fn launch(
+        store: Arc<Store>,
+        session: SessionId,
+        places: &Places,
+        launching: Launching,
+        profile: Arc<dyn Profile>,
+        supervisor: Supervisor,
+    ) -> Result<Live, LiveError> {
+        let state = store.open_session(session)?.state;
+        let spec = Spec {
+            session_id: session.to_string(),
+            attempt: 1,
+            agent: launching.agent.clone(),
+            profile: profile.name().into(),
+            argv: launching.argv.clone(),
+            cwd: state.working_dir.clone().into(),
+            env_names: launching.env.keys().cloned().collect(),
+            limits: launching.limits,
+        };
+        let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;
+        let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
+        let argv = launching.argv.iter().cloned().map(Into::into).collect();
+        let run_id = state.run.as_ref().filter(|run| run.end.is_none()).map(|run| run.run_id);
+        // The directory stands, nothing runs: whoever finds it later finds that it was never started.
+        let launched = AgentLaunching { holder_id, run_id, argv };
+        let record = rekindle_store::commit::Append::durable(session, vec![launched.into()]);
+        store.append(record)?;
+        let spawned = start(&prepared)?;
+        reap(spawned.child);
+        Live::adopt(store, session, prepared.dir, profile, supervisor, launching.env)
+    }
+
+    /// Records that the agent runs, and which processes are meant.
+    pub(super) fn record_start(&mut self, agent: &Identity) -> Result<(), LiveError> {
+        let launch: Launch = HolderDir::read(&self.dir.launch()).map_err(LiveError::Log)?;
+        let lock: LockNote = HolderDir::read(&self.dir.lock()).map_err(LiveError::Log)?;
+        let process = |identity: &Identity| ProcessIdentity {
+            pid: identity.pid.unsigned_abs(),
+            started: identity.start_ticks,
+        };
+        let started = AgentStarted {
+            holder_id: self.connection.holder(),
+            machine_boot: agent.machine_boot.clone().into(),
+            holder: process(&lock.process),
+            agent: process(agent),
+            argv: launch.argv.into_iter().map(Into::into).collect(),
+        };
+        self.append(vec![started.into()])?;
+        Ok(())
+    }
+}
+
+/// Collects a holder of ours when it ends, should we live that long.
+fn reap(mut child: std::process::Child) {
+    // Without a thread it stays to be collected by whoever collects us.
+    let _ = std::thread::Builder::new().name("reaper".into()).spawn(move || drop(child.wait()));
+}

@@ -1,0 +1,148 @@
+//! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
+
+use rekindle_agent::connection::Ask;
+use rekindle_agent::profile::Outgoing;
+use rekindle_domain::event::{
+    Event, InputKind, MessageUser, Raw, ResumeHow, RunResumed, RunStarted, TokenConsumed,
+};
+use rekindle_domain::id::{MessageId, RunId, WaitId};
+use rekindle_domain::line::{Draft, Line};
+
+use super::{Live, LiveError, millis, random};
+
+/// What an input belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Queued {
+    /// Its run.
+    pub run_id: Option<RunId>,
+    /// The wait it answers.
+    pub wait_id: Option<WaitId>,
+}
+
+impl Live {
+    /// Records a prompt and its run; it is sent as soon as the agent takes one.
+    pub fn prompt(&mut self, text: &str) -> Result<RunId, LiveError> {
+        let run_id = RunId::mint(millis(), random()?);
+        let message_id = MessageId::mint(millis(), random()?);
+        let content = Raw::text(text).into_owned();
+        let message =
+            MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
+        let started = RunStarted {
+            run_id,
+            boot_id: self.supervisor.boot_id,
+            machine_boot: rekindle_holder::identity::machine_boot().ok().map(Into::into),
+            message_id: Some(message_id),
+            attempt: 1,
+            continues: None,
+            origin_run_id: None,
+        };
+        self.append(vec![message.into(), started.into()])?;
+        self.prompt = Some((run_id, text.to_owned()));
+        Ok(run_id)
+    }
+
+    /// Records an input and sends it.
+    pub(super) fn queue_and_send(&mut self, outgoing: Outgoing, of: Queued) -> Result<(), LiveError> {
+        self.input_seq += 1;
+        let queued = self.queued(outgoing.what, &outgoing.line, of.run_id, of.wait_id);
+        self.append(vec![queued.into()])?;
+        self.send(self.input_seq, word(outgoing.what), &outgoing.line)?;
+        Ok(())
+    }
+
+    pub(super) fn say_answer(
+        &mut self,
+        wait_id: WaitId,
+        ask: &Ask,
+        outgoing: Outgoing,
+        by: &str,
+    ) -> Result<(), LiveError> {
+        let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
+        let state = self.store.open_session(self.session)?.state;
+        let wait = state.run.and_then(|run| run.waits.into_iter().find(|wait| wait.wait_id == wait_id));
+        let wait = wait.ok_or(LiveError::NoSuchWait(wait_id))?;
+        self.input_seq += 1;
+        let hash = rekindle_domain::token::sha256_hex(&outgoing.line);
+        let answer =
+            std::str::from_utf8(&outgoing.line).ok().map(|line| Raw::text(line.trim_end()).into_owned());
+        let records: Vec<Draft> = vec![
+            TokenConsumed {
+                resume_token_id: wait.resume_token_id,
+                wait_id,
+                answer_hash: Some(hash.into()),
+                by: Some(by.to_owned().into()),
+            }
+            .into(),
+            RunResumed { run_id, wait_id, answer, by: Some(by.to_owned().into()), how: ResumeHow::Answered }
+                .into(),
+            self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into(),
+        ];
+        self.append(records)?;
+        self.send(self.input_seq, "answer", &outgoing.line)?;
+        Ok(())
+    }
+
+    /// Sends what the log has and the holder does not: the supervisor before us died in between.
+    pub(super) fn send_again(&mut self) -> Result<(), LiveError> {
+        let Some(accepted) = self.control.as_ref().map(|control| control.marks().accepted) else {
+            return Ok(());
+        };
+        if accepted >= self.input_seq {
+            return Ok(());
+        }
+        let holder = self.connection.holder();
+        let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
+        let mut lines = reader.forward(0);
+        let mut missing = Vec::new();
+        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+            let Ok(line) = Line::parse(raw.bytes) else { continue };
+            if let Ok(Event::InputQueued(queued)) = line.event()
+                && queued.holder_id == holder
+                && queued.input_seq > accepted
+                && let Ok(text) = serde_json::from_str::<String>(queued.line.as_json())
+            {
+                missing.push((queued.input_seq, queued.what, text));
+            }
+        }
+        for (number, what, text) in missing {
+            self.send(number, word(what), text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Finds the prompt of a run that no input was queued for yet: until then the message is the queue.
+    pub(super) fn find_unsent_prompt(&mut self, run: RunId) -> Result<(), LiveError> {
+        let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
+        let mut lines = reader.forward(0);
+        let (mut wanted, mut text, mut sent) = (None, None, false);
+        let mut messages: Vec<(MessageId, String)> = Vec::new();
+        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+            let Ok(line) = Line::parse(raw.bytes) else { continue };
+            match line.event() {
+                Ok(Event::MessageUser(message)) => {
+                    let content = serde_json::from_str(message.content.as_json()).unwrap_or_default();
+                    messages.push((message.message_id, content));
+                }
+                Ok(Event::RunStarted(started)) if started.run_id == run => wanted = started.message_id,
+                Ok(Event::InputQueued(queued)) if queued.run_id == Some(run) => {
+                    sent |= queued.what == InputKind::Prompt;
+                }
+                _ => {}
+            }
+        }
+        if !sent && let Some(wanted) = wanted {
+            text = messages.into_iter().find(|(id, _)| *id == wanted).map(|(_, text)| text);
+        }
+        self.prompt = text.map(|text: String| (run, text));
+        Ok(())
+    }
+}
+
+fn word(what: InputKind) -> &'static str {
+    match what {
+        InputKind::Prompt => "prompt",
+        InputKind::Answer => "answer",
+        InputKind::Cancel => "cancel",
+        _ => "setup",
+    }
+}
