@@ -1,5 +1,7 @@
 //! The commands, a file each.
 
+mod agents;
+mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
 mod log;
@@ -17,21 +19,28 @@ use crate::failure::{Exit, Failure};
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Agents(agents::Args),
     Doctor(doctor::Args),
     Log(log::Args),
     Status(status::Args),
+    #[command(hide = true)]
+    DemoAgent(demo_agent::Args),
     #[command(hide = true)]
     Dev(dev::Args),
 }
 
 /// Does it.
 pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
-    let context = Context { home: shared.home.path()?, json: shared.json };
+    let context = || Ok::<_, Failure>(Context { home: shared.home.path()?, json: shared.json });
     match command {
-        Command::Doctor(args) => doctor::run(&context, &args),
-        Command::Log(args) => log::run(&context, &args),
-        Command::Status(args) => status::run(&context, &args),
-        Command::Dev(args) => dev::run(&context, args),
+        // Which agents there are has nothing to do with any home.
+        Command::Agents(args) => agents::run(shared.json, &args),
+        Command::Doctor(args) => doctor::run(&context()?, &args),
+        Command::Log(args) => log::run(&context()?, &args),
+        Command::Status(args) => status::run(&context()?, &args),
+        // An agent has no home, and its environment may be next to empty.
+        Command::DemoAgent(args) => demo_agent::run(args),
+        Command::Dev(args) => dev::run(&context()?, args),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod append;
 mod damage;
+mod drive;
 mod hold;
 mod make_home;
 mod rng;
@@ -31,6 +32,7 @@ enum Command {
     MakeHome(make_home::Args),
     Damage(damage::Args),
     Append(append::Args),
+    Drive(drive::Args),
     Hold(hold::Args),
 }
 
@@ -39,6 +41,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Command::MakeHome(args) => make_home::run(context, &args),
         Command::Damage(args) => damage::run(context, &args),
         Command::Append(args) => append::run(context, &args),
+        Command::Drive(args) => drive::run(context, &args),
         Command::Hold(args) => hold::run(context, &args),
     }
 }

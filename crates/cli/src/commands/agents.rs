@@ -1,0 +1,189 @@
+//! `rekindle agents`: which agents are on this machine, what they can do, and how to get the others.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::Duration;
+
+use clap::builder::styling::Style;
+use indicatif::{ProgressBar, ProgressStyle};
+use rekindle_agent::acp::Acp;
+use rekindle_agent::environment;
+use rekindle_agent::find::{Found, How, find_all};
+use rekindle_agent::known::{Quirk, by_id};
+use rekindle_agent::probe::{Probe, Probed, TIMEOUT};
+use serde_json::json;
+
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
+use crate::sanitise;
+
+/// Show which agents are on this machine, and how to get the others
+///
+/// Looks for known agents on PATH and starts none of them. With --probe each one found is started, greeted and ended
+/// again: that shows its version, what it can do, and whether it can be signed in to.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle agents
+  rekindle agents --probe
+  rekindle agents --probe claude
+  rekindle agents --json | jq -r '.agents[] | select(.how == \"installed\") | .id'")]
+pub(crate) struct Args {
+    /// Only these, by the names in the first column
+    #[arg(value_name = "AGENT")]
+    names: Vec<String>,
+
+    /// Start each agent found, and ask what it can do
+    #[arg(long)]
+    probe: bool,
+
+    /// How long an agent may take to answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT.as_secs(), requires = "probe")]
+    timeout: u64,
+}
+
+pub(super) fn run(json: bool, args: &Args) -> Result<Exit, Failure> {
+    for name in &args.names {
+        if by_id(name).is_none() {
+            let message = format!("there is no known agent named {name:?}");
+            return Err(Failure::usage("unknown_agent", message)
+                .hint("`rekindle agents` lists the names; any other command can be run as an agent too"));
+        }
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut agents = find_all(&path);
+    agents.retain(|agent| args.names.is_empty() || args.names.iter().any(|name| name == agent.id));
+    if args.probe {
+        probe(&mut agents, Duration::from_secs(args.timeout), json);
+    }
+    let failed = |error| Failure::failed("output", anyhow::Error::from(error));
+    let mut out = output::stdout();
+    if json {
+        writeln!(out, "{}", json!({ "agents": agents })).map_err(failed)?;
+    } else {
+        show(&mut out, &agents).map_err(failed)?;
+    }
+    out.flush().map_err(failed)?;
+    Ok(Exit::Ok)
+}
+
+/// Asks each agent that is installed; one that must be fetched first only if it was asked for by name.
+fn probe(agents: &mut [Found], timeout: Duration, json: bool) {
+    let named = agents.len() == 1;
+    let asked = |agent: &&mut Found| agent.how == How::Installed || (named && agent.how == How::Fetched);
+    let count = agents.iter_mut().filter(asked).count() as u64;
+    // Only a person wants to see it move; it hides itself when stderr is no terminal.
+    let progress = if json { ProgressBar::hidden() } else { ProgressBar::new(count) };
+    let style = ProgressStyle::with_template("{spinner} asking {msg} ({pos} of {len})");
+    progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    progress.enable_steady_tick(Duration::from_millis(100));
+    for agent in agents.iter_mut().filter(asked) {
+        progress.set_message(agent.id);
+        let probe = Probe {
+            command: agent.command.clone(),
+            environment: environment_of(agent.id),
+            directory: std::env::temp_dir(),
+            timeout,
+        };
+        match probe.run(&Acp::default()) {
+            Ok(probed) => agent.probed = Some(probed),
+            Err(error) => {
+                agent.problem = Some(format!("{:#}", anyhow::Error::from(error)));
+            }
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+}
+
+fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
+    let known = by_id(id);
+    let mut environment =
+        environment::for_agent(std::env::vars_os(), known.map_or(&[], |agent| agent.environment));
+    environment
+        .extend(known.iter().flat_map(|agent| agent.set).map(|(name, value)| (name.into(), value.into())));
+    environment
+}
+
+fn show(out: &mut impl Write, agents: &[Found]) -> std::io::Result<()> {
+    let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
+    let asked = |agent: &Found| agent.probed.is_some() || agent.problem.is_some();
+    let (here, elsewhere): (Vec<&Found>, Vec<&Found>) =
+        agents.iter().partition(|agent| agent.how == How::Installed || asked(agent));
+    if here.is_empty() {
+        writeln!(out, "No known agent is installed.")?;
+    }
+    for agent in &here {
+        show_one(out, agent, column)?;
+    }
+    let of = |how: How| elsewhere.iter().filter(move |agent| agent.how == how).collect::<Vec<_>>();
+    let (fetched, missing) = (of(How::Fetched), of(How::Missing));
+    if !fetched.is_empty() {
+        writeln!(
+            out,
+            "\nNot installed; fetched at the first start, or at once with ({}):",
+            plural(fetched.len() as u64, "agent")
+        )?;
+    }
+    for agent in &fetched {
+        writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
+    }
+    if !missing.is_empty() {
+        writeln!(out, "\nNot installed; to get one ({}):", plural(missing.len() as u64, "agent"))?;
+    }
+    for agent in &missing {
+        writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
+    }
+    if here.is_empty() {
+        writeln!(out, "\nInstall one of them, sign in, and run `rekindle agents --probe`.")?;
+    }
+    Ok(())
+}
+
+fn show_one(out: &mut impl Write, agent: &Found, column: usize) -> std::io::Result<()> {
+    let width = output::width();
+    let (style, state) = state(agent);
+    let name = format!("{:column$}", agent.id);
+    writeln!(out, "{}{}  {}", styled(BOLD, name), styled(style, state), styled(DIM, agent.title))?;
+    let indent = " ".repeat(column);
+    let mut line = |style: Style, text: &str| -> std::io::Result<()> {
+        writeln!(out, "{}", styled(style, wrap(&sanitise::line(text), width, &indent, &indent)))
+    };
+    line(DIM, &agent.command.join(" "))?;
+    if let Some(probed) = &agent.probed {
+        line(PLAIN, &abilities(probed))?;
+        let needs_login = probed.auth_methods.as_ref().is_some_and(|methods| methods.as_json() != "[]");
+        if needs_login && !agent.login.is_empty() {
+            line(DIM, &format!("sign in, if it asks for it: {}", agent.login))?;
+        }
+    }
+    if let Some(problem) = &agent.problem {
+        line(BAD, problem)?;
+    }
+    Ok(())
+}
+
+fn state(agent: &Found) -> (Style, String) {
+    match (&agent.probed, agent.how) {
+        (Some(probed), _) => {
+            let version = probed.version.as_deref().unwrap_or("version unknown");
+            (GOOD, format!("{} ({} ms)", sanitise::line(version), probed.millis))
+        }
+        (None, _) if agent.problem.is_some() => (BAD, "does not answer".into()),
+        (None, How::Installed) => (GOOD, "installed".into()),
+        (None, How::Fetched) => (WARN, "fetched at its first start".into()),
+        (None, How::Missing) => (DIM, "not found".into()),
+    }
+}
+
+/// Says what can be done with an agent that matters to whoever runs it for long.
+fn abilities(probed: &Probed) -> String {
+    let can = &probed.can;
+    let back = match (can.load, can.resume) {
+        (true, true) => "its sessions can be loaded and resumed",
+        (true, false) => "its sessions can be loaded",
+        (false, true) => "its sessions can be resumed",
+        (false, false) => "its sessions do not survive it",
+    };
+    let quirks: Vec<&str> = probed.quirks.iter().map(Quirk::as_str).collect();
+    if quirks.is_empty() { back.into() } else { format!("{back}; known for: {}", quirks.join(", ")) }
+}

@@ -1,0 +1,115 @@
+//! `rekindle demo-agent`: the scripted agent, which speaks ACP on stdin and stdout. Demonstrations and tests start
+//! it as any other agent; the script is in its prompt.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rekindle_demo_agent::{Load, Options, default_state, directives_help, linger, parse_duration};
+
+use crate::failure::{Exit, Failure};
+
+/// Be an agent that does what the script in its prompt says
+#[derive(Debug, clap::Args)]
+#[command(after_help = directives_help())]
+pub(crate) struct Args {
+    /// Where conversations are kept [default: $REKINDLE_DEMO_STATE, else the XDG state directory]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Where `barrier` meets a test [default: $REKINDLE_DEMO_BARRIERS]
+    #[arg(long, value_name = "DIR")]
+    barriers: Option<PathBuf>,
+    /// Append `pid N` and then every line received to this file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Pause between two words, or two states of a tool
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
+    pace: Duration,
+    /// Answer nothing for this long at first
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
+    slow_start: Duration,
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Do not offer session/load
+    #[arg(long)]
+    no_load: bool,
+    /// Do not offer session/resume
+    #[arg(long)]
+    no_resume: bool,
+    /// Refuse sessions until authenticate was called
+    #[arg(long)]
+    auth_required: bool,
+    /// The highest protocol version to agree to
+    #[arg(long, value_name = "VERSION", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=2))]
+    protocol: u16,
+    /// Be no agent but a child that one left behind
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    linger: Option<u64>,
+    /// Be such a child in a session of its own, without pipes
+    #[arg(long, hide = true, requires = "linger")]
+    detach: bool,
+}
+
+/// How sessions are loaded: as they were, unless one of these is given.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct LoadArgs {
+    /// Answer every load and resume with an error
+    #[arg(long)]
+    refuse_load: bool,
+    /// Let every load succeed, with an empty conversation
+    #[arg(long)]
+    load_empty: bool,
+    /// Know only so many of the first messages and tool calls
+    #[arg(long, value_name = "N")]
+    load_short: Option<usize>,
+    /// Run the rest of an interrupted turn before a load is answered
+    #[arg(long)]
+    load_continues: bool,
+}
+
+impl LoadArgs {
+    fn chosen(&self) -> Load {
+        match self {
+            LoadArgs { refuse_load: true, .. } => Load::Refuse,
+            LoadArgs { load_empty: true, .. } => Load::Empty,
+            LoadArgs { load_short: Some(most), .. } => Load::Short(*most),
+            LoadArgs { load_continues: true, .. } => Load::Continues,
+            _ => Load::Honest,
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "a whole number and ms, s or m".to_owned())
+}
+
+pub(super) fn run(args: Args) -> Result<Exit, Failure> {
+    let failed = |error| Failure::failed("demo_agent", error);
+    if let Some(seconds) = args.linger {
+        return linger(seconds, args.detach).map(|()| Exit::Ok).map_err(failed);
+    }
+    let state = args.state.or_else(default_state).ok_or_else(|| {
+        let message = "it is not known where conversations are kept: $HOME is not set";
+        Failure::usage("state_unknown", message.to_owned()).hint("name a directory with --state DIR")
+    })?;
+    // Without its own path it cannot leave children behind; everything else works.
+    let program = std::env::current_exe().map(OsString::from).into_iter();
+    let options = Options {
+        linger_command: program.chain(["demo-agent", "--linger"].map(OsString::from)).collect(),
+        state,
+        barriers: args.barriers,
+        record: args.record,
+        pace: args.pace,
+        slow_start: args.slow_start,
+        load: args.load.chosen(),
+        can_load: !args.no_load,
+        can_resume: !args.no_resume,
+        auth_required: args.auth_required,
+        protocol: args.protocol,
+    };
+    match rekindle_demo_agent::run(options).map_err(failed)? {
+        0 => Ok(Exit::Ok),
+        _ => Ok(Exit::Failed),
+    }
+}

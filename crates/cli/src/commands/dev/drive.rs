@@ -1,0 +1,167 @@
+//! `rekindle dev drive`: one turn with one agent, without a daemon: launch it or take it over, prompt it, record what
+//! it says, until the turn ends. Made to be killed at any moment and started again.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_agent::acp::Acp;
+use rekindle_agent::profile::{Answer, Profile};
+use rekindle_domain::event::{Provider, SessionCreated};
+use rekindle_domain::id::SessionId;
+use rekindle_holder::client::{LockState, highest_epoch, inspect, inspect_all, install_executable};
+use rekindle_holder::dir::{HolderDir, Limits};
+use rekindle_service::live::{Launching, Live, Places, Supervisor};
+use rekindle_store::Store;
+use rekindle_store::commit::Append;
+use serde_json::json;
+
+use crate::clock::{id_millis, random};
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+
+/// Drive one turn with an agent, taking over whatever is already going on
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to ask, unless a turn is going on
+    #[arg(long)]
+    prompt: Option<String>,
+
+    /// How to answer every permission: the kind of an option
+    #[arg(long, value_name = "KIND")]
+    answer: Option<String>,
+
+    /// Where the agent works
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    cwd: PathBuf,
+
+    /// End the agent afterwards
+    #[arg(long)]
+    stop: bool,
+
+    /// How long the turn may take, in seconds
+    #[arg(long, default_value_t = 120)]
+    seconds: u64,
+
+    /// The agent's command, which speaks ACP
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+fn failed(error: impl Into<anyhow::Error>) -> Failure {
+    Failure::failed("drive", error)
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let (store, boot_id) = super::open(context, context.disk())?;
+    let store = Arc::new(store);
+    let session = session(&store, args)?;
+    let holders = context.home.join("holders");
+    let found = inspect_all(&holders).unwrap_or_default();
+    let supervisor = Supervisor { boot_id, epoch: highest_epoch(&found) + 1 };
+    let profile: Arc<dyn Profile> = Arc::new(Acp::default());
+    let mut live = live(context, args, &store, session, &profile, supervisor)?;
+    let state = store.open_session(session).map_err(failed)?.state;
+    let open = state.run.is_some_and(|run| run.end.is_none());
+    if let (false, Some(prompt)) = (open, &args.prompt) {
+        live.prompt(prompt).map_err(failed)?;
+    }
+    let deadline = Instant::now() + Duration::from_secs(args.seconds);
+    let exit = turn(&mut live, args, deadline)?;
+    if args.stop {
+        live.stop("driven to its end", "dev", Duration::from_secs(2)).map_err(failed)?;
+        while !live.pump(Duration::from_millis(200)).map_err(failed)?.exited && Instant::now() < deadline {}
+    }
+    Ok(exit)
+}
+
+/// Returns the home's session, made if there is none.
+fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
+    let mut first = None;
+    store.survey(|id, _| first = first.or(Some(id))).map_err(failed)?;
+    if let Some(session) = first {
+        return Ok(session);
+    }
+    let session = SessionId::mint(id_millis(), random()?);
+    let working_dir = std::path::absolute(&args.cwd).map_err(failed)?.display().to_string();
+    let created = SessionCreated {
+        title: "driven".into(),
+        working_dir: working_dir.into(),
+        provider: Provider { profile: "acp".into(), ..Provider::default() },
+        options: Default::default(),
+        env_names: Vec::new(),
+        idempotency_key: None,
+    };
+    store.create(session).map_err(failed)?;
+    store.append(Append::durable(session, vec![created.into()])).map_err(failed)?;
+    Ok(session)
+}
+
+/// Takes over the session's agent, or launches one.
+fn live(
+    context: &Context,
+    args: &Args,
+    store: &Arc<Store>,
+    session: SessionId,
+    profile: &Arc<dyn Profile>,
+    supervisor: Supervisor,
+) -> Result<Live, Failure> {
+    let agent = store.open_session(session).map_err(failed)?.state.agent;
+    if let Some(agent) = agent.filter(|agent| !agent.exited) {
+        let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
+        if let LockState::Held { .. } = inspect(&dir).lock {
+            let env = std::env::vars().collect();
+            return Live::adopt(store.clone(), session, dir, profile.clone(), supervisor, env)
+                .map_err(failed);
+        }
+        let gone = rekindle_holder::client::harvest(&dir).map_err(failed)?;
+        if !gone.tree_gone {
+            let message = format!("{} processes of the old agent are still there", gone.left.len());
+            return Err(Failure::failed("tree_not_gone", anyhow::Error::msg(message)));
+        }
+        Live::harvest(store.clone(), session, dir, profile.clone(), supervisor).map_err(failed)?;
+    }
+    let own = std::env::current_exe().map_err(failed)?;
+    let executable = install_executable(&own.with_file_name("rekindle-holder"), &context.home.join("bin"));
+    let runtime = context.home.join("run");
+    std::fs::create_dir_all(&runtime).map_err(failed)?;
+    let places =
+        Places { holders: context.home.join("holders"), runtime, executable: executable.map_err(failed)? };
+    let launching = Launching {
+        agent: None,
+        argv: args.command.clone(),
+        env: std::env::vars().collect(),
+        limits: Limits { free_bytes: 0, ..Limits::default() },
+    };
+    Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
+}
+
+/// Runs the loop until the turn has ended.
+fn turn(live: &mut Live, args: &Args, deadline: Instant) -> Result<Exit, Failure> {
+    let mut out = std::io::stdout();
+    while Instant::now() < deadline {
+        let progress = live.pump(Duration::from_millis(500)).map_err(failed)?;
+        for delta in &progress.deltas {
+            writeln!(out, "{}", json!({"delta": delta.text}))?;
+        }
+        if let Some(why) = &progress.refused {
+            writeln!(out, "{}", json!({"refused": why}))?;
+        }
+        let open: Vec<_> = live.connection().asks().filter_map(|ask| ask.wait_id).collect();
+        for wait in open {
+            writeln!(out, "{}", json!({"wait": wait.to_string()}))?;
+            let Some(kind) = &args.answer else { continue };
+            live.answer(wait, Answer::Kind(kind), "dev").map_err(failed)?;
+        }
+        if progress.exited {
+            writeln!(out, "{}", json!({"exited": true}))?;
+            return Ok(Exit::Failed);
+        }
+        if let Some(run) = progress.ended {
+            writeln!(out, "{}", json!({"ended": run.to_string()}))?;
+            return Ok(Exit::Ok);
+        }
+    }
+    Err(Failure::failed("too_long", anyhow::Error::msg("the turn did not end in time")))
+}

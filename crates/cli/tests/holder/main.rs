@@ -1,0 +1,12 @@
+//! Holders as real processes, driven through everything that goes wrong: their supervisors, agents, disks and
+//! directories die, freeze, fill up and disappear. Named after the situation; the promise is cited at each.
+
+mod ends;
+mod fencing;
+mod inputs;
+mod kills;
+mod lab;
+mod output;
+mod places;
+mod storage;
+mod turns;

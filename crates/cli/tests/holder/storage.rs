@@ -1,0 +1,167 @@
+//! Full disks and broken journals.
+
+use std::os::unix::fs::FileExt;
+
+use rekindle_holder::client::{FollowError, Follower, RequestError, harvest};
+use rekindle_holder::dir::Limits;
+use rekindle_holder::wire::{Event, Refusal};
+
+use crate::lab::{Held, Lab, limits, wait_for, wait_for_event};
+
+/// A small file system, where we may mount one.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(path: std::path::PathBuf, size: &str) -> Option<SmallDisk> {
+        std::fs::create_dir_all(&path).expect("a directory");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=700"), "tmpfs"])
+            .arg(&path)
+            .output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(path))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+// I12
+#[test]
+fn a_full_disk_pauses_the_agent_and_it_goes_on_by_itself_when_there_is_room() {
+    let lab = Lab::new();
+    // Only root may mount; elsewhere the bound on unread bytes shows the same pause.
+    let Some(_disk) = SmallDisk::mount(lab.path("holders"), "12m") else { return };
+    let bounds = Limits { segment_bytes: 1 << 20, ..limits() };
+    let filler = lab.path("holders").join("filler");
+    let script = "while read go; do i=0; while [ $i -lt 40 ]; do i=$((i+1)); \
+                  echo \"{\\\"n\\\":$i,\\\"pad\\\":\\\"$(head -c 20000 /dev/zero | tr '\\0' x)\\\"}\"; done; done";
+    let (mut held, mut control) = lab.shell(script, bounds);
+    control.input(1, "prompt", b"go\n").expect("accepted");
+    let count = |held: &Held| held.lines().len();
+    wait_for("the first forty lines", || (count(&held) == 40).then_some(()));
+    // Fill it to the last byte.
+    let file = std::fs::File::create(&filler).expect("a file");
+    let block = vec![0; 1 << 16];
+    let mut offset = 0;
+    while file.write_all_at(&block, offset).is_ok() {
+        offset += block.len() as u64;
+    }
+    control.input(2, "prompt", b"go\n").map_or_else(
+        |error| {
+            assert!(matches!(&error, RequestError::Refused(no) if no.reason == Refusal::NoSpace), "{error}")
+        },
+        |_| {
+            // It fitted into what was left; the agent's words will not.
+            wait_for_event(
+                &mut control,
+                |event| matches!(event, Event::Health(health) if health.trouble.is_some()),
+            );
+        },
+    );
+    assert!(!held.tree().is_empty(), "the agent lives");
+    std::fs::remove_file(&filler).expect("room is made");
+    let accepted = wait_for("the journal to be written again", || {
+        let marks = control.status().ok()?;
+        marks.trouble.is_none().then_some(marks.accepted)
+    });
+    if accepted == 1 {
+        control.input(2, "prompt", b"go\n").expect("accepted now");
+    }
+    wait_for("the next forty lines", || (count(&held) == 80).then_some(()));
+    drop(control);
+    let mut control = held.control(2);
+    control.stop("test", "test", std::time::Duration::from_secs(5)).expect("it begins");
+    held.ended();
+}
+
+// I12: a file that may not grow, without any need for root.
+#[test]
+fn a_limit_on_the_size_of_files_loses_nothing() {
+    let lab = Lab::new();
+    let prepared = lab.prepare(
+        &[
+            "sh",
+            "-c",
+            "read go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"{\\\"n\\\":$i}\"; done; cat",
+        ],
+        limits(),
+    );
+    // The shell sets the limit for itself and what it becomes; a reserve cannot be made then, and need not.
+    let limited = rekindle_holder::client::Prepared {
+        executable: limited_holder(&lab, &prepared.executable, 64),
+        ..prepared.clone()
+    };
+    let spawned = rekindle_holder::client::start(&limited).expect("a holder");
+    let held = Held { dir: prepared.dir, holder_id: prepared.launch.holder_id.clone(), spawned };
+    let mut control = held.control(1);
+    control.start(crate::lab::env()).expect("the agent starts");
+    control.input(1, "prompt", b"go\n").expect("accepted");
+    wait_for("all lines", || (held.lines().len() == 3000).then_some(()));
+    for (index, line) in held.lines().iter().enumerate() {
+        assert_eq!(*line, format!("{{\"n\":{}}}", index + 1));
+    }
+}
+
+/// A script that becomes a holder whose files may have so many blocks of 512 or 1024 bytes.
+fn limited_holder(lab: &Lab, holder: &std::path::Path, blocks: u32) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = lab.path("limited");
+    let script = format!("#!/bin/sh\nulimit -f {blocks}\nexec '{}' \"$@\"\n", holder.display());
+    std::fs::write(&path, script).expect("a script");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("allowed");
+    path
+}
+
+fn dead_with_lines(lab: &Lab, count: u32) -> Held {
+    let script = format!("i=0; while [ $i -lt {count} ]; do i=$((i+1)); echo \"{{\\\"n\\\":$i}}\"; done");
+    let (mut held, control) = lab.shell(&script, limits());
+    drop(control);
+    held.ended();
+    held
+}
+
+// I10, I12
+#[test]
+fn a_dead_journal_cut_in_its_last_record_is_read_up_to_it() {
+    let lab = Lab::new();
+    let held = dead_with_lines(&lab, 100);
+    let segment = held.dir.journal().join("00000001.log");
+    let len = std::fs::metadata(&segment).expect("a segment").len();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&segment)
+        .and_then(|file| file.set_len(len - 3))
+        .expect("cut");
+    assert_eq!(held.lines().len(), 100, "only the record of the exit is gone");
+    let harvested = harvest(&held.dir).expect("a dead holder");
+    assert_eq!(harvested.damage, None, "a torn end is no damage");
+}
+
+// I10, I12
+#[test]
+fn a_dead_journal_damaged_in_the_middle_is_read_up_to_there_and_says_so() {
+    let lab = Lab::new();
+    let held = dead_with_lines(&lab, 100);
+    let segment = held.dir.journal().join("00000001.log");
+    let bytes = std::fs::read(&segment).expect("a segment");
+    let at = bytes.windows(8).position(|window| window == b"{\"n\":50}").expect("the line");
+    let file = std::fs::OpenOptions::new().write(true).open(&segment).expect("a segment");
+    file.write_all_at(b"?", at as u64).expect("damaged");
+    let harvested = harvest(&held.dir).expect("a dead holder");
+    let damage = harvested.damage.expect("damage");
+    assert_eq!(damage.path, segment);
+    let mut follower = Follower::new(&held.dir, 1);
+    let mut lines = 0;
+    let error = loop {
+        match follower.next_item() {
+            Ok(Some(item)) => lines += u32::from(matches!(item, rekindle_holder::journal::Item::Line { .. })),
+            Ok(None) => panic!("the damage was not noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(lines, 49, "everything before it is read");
+    assert!(matches!(error, FollowError::Damaged(_)), "{error}");
+}
