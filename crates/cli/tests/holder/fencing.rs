@@ -32,6 +32,58 @@ fn a_frozen_predecessor_loses_command_at_once_and_for_ever() {
     assert_eq!(held.lines(), ["one", "two", "drei"]);
 }
 
+// I4: a process that was really stopped, as by a debugger or a laptop's lid.
+#[test]
+fn a_supervisor_that_was_stopped_finds_itself_replaced_when_it_goes_on() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let lab = Lab::new();
+    let (held, control) = lab.running(ECHO, limits());
+    drop(control);
+    let mut stopped = crate::kills::supervisor(&lab, &held, 2);
+    crate::lab::wait_for("its first input", || (!held.lines().is_empty()).then_some(()));
+    let pid = Pid::from_raw(stopped.id() as i32).expect("a pid");
+    kill_process(pid, Signal::STOP).expect("our child");
+    let since = Instant::now();
+    let mut new = held.control(3);
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    let accepted = new.marks().accepted;
+    new.input(accepted + 1, "prompt", b"{\"mine\":1}\n").expect("the new one commands");
+    held.wait_for_line("{\"mine\":1}");
+    kill_process(pid, Signal::CONT).expect("our child");
+    let status = stopped.wait().expect("our child");
+    assert!(!status.success(), "it was told, and ended");
+    let marks = new.status().expect("we still command");
+    assert_eq!((marks.epoch, marks.accepted), (3, accepted + 1), "and it sent nothing more");
+}
+
+#[test]
+fn another_user_is_refused() {
+    let lab = Lab::new();
+    let (held, mut control) = lab.running(ECHO, limits());
+    // Only root can become someone else; python does it in one line. Elsewhere there is nothing to show.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let socket =
+        rekindle_holder::client::inspect(&held.dir).launch.there().expect("a launch note").socket.clone();
+    for path in [socket.as_path(), &lab.path("run"), &lab.path("")] {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("opened for all");
+    }
+    let script = "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.settimeout(10); \
+                  s.connect(sys.argv[1]); sys.exit(0 if s.recv(16) == b'' else 1)";
+    let Ok(visit) = std::process::Command::new("python3").args(["-c", script]).arg(&socket).output() else {
+        return;
+    };
+    assert!(
+        visit.status.success(),
+        "not a byte for another user: {}",
+        String::from_utf8_lossy(&visit.stderr)
+    );
+    control.input(1, "prompt", b"untouched\n").expect("accepted");
+    held.wait_for_line("untouched");
+}
+
 #[test]
 fn the_same_epoch_of_another_supervisor_is_refused_and_of_the_same_is_a_reconnection() {
     let lab = Lab::new();

@@ -2,7 +2,7 @@
 //! once and in order, and what is said to it arrives once and in order.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use rekindle_store::{Opener, Store};
 use rekindle_testkit::rng::Rng;
 use sha2::{Digest, Sha256};
 
-use crate::lab::{Lab, PATIENCE, limits};
+use crate::lab::{Held, Lab, PATIENCE, limits};
 
 /// How many inputs there are to send; more than all the rounds together can.
 const INPUTS: u64 = 4_000;
@@ -138,17 +138,13 @@ fn heard(home: &Path, session: SessionId) -> Vec<u64> {
     numbers
 }
 
-// I4, I5
-#[test]
-fn a_supervisor_killed_at_random_loses_repeats_and_sends_nothing_twice() {
-    let long = std::env::var("REKINDLE_TEST_LONG").is_ok();
-    let rounds: u64 = if long { 1_000 } else { 200 };
-    let lab = Lab::new();
-    let (held, control) = lab.running(&["tee", "received"], limits());
-    let agent = control.marks().agent.clone().or_else(|| held.control(1).marks().agent.clone());
-    drop(control);
-    let home = lab.path("home");
-    let session = SessionId::mint(1, 1);
+fn session() -> SessionId {
+    SessionId::mint(1, 1)
+}
+
+/// Makes a home whose only session has a holder.
+fn make_home(lab: &Lab, held: &Held) -> PathBuf {
+    let (home, session) = (lab.path("home"), session());
     {
         let store = store(&home);
         store.create(session).expect("a session");
@@ -165,20 +161,43 @@ fn a_supervisor_killed_at_random_loses_repeats_and_sends_nothing_twice() {
         let records = vec![created.into(), launching.into()];
         store.append(Append::durable(session, records)).expect("appended");
     }
+    home
+}
+
+/// Starts a supervisor of its own process, in a home of its own.
+pub(crate) fn supervisor(lab: &Lab, held: &Held, epoch: u64) -> Child {
+    start_supervisor(&make_home(lab, held), held, epoch)
+}
+
+fn start_supervisor(home: &Path, held: &Held, epoch: u64) -> Child {
+    Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "kills::as_the_supervisor", "--nocapture"])
+        .env("REKINDLE_TEST_SUPERVISE", home)
+        .env("REKINDLE_TEST_SESSION", session().to_string())
+        .env("REKINDLE_TEST_HOLDER", held.dir.path())
+        .env("REKINDLE_TEST_EPOCH", epoch.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a supervisor")
+}
+
+// I4, I5
+#[test]
+fn a_supervisor_killed_at_random_loses_repeats_and_sends_nothing_twice() {
+    let long = std::env::var("REKINDLE_TEST_LONG").is_ok();
+    let rounds: u64 = if long { 1_000 } else { 200 };
+    let lab = Lab::new();
+    let (held, control) = lab.running(&["tee", "received"], limits());
+    let agent = control.marks().agent.clone().or_else(|| held.control(1).marks().agent.clone());
+    drop(control);
+    let home = make_home(&lab, &held);
+    let session = session();
     let seed = std::env::var("REKINDLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut rng = Rng::new(seed);
     for round in 0..=rounds {
-        let mut supervisor = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "kills::as_the_supervisor", "--nocapture"])
-            .env("REKINDLE_TEST_SUPERVISE", &home)
-            .env("REKINDLE_TEST_SESSION", session.to_string())
-            .env("REKINDLE_TEST_HOLDER", held.dir.path())
-            .env("REKINDLE_TEST_EPOCH", (round + 2).to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a supervisor");
+        let mut supervisor = start_supervisor(&home, &held, round + 2);
         if round == rounds {
             assert!(supervisor.wait().expect("our child").success(), "the last one finishes");
         } else {

@@ -91,7 +91,7 @@ fn a_limit_on_the_size_of_files_loses_nothing() {
     );
     // The shell sets the limit for itself and what it becomes; a reserve cannot be made then, and need not.
     let limited = rekindle_holder::client::Prepared {
-        executable: limited_holder(&lab, &prepared.executable, 64),
+        executable: holder_after(&lab, &prepared.executable, "ulimit -f 64"),
         ..prepared.clone()
     };
     let spawned = rekindle_holder::client::start(&limited).expect("a holder");
@@ -105,14 +105,44 @@ fn a_limit_on_the_size_of_files_loses_nothing() {
     }
 }
 
-/// A script that becomes a holder whose files may have so many blocks of 512 or 1024 bytes.
-fn limited_holder(lab: &Lab, holder: &std::path::Path, blocks: u32) -> std::path::PathBuf {
+/// A script that becomes a holder after a command of the shell.
+fn holder_after(lab: &Lab, holder: &std::path::Path, command: &str) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = lab.path("limited");
-    let script = format!("#!/bin/sh\nulimit -f {blocks}\nexec '{}' \"$@\"\n", holder.display());
+    let script = format!("#!/bin/sh\n{command}\nexec '{}' \"$@\"\n", holder.display());
     std::fs::write(&path, script).expect("a script");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("allowed");
     path
+}
+
+// I1, I12: the third sync is that of the first input; the two before are for the attachment and the start.
+#[test]
+fn a_sync_that_fails_seals_its_segment_and_nothing_is_falsely_accepted() {
+    for (failing, accepted) in [("3", true), ("3-9", false)] {
+        let lab = Lab::new();
+        let prepared = lab.prepare(&["cat"], limits());
+        let command = format!("export REKINDLE_FAIL_SYNC={failing}");
+        let executable = holder_after(&lab, &prepared.executable, &command);
+        let failing = rekindle_holder::client::Prepared { executable, ..prepared.clone() };
+        let spawned = rekindle_holder::client::start(&failing).expect("a holder");
+        let held = Held { dir: prepared.dir, holder_id: prepared.launch.holder_id.clone(), spawned };
+        let mut control = held.control(1);
+        control.start(crate::lab::env()).expect("the agent starts");
+        match control.input(1, "prompt", b"one\n") {
+            Ok(_) => assert!(accepted, "accepted although it cannot be made durable"),
+            Err(error) => assert!(!accepted && matches!(error, RequestError::Refused(_)), "{error}"),
+        }
+        assert!(held.dir.journal().join("00000002.log").exists(), "another segment was begun");
+        // The disk is well again: what was refused is sent again, what was accepted is not delivered twice.
+        wait_for("the journal to be written again", || {
+            control.status().ok()?.trouble.is_none().then_some(())
+        });
+        wait_for("the input to be accepted", || control.input(1, "prompt", b"one\n").ok());
+        held.wait_for_line("one");
+        control.input(2, "prompt", b"two\n").expect("accepted");
+        held.wait_for_line("two");
+        assert_eq!(held.lines(), ["one", "two"]);
+    }
 }
 
 fn dead_with_lines(lab: &Lab, count: u32) -> Held {

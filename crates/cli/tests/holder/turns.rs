@@ -299,3 +299,56 @@ fn a_supervisor_killed_while_starting_leaves_no_agent_or_one_that_is_recorded() 
     }
     assert!(begun > 0, "some were killed with their agent running");
 }
+
+// I6, I13
+#[test]
+fn a_cancel_whose_supervisor_is_killed_is_sent_once_and_the_turn_ends_by_the_agents_word() {
+    let home = Home::new();
+    let supervisor = home.drive(&["--prompt", "words 30\nask really?\nsay never"]);
+    wait_for("the wait", || (home.count("run.waiting") == 1).then_some(()));
+    kill(supervisor);
+    let mut rng = Rng::new(9);
+    for _ in 0..15 {
+        let supervisor = home.drive(&["--cancel"]);
+        std::thread::sleep(Duration::from_millis(rng.below(60)));
+        kill(supervisor);
+        if home.count("run.cancelled") > 0 {
+            break;
+        }
+    }
+    if home.count("run.cancelled") == 0 {
+        home.finish(&["--cancel"]);
+    }
+    assert_eq!(
+        (home.count("run.cancel_requested"), home.count("run.cancelled")),
+        (1, 1),
+        "{:#?}",
+        home.log()
+    );
+    assert_eq!((home.told("session/cancel"), home.count("run.completed")), (1, 0));
+    let answers = home.record().iter().filter(|line| line.contains("\"outcome\":\"cancelled\"")).count();
+    assert_eq!(answers, 1, "the open question was answered once");
+    home.finish(&["--prompt", "say still here", "--stop"]);
+    assert_eq!(home.said().last().map(String::as_str), Some("still here"));
+}
+
+// I4: requests with the same wire ids, two at once, one withdrawn, all while nobody is attached.
+#[test]
+fn two_questions_at_once_and_one_withdrawn_are_found_as_they_are() {
+    let home = Home::new();
+    let supervisor =
+        home.drive(&["--prompt", "repeat-ids\nbarrier here\nask-two left | right\nwithdraw gone?\nsay end"]);
+    home.reach("here");
+    kill(supervisor);
+    home.pass("here");
+    home.finish(&["--answer", "allow_once", "--stop"]);
+    assert_eq!((home.count("run.waiting"), home.count("run.resumed")), (3, 3));
+    let withdrawn =
+        home.log().iter().filter(|(kind, line)| kind == "run.resumed" && line.contains("withdrawn")).count();
+    let answered =
+        home.log().iter().filter(|(kind, line)| kind == "run.resumed" && line.contains("answered")).count();
+    assert_eq!(withdrawn + answered, 3);
+    assert!(answered >= 2, "both of the pair");
+    assert_eq!(home.said().last().map(String::as_str), Some("end"));
+    assert_eq!(home.count("run.completed"), 1);
+}

@@ -3,6 +3,7 @@
 //! A journal is a directory of segments. Only the holder writes them; anyone may read them at any time, and
 //! reading a live journal is the same as reading a dead one. `docs/holder-protocol.md` has the format.
 
+mod fault;
 mod items;
 mod reader;
 mod record;

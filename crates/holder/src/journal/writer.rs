@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::fault::sync_data;
 use super::reader::{first_line, segment_numbers, segment_path};
 use super::{Body, Ctl, MAX_PAYLOAD, Record, SEGMENT_BYTES};
 use crate::stamp::Stamp;
@@ -161,7 +162,7 @@ impl JournalWriter {
     /// nothing: the caller goes on in another segment.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.unsynced > 0 {
-            self.file.sync_data()?;
+            sync_data(&self.file)?;
             self.unsynced = 0;
         }
         Ok(())
@@ -178,7 +179,7 @@ impl JournalWriter {
     /// Begins another segment. Tells whether the old one is on disk: if not, it is suspect from its last sync on.
     pub fn rotate(&mut self) -> io::Result<bool> {
         let (file, end) = begin_segment(&self.dir, &self.holder_id, self.number + 1, self.next)?;
-        let synced = self.file.sync_data().is_ok();
+        let synced = sync_data(&self.file).is_ok();
         if let Some(last) = self.segments.last_mut() {
             last.bytes = self.end;
         }

@@ -3,7 +3,8 @@
 use rekindle_agent::connection::Ask;
 use rekindle_agent::profile::Outgoing;
 use rekindle_domain::event::{
-    Event, InputKind, MessageUser, Raw, ResumeHow, RunResumed, RunStarted, TokenConsumed,
+    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunResumed, RunStarted,
+    TokenConsumed, TokenRevoked,
 };
 use rekindle_domain::id::{MessageId, RunId, WaitId};
 use rekindle_domain::line::{Draft, Line};
@@ -79,6 +80,39 @@ impl Live {
         ];
         self.append(records)?;
         self.send(self.input_seq, "answer", &outgoing.line)?;
+        Ok(())
+    }
+
+    /// Cancels the run that is going on: recorded before anything else happens, together with what is sent. Asked
+    /// again, it does nothing: it is in the log, and on its way.
+    pub fn cancel(&mut self, why: CancelReason, by: &str) -> Result<(), LiveError> {
+        let run = self.store.open_session(self.session)?.state.run;
+        let Some(run) = run.filter(|run| run.end.is_none() && run.cancel.is_none()) else { return Ok(()) };
+        let run_id = run.run_id;
+        let requested = RunCancelRequested {
+            run_id: Some(run_id),
+            by: Some(by.to_owned().into()),
+            why,
+            dropped: Vec::new(),
+        };
+        let mut records: Vec<Draft> = vec![requested.into()];
+        for wait in &run.waits {
+            let (wait_id, resume_token_id) = (wait.wait_id, wait.resume_token_id);
+            let reason = "cancelled".into();
+            records.push(TokenRevoked { resume_token_id, wait_id: Some(wait_id), reason, by: None }.into());
+            let (by, how) = (Some(by.to_owned().into()), ResumeHow::Cancelled);
+            records.push(RunResumed { run_id, wait_id, answer: None, by, how }.into());
+        }
+        let mut lines = Vec::new();
+        for (_, outgoing) in self.connection.cancel() {
+            self.input_seq += 1;
+            records.push(self.queued(outgoing.what, &outgoing.line, Some(run_id), None).into());
+            lines.push((self.input_seq, outgoing));
+        }
+        self.append(records)?;
+        for (number, outgoing) in lines {
+            self.send(number, word(outgoing.what), &outgoing.line)?;
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_agent::acp::Acp;
 use rekindle_agent::profile::{Answer, Profile};
-use rekindle_domain::event::{Provider, SessionCreated};
+use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
 use rekindle_holder::client::{LockState, highest_epoch, inspect, inspect_all, install_executable};
 use rekindle_holder::dir::{HolderDir, Limits};
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// How to answer every permission: the kind of an option
     #[arg(long, value_name = "KIND")]
     answer: Option<String>,
+
+    /// Cancel the turn that is going on
+    #[arg(long)]
+    cancel: bool,
 
     /// Where the agent works
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -66,6 +70,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let open = state.run.is_some_and(|run| run.end.is_none());
     if let (false, Some(prompt)) = (open, &args.prompt) {
         live.prompt(prompt).map_err(failed)?;
+    }
+    if args.cancel {
+        live.cancel(CancelReason::User, "dev").map_err(failed)?;
     }
     let deadline = Instant::now() + Duration::from_secs(args.seconds);
     let exit = turn(&mut live, args, deadline)?;
