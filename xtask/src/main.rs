@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 
 use crate::cargo::Invocation;
@@ -51,6 +52,7 @@ Examples:
 Examples:
   cargo xtask bench                all benchmarks
   cargo xtask bench store          one group
+  cargo xtask bench holder start   one row of another
   cargo xtask bench store --quick  fewer repetitions, for a first look
   cargo xtask bench store --json   for programs")]
     Bench {
@@ -99,11 +101,21 @@ fn run(command: Command) -> anyhow::Result<bool> {
             steps::run_all(&mut io::stdout(), Paint::for_stdout(), plan)
         }
         Command::Bench { args } => {
+            if needs_holder(&args) {
+                let build = "build --release --locked -p rekindle --bin rekindle-holder";
+                Invocation::new(&root, build).succeed().context("the holder could not be built")?;
+            }
             let bench = Invocation::new(&root, "run --release --locked -p rekindle-bench --").args(args);
             Ok(bench.status()?.success())
         }
         Command::House => house::report(&root, &mut io::stdout()),
     }
+}
+
+/// Tells whether the benchmarks that are asked for start holders, whose executable is another package's.
+fn needs_holder(args: &[OsString]) -> bool {
+    let is_flag = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
+    args.first().is_none_or(|first| first == "holder" || is_flag(first))
 }
 
 /// Returns the directory of the workspace, whichever directory the command was given in.
@@ -137,5 +149,12 @@ mod tests {
             panic!("bench without a name was not understood");
         };
         assert_eq!(args, ["--quick"]);
+    }
+
+    #[test]
+    fn the_holder_is_built_where_it_is_measured() {
+        let needs = |args: &[&str]| needs_holder(&args.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(needs(&[]) && needs(&["--quick"]) && needs(&["holder", "adopt"]));
+        assert!(!needs(&["store"]) && !needs(&["store", "--quick"]));
     }
 }

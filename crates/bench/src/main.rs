@@ -1,11 +1,13 @@
-//! `rekindle-bench`: measures the store beside raw programs, interleaved, in the same run on the same disk.
+//! `rekindle-bench`: measures the store and the holder beside raw programs, interleaved, in the same run on the same disk.
 //! Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to judge.
 
+mod actors;
 mod context;
 mod counting;
 mod home;
 mod measure;
 mod records;
+mod rig;
 mod rows;
 mod table;
 
@@ -18,7 +20,7 @@ use clap::Parser;
 use crate::context::Context;
 use crate::rows::Bench;
 
-/// Measure the store beside raw programs that do the least a correct one could do.
+/// Measure the store and the holder beside raw programs that do the least a correct one could do.
 ///
 /// Every figure of ours stands beside a raw one of the same run. Goals are ratios, so that they hold on any
 /// machine.
@@ -63,10 +65,15 @@ Examples:
   rekindle-bench store               all rows
   rekindle-bench store --quick       a first look
   rekindle-bench store replay open   two rows, by name
+  rekindle-bench holder latency      one row of another benchmark
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let outcome = match actors::play() {
+        Some(played) => played.map(|()| ExitCode::SUCCESS),
+        None => run(&Cli::parse()),
+    };
+    match outcome {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -83,6 +90,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     let mut chosen = Vec::new();
     for bench in benches(cli.bench.as_deref())? {
         chosen.extend(bench.choose(&cli.rows)?);
+        (bench.check)()?;
     }
     let context = Context::new(cli.dir.as_deref(), cli.quick, cli.drop_caches)?;
     context.announce();
@@ -124,7 +132,7 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
-        assert!(error.to_string().ends_with("known: store"), "{error}");
+        assert!(error.to_string().ends_with("known: store, holder"), "{error}");
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");
         assert!(error.to_string().contains("replay, "), "{error}");
     }

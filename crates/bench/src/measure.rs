@@ -26,6 +26,11 @@ impl Rounds {
         let ratios = self.ours.iter().zip(&self.raw).map(|(ours, raw)| ours / raw.max(f64::MIN_POSITIVE));
         spread(ratios.collect())
     }
+
+    /// Returns how much more ours is than raw, round by round; the median.
+    pub(crate) fn more(&self) -> f64 {
+        spread(self.ours.iter().zip(&self.raw).map(|(ours, raw)| ours - raw).collect()).median
+    }
 }
 
 /// Returns the median and the extremes; of nothing, zeros.
@@ -60,6 +65,11 @@ impl Latencies {
         let result = work();
         self.0.push(micros(begin.elapsed()));
         result
+    }
+
+    /// Notes a latency that was taken elsewhere, in microseconds.
+    pub(crate) fn note(&mut self, micros: f64) {
+        self.0.push(micros);
     }
 
     /// Returns a share's latency: 0.5 is the median.
@@ -134,5 +144,6 @@ mod tests {
         let [rounds] = interleave("order", 3, || note('r', 2.0), || note('o', 3.0)).expect("no errors");
         assert_eq!(*order.borrow(), "roorro");
         assert_eq!(rounds.ratio(), Spread { median: 1.5, low: 1.5, high: 1.5 });
+        assert_eq!(rounds.more(), 1.0);
     }
 }

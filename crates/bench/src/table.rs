@@ -30,6 +30,8 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// Our figure, at most.
     AtMost(f64),
+    /// Ours minus raw, at most.
+    MoreAtMost(f64),
     /// Nothing: it is good to know.
     None,
 }
@@ -52,6 +54,8 @@ pub(crate) struct Row {
     raw: Option<f64>,
     ours: f64,
     ratio: Option<Spread>,
+    /// How much more ours is than raw.
+    more: f64,
     target: Target,
 }
 
@@ -65,13 +69,14 @@ impl Row {
             raw: Some(median(&rounds.raw)),
             ours: median(&rounds.ours),
             ratio: Some(rounds.ratio()),
+            more: rounds.more(),
             target,
         }
     }
 
     /// Returns a row of ours alone.
     pub(crate) fn alone(what: impl Into<String>, unit: Unit, ours: f64, target: Target) -> Row {
-        Row { name: "", what: what.into(), unit, raw: None, ours, ratio: None, target }
+        Row { name: "", what: what.into(), unit, raw: None, ours, ratio: None, more: f64::NAN, target }
     }
 
     /// Puts the name of the row's program on it.
@@ -85,6 +90,7 @@ impl Row {
             Target::RatioAtMost(most) => ratio <= most,
             Target::RatioAtLeast(least) => ratio >= least,
             Target::AtMost(most) => self.ours <= most,
+            Target::MoreAtMost(most) => self.more <= most,
             Target::None => return Verdict::Informative,
         };
         if reached { Verdict::Ok } else { Verdict::Miss }
@@ -100,6 +106,7 @@ impl Row {
             Target::RatioAtMost(most) => format!("≤ {most}×"),
             Target::RatioAtLeast(least) => format!("≥ {least}×"),
             Target::AtMost(most) => format!("≤ {}", figure(most, self.unit)),
+            Target::MoreAtMost(most) => format!("≤ + {}", figure(most, self.unit)),
             Target::None => String::new(),
         }
     }
@@ -207,6 +214,8 @@ mod tests {
         assert_eq!(verdict(Target::RatioAtMost(1.3)), Verdict::Miss);
         assert_eq!(verdict(Target::RatioAtLeast(1.5)), Verdict::Miss);
         assert_eq!(verdict(Target::AtMost(14.0)), Verdict::Ok);
+        assert_eq!(verdict(Target::MoreAtMost(4.0)), Verdict::Ok);
+        assert_eq!(verdict(Target::MoreAtMost(3.0)), Verdict::Miss);
         assert_eq!(verdict(Target::None), Verdict::Informative);
         assert!(!Row::alone("x", Unit::Count, 5.0, Target::AtMost(5.0)).is_missed());
     }

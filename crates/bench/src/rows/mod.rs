@@ -5,6 +5,7 @@ mod append_one;
 mod batch;
 mod bytes;
 mod checkpoint;
+mod holder;
 mod last;
 mod open;
 mod process;
@@ -16,6 +17,7 @@ mod sweep;
 use anyhow::Context as _;
 
 use crate::context::Context;
+use crate::rig;
 use crate::table::Row;
 
 /// A program that measures something and returns its lines of the table.
@@ -27,12 +29,17 @@ pub(crate) struct Program {
 /// Programs that belong together.
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
+    /// Tells what is missing, before anything is measured.
+    pub(crate) check: fn() -> anyhow::Result<()>,
     programs: &'static [Program],
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[Bench {
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER];
+
+const STORE: Bench = Bench {
     name: "store",
+    check: || Ok(()),
     programs: &[
         Program { name: "append-one", run: append_one::run },
         Program { name: "append-many", run: append_many::run },
@@ -45,7 +52,19 @@ pub(crate) const BENCHES: &[Bench] = &[Bench {
         Program { name: "bytes", run: bytes::run },
         Program { name: "checkpoint", run: checkpoint::run },
     ],
-}];
+};
+
+const HOLDER: Bench = Bench {
+    name: "holder",
+    check: || rig::executable().map(|_| ()),
+    programs: &[
+        Program { name: "memory", run: holder::memory::run },
+        Program { name: "latency", run: holder::latency::run },
+        Program { name: "throughput", run: holder::throughput::run },
+        Program { name: "start", run: holder::start::run },
+        Program { name: "adopt", run: holder::adopt::run },
+    ],
+};
 
 impl Bench {
     /// Returns the programs with these names or numbers, in the order given; all of them for none.

@@ -1,0 +1,194 @@
+//! What this binary does when it starts itself: the agent, and the processes of the raw programs. The part is
+//! picked before the command line is parsed, because a process whose memory is measured must have done nothing else.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::time::{ClockId, clock_gettime};
+
+/// The first argument of a process that plays a part.
+const FLAG: &str = "--play";
+
+/// The agent: a greeting, then lines as its input asks for them, until its input ends.
+const AGENT: &str = "agent";
+/// Starts the agent and passes what it writes over a socket; its input is the same socket.
+const FORWARD: &str = "forward";
+/// Writes its input to a file, synced by the holder's rule.
+const PUMP: &str = "pump";
+
+/// What each line of the agent is long, with its newline: about what agents write for a few words.
+pub(crate) const LINE: usize = 200;
+
+/// The agent's first line.
+pub(crate) const GREETING: &[u8] = b"{\"hello\":true}\n";
+
+/// What stands before and behind the time in a line.
+const BEFORE: &str = "{\"at\":\"";
+const DIGITS: usize = 20;
+
+/// How much goes through a pipe at once.
+const PIECE: usize = 64 << 10;
+
+/// The holder's rule: output is on disk after so many bytes, and after so long.
+const SYNC_BYTES: usize = 1 << 20;
+const SYNC_WITHIN: Duration = Duration::from_millis(200);
+
+/// Plays the part that the arguments name, if they name one.
+pub(crate) fn play() -> Option<anyhow::Result<()>> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != FLAG {
+        return None;
+    }
+    let (part, rest): (Option<OsString>, Vec<OsString>) = (args.next(), args.collect());
+    let outcome = match (part.as_ref().and_then(|part| part.to_str()), rest.as_slice()) {
+        (Some(AGENT), []) => agent(),
+        (Some(FORWARD), [socket]) => forward(Path::new(socket)),
+        (Some(PUMP), [file]) => pump(Path::new(file)),
+        _ => return Some(Err(anyhow::anyhow!("{FLAG} is for this program itself"))),
+    };
+    Some(outcome.with_context(|| format!("as {part:?}")))
+}
+
+/// Returns the agent's command, for whoever starts it by name.
+pub(crate) fn agent_command() -> anyhow::Result<Vec<String>> {
+    let own = own_path()?.into_os_string();
+    let own = own.into_string().ok().context("this binary's path is no text")?;
+    Ok(vec![own, FLAG.into(), AGENT.into()])
+}
+
+/// Returns the agent, to be started with nothing in its environment, as a holder would.
+pub(crate) fn agent_process() -> anyhow::Result<Command> {
+    part(AGENT, None)
+}
+
+/// Returns the forwarder, which connects to a socket.
+pub(crate) fn forward_process(socket: &Path) -> anyhow::Result<Command> {
+    part(FORWARD, Some(socket))
+}
+
+/// Returns the pump, which writes a file.
+pub(crate) fn pump_process(file: &Path) -> anyhow::Result<Command> {
+    part(PUMP, Some(file))
+}
+
+fn part(name: &str, argument: Option<&Path>) -> anyhow::Result<Command> {
+    let mut command = Command::new(own_path()?);
+    command.arg(FLAG).arg(name).args(argument).env_clear().stderr(Stdio::null());
+    Ok(command)
+}
+
+fn own_path() -> anyhow::Result<std::path::PathBuf> {
+    std::env::current_exe().context("cannot tell where this binary is")
+}
+
+/// What the agent is told to write one line after another, with a pause before each.
+pub(crate) fn ticks(count: usize, pause: Duration) -> String {
+    format!("{count} {}\n", pause.as_micros())
+}
+
+/// What the agent is told to write all at once.
+pub(crate) fn flood(count: usize) -> String {
+    ticks(count, Duration::ZERO)
+}
+
+/// Returns the time by the clock that all processes share, in nanoseconds.
+pub(crate) fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Returns when the agent wrote a line; none for its greeting.
+pub(crate) fn written_at(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(BEFORE.as_bytes())?.get(..DIGITS)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn line_of(at: u64) -> Vec<u8> {
+    let mut line = format!("{BEFORE}{at:020}\",\"text\":\"").into_bytes();
+    line.resize(LINE - 3, b'x');
+    line.extend_from_slice(b"\"}\n");
+    line
+}
+
+fn agent() -> anyhow::Result<()> {
+    // Not the standard library's own, which writes line by line.
+    let mut out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    out.write_all(GREETING)?;
+    for command in io::stdin().lock().lines() {
+        let command = command?;
+        let Some((count, micros)) = command.split_once(' ') else { bail!("{command:?} is no command") };
+        let (mut count, pause): (usize, _) = (count.parse()?, Duration::from_micros(micros.parse()?));
+        if pause.is_zero() {
+            let lines = line_of(now()).repeat(PIECE / LINE);
+            while count > 0 {
+                let some = count.min(PIECE / LINE);
+                out.write_all(&lines[..some * LINE])?;
+                count -= some;
+            }
+        }
+        for _ in 0..count {
+            std::thread::sleep(pause);
+            out.write_all(&line_of(now()))?;
+        }
+    }
+    Ok(())
+}
+
+fn forward(socket: &Path) -> anyhow::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    let commands = OwnedFd::from(stream.try_clone()?);
+    let mut agent = agent_process()?.stdin(commands).stdout(Stdio::piped()).spawn()?;
+    let mut pipe = agent.stdout.take().context("the agent has no output")?;
+    let mut piece = vec![0; PIECE];
+    loop {
+        let count = pipe.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        stream.write_all(&piece[..count])?;
+    }
+    agent.wait()?;
+    Ok(())
+}
+
+/// A sync that falls due while nothing comes is made with the next bytes: a flood never waits.
+fn pump(path: &Path) -> anyhow::Result<()> {
+    let mut pipe = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut file = File::create(path)?;
+    let mut piece = vec![0; PIECE];
+    let (mut unsynced, mut since) = (0, Instant::now());
+    loop {
+        let count = pipe.read(&mut piece)?;
+        if count == 0 {
+            return Ok(());
+        }
+        file.write_all(&piece[..count])?;
+        unsynced += count;
+        if unsynced >= SYNC_BYTES || since.elapsed() >= SYNC_WITHIN {
+            file.sync_data()?;
+            (unsynced, since) = (0, Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_their_length_and_tell_their_time() {
+        let line = line_of(1_234_567_890);
+        assert_eq!(line.len(), LINE);
+        assert_eq!(written_at(&line), Some(1_234_567_890));
+        assert!(serde_json::from_slice::<serde_json::Value>(&line).is_ok());
+        assert_eq!(written_at(GREETING), None);
+        assert_eq!(ticks(3, Duration::from_millis(2)), "3 2000\n");
+    }
+}
