@@ -49,6 +49,9 @@ fn tests(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Invocat
         Runner::Plain => "test --workspace --locked --tests --no-fail-fast",
     };
     let mut command = Invocation::new(root, words);
+    if long && runner == Runner::Nextest {
+        command = command.args(["--profile", "long"]);
+    }
     if !filters.is_empty() {
         // Only behind the separator does `cargo test` take more than one filter.
         let separator = (runner == Runner::Plain).then_some("--");
@@ -105,7 +108,7 @@ mod tests {
     fn long_and_filters_reach_either_runner() {
         assert_eq!(
             command(Runner::Nextest, true, &["torn", "wal"]),
-            "REKINDLE_TEST_LONG=1 cargo nextest run --workspace --locked torn wal"
+            "REKINDLE_TEST_LONG=1 cargo nextest run --workspace --locked --profile long torn wal"
         );
         assert_eq!(
             command(Runner::Plain, false, &["torn", "wal"]),

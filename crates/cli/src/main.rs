@@ -20,7 +20,7 @@ use failure::{Exit, Failure};
 #[command(
     name = "rekindle",
     version,
-    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home, 3 interrupted."
+    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home."
 )]
 struct Cli {
     #[command(flatten)]

@@ -20,6 +20,9 @@ use crate::log::LogReader;
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
 
+/// How often something is looked at again that its owner may just be writing.
+const TRIES: u32 = 5;
+
 /// Why a home cannot be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
@@ -33,6 +36,9 @@ pub enum OfflineError {
 
 /// A home as its next owner would find it.
 pub struct Offline {
+    /// The disk as it is.
+    raw: SharedDisk,
+    /// The disk as the next owner would make it.
     disk: SharedDisk,
     layout: Layout,
     /// What the next owner would do to each session the write-ahead log mentions.
@@ -68,9 +74,9 @@ impl Offline {
                 Err(_) => {} // Reading the log will say what is wrong with it.
             }
         }
-        let disk = Arc::new(Overlay { disk, patches });
+        let (raw, disk) = (disk.clone(), Arc::new(Overlay { disk, patches }));
         let wal_torn = scan.torn();
-        Ok(Offline { disk, layout, pending, wal_damage: scan.damage, wal_torn })
+        Ok(Offline { raw, disk, layout, pending, wal_damage: scan.damage, wal_torn })
     }
 
     /// Returns where everything lives.
@@ -83,9 +89,18 @@ impl Offline {
         &self.disk
     }
 
-    /// Loads a session.
+    /// Loads a session. One that seems damaged is looked at again from the beginning: its owner may have written
+    /// a snapshot since the write-ahead log was read, which then reaches further than what was seen of the log.
     pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        load(&*self.disk, &self.layout, session, want)
+        let mut loaded = load(&*self.disk, &self.layout, session, want);
+        for _ in 1..TRIES {
+            if !loaded.as_ref().is_ok_and(|loaded| loaded.damage.is_some()) {
+                break;
+            }
+            let Ok(again) = Offline::regardless(self.raw.clone(), self.layout.clone()) else { break };
+            loaded = load(&*again.disk, &self.layout, session, want);
+        }
+        loaded
     }
 
     /// Returns the blobs, which can be read and not written.
@@ -120,7 +135,6 @@ impl Offline {
 
 /// Reads the write-ahead log, again if it seems damaged: its owner may just have dropped a segment.
 fn settled_scan(disk: &dyn Disk, layout: &Layout) -> Result<scan::Scan, ScanError> {
-    const TRIES: u32 = 5;
     for _ in 1..TRIES {
         let scan = scan::scan(disk, layout)?;
         if scan.damage.is_empty() {

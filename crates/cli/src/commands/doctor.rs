@@ -36,12 +36,13 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         let mut bar = Bar::new();
         check::check(context.disk(), &context.home, &mut |progress| bar.show(progress))?
     };
-    if context.json {
-        print_json(context, &report)?;
-    } else {
-        print_text(context, &report)?;
+    let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
+    let printed = if context.json { print_json(context, &report) } else { print_text(context, &report) };
+    match printed {
+        // Whoever has seen enough of the findings still wants to know whether there are any.
+        Err(failure) if failure.is_broken_pipe() => Ok(verdict),
+        printed => printed.map(|()| verdict),
     }
-    Ok(if report.is_healthy() { Exit::Ok } else { Exit::Failed })
 }
 
 /// A progress bar that shows itself late, and only to a person.

@@ -151,22 +151,25 @@ fn things_of_the_wrong_type_stop_nothing() {
     let (sessions, first) = (home.path().join("sessions"), home.sessions().remove(0));
     fs::create_dir(sessions.join("sess_dir.messages.jsonl")).expect("made");
     symlink("/etc/passwd", sessions.join("sess_link.messages.jsonl")).expect("linked");
+    let fifo = sessions.join("sess_fifo.messages.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(fifo).status().expect("mkfifo runs");
+    assert!(made.success());
     fs::remove_file(sessions.join(format!("{first}.json"))).expect("removed");
     fs::create_dir(sessions.join(format!("{first}.json"))).expect("made");
     fs::write(sessions.join("evil\u{1b}[31m"), "").expect("written");
     let report = home.json(&["doctor"]);
     let unreadable: Vec<&Value> =
         findings(&report, "log_unreadable").iter().map(|finding| &finding["session"]).collect();
-    assert_eq!(unreadable, ["sess_dir", "sess_link"]);
+    assert_eq!(unreadable, ["sess_dir", "sess_fifo", "sess_link"]);
     assert_eq!(findings(&report, "snapshot_unreadable").len(), 1);
-    assert_eq!(report["counts"]["sessions"], 14);
+    assert_eq!(report["counts"]["sessions"], 15);
     let text = stdout(&home.run(&["doctor"]));
     assert!(text.contains("evil") && !text.contains('\u{1b}'), "{text}");
     fs::remove_dir_all(home.path().join("wal")).expect("removed");
     fs::write(home.path().join("wal"), "").expect("written");
     let report = home.json(&["doctor"]);
     assert_eq!(findings(&report, "wal_unreadable").len(), 1);
-    assert_eq!(report["counts"]["sessions"], 14);
+    assert_eq!(report["counts"]["sessions"], 15);
 }
 
 #[test]

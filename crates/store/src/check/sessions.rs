@@ -120,9 +120,13 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
                 let remedy = "Restore the log from a backup; remove the note to give the session up.";
                 findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
             }
-            SessionFile::Snapshot(id) | SessionFile::Tokens(id) | SessionFile::History(id)
-                if !has_log(&id) && !removed(&id) =>
-            {
+            // A removal takes the log last: a snapshot without one means that the log was taken away.
+            SessionFile::Snapshot(id) if !has_log(&id) && !removed(&id) => {
+                let what = "The session's log is gone; this snapshot is what is left of it.";
+                let remedy = "Restore the log from a backup, or remove this to give the session up.";
+                findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
+            }
+            SessionFile::Tokens(id) | SessionFile::History(id) if !has_log(&id) && !removed(&id) => {
                 let what = "The session has no log: this is all that is left of it.";
                 let remedy = "Restore the log from a backup, or remove this to give the session up.";
                 findings.add(Finding::new(Code::StrayCache, path, what, remedy).of(id));

@@ -43,8 +43,10 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
         options.read(true).mode(FILE_MODE);
-        // A link in place of one of our files could lead a write outside the home.
-        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+        // A link in place of one of our files could lead a write outside the home; opening a FIFO would wait for
+        // ever for its other end.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(flags.bits() as i32);
         match mode {
             OpenMode::Read => {}
             OpenMode::Write => {
