@@ -187,14 +187,23 @@ fn a_turn_whose_supervisor_is_killed_again_and_again_is_in_the_log_once() {
     home.pass("end");
     home.finish(&["--prompt", prompt, "--answer", "allow_once", "--stop"]);
     for kind in
-        ["run.started", "run.completed", "run.waiting", "run.resumed", "agent.exited", "token.consumed"]
+        ["run.started", "run.completed", "run.waiting", "run.resumed", "agent.started", "token.consumed"]
     {
         assert_eq!(home.count(kind), 1, "{kind}: {:#?}", home.log());
     }
+    // A supervisor killed between its record and the holder's start leaves a launch that never was.
+    assert_eq!(home.count("agent.exited"), home.count("agent.launching"));
     assert_eq!(home.count("run.interrupted"), 0);
     assert_eq!(home.said(), [words(1500), words(1500), "finished".into()], "every word once");
     assert_eq!((home.told("session/prompt"), home.told("initialize"), home.told("session/new")), (1, 1, 1));
     assert_eq!(home.processes(), 1, "one agent all the time");
+    let doctor =
+        Command::new(REKINDLE).arg("--home").arg(home.path("home")).args(["doctor", "--json"]).output();
+    let doctor: serde_json::Value =
+        serde_json::from_slice(&doctor.expect("doctor runs").stdout).expect("JSON");
+    let severe = |finding: &&serde_json::Value| finding["severity"] != "note";
+    let findings = doctor["findings"].as_array().expect("findings");
+    assert_eq!(findings.iter().filter(severe).collect::<Vec<_>>(), Vec::<&serde_json::Value>::new());
     let answers = home.record().iter().filter(|line| line.contains("\"optionId\"")).count();
     assert_eq!(answers, 1, "the permission was answered once");
 }

@@ -130,6 +130,9 @@ pub(super) fn unknown(directory: &Path, entry: &Entry) -> Finding {
     Finding::new(Code::ForeignName, path, what, "Move it elsewhere if you know it.")
 }
 
+/// The mode of a program that nobody is to change.
+const PROGRAM_MODE: u32 = 0o500;
+
 /// Looks at the permissions of everything below a directory: what agents say is nobody else's business.
 fn modes(disk: &dyn Disk, path: &Path, depth: usize, findings: &mut Findings) {
     wrong_mode(disk, path, DIR_MODE, findings);
@@ -146,8 +149,8 @@ fn modes(disk: &dyn Disk, path: &Path, depth: usize, findings: &mut Findings) {
 
 fn wrong_mode(disk: &dyn Disk, path: &Path, expected: u32, findings: &mut Findings) {
     let Ok(stat) = disk.stat(path) else { return };
-    // A program of ours may be executable; what matters is that nobody else gets in and we do.
-    let harmless = expected == FILE_MODE && stat.mode == DIR_MODE;
+    // A program of ours may be executable and need not be writable; what matters is that nobody else gets in.
+    let harmless = expected == FILE_MODE && (stat.mode == DIR_MODE || stat.mode == PROGRAM_MODE);
     if stat.mode != expected && !harmless {
         let what = format!("The permissions are {:04o}, not {expected:04o}.", stat.mode);
         let remedy = format!("Correct them: chmod {expected:o} {}", path.display());

@@ -2,6 +2,7 @@
 //! it says, until the turn ends. Made to be killed at any moment and started again.
 
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,9 @@ use rekindle_agent::acp::Acp;
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
-use rekindle_holder::client::{LockState, highest_epoch, inspect, inspect_all, install_executable};
+use rekindle_holder::client::{
+    LockState, highest_epoch, inspect, inspect_all, install_executable, runtime_dir,
+};
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::live::{Launching, Live, Places, Supervisor};
 use rekindle_store::Store;
@@ -131,8 +134,9 @@ fn live(
     }
     let own = std::env::current_exe().map_err(failed)?;
     let executable = install_executable(&own.with_file_name("rekindle-holder"), &context.home.join("bin"));
-    let runtime = context.home.join("run");
-    std::fs::create_dir_all(&runtime).map_err(failed)?;
+    let user_runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
+    let runtime = runtime_dir(user_runtime.as_deref(), &std::env::temp_dir(), uid).map_err(failed)?;
     let places =
         Places { holders: context.home.join("holders"), runtime, executable: executable.map_err(failed)? };
     let launching = Launching {
