@@ -1,5 +1,6 @@
-//! `rekindle-bench`: measures the store and the holder beside raw programs, interleaved, in the same run on the same disk.
-//! Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to judge.
+//! `rekindle-bench`: measures the store and the holder beside raw programs, interleaved, in the same run on the
+//! same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
+//! judge.
 
 mod actors;
 mod context;

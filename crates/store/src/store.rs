@@ -5,24 +5,24 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rekindle_domain::event::LogRepaired;
+use rekindle_domain::event::{LogRepaired, Raw};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
-use crate::blobs::Blobs;
+use crate::blobs::{BlobRef, Blobs, MAX_BLOB};
 use crate::cache;
 use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
 use crate::complete::Completion;
-use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady};
+use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
 use crate::error::AppendError;
 use crate::home::{self, HomeError, HomeLock, Origin};
 use crate::index;
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
-use crate::log::{Follower, LogReader};
+use crate::log::{Follower, LogReader, Torn};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
 
@@ -155,19 +155,43 @@ impl<C: Commits> Store<C> {
         }
         let loaded = load(&*self.disk, &self.layout, session, Want::Everything)?;
         let damaged_at = loaded.damage.as_ref().map(|damage| damage.offset);
+        let mut kept = None;
         if let (Some(torn), None) = (loaded.torn, damaged_at) {
+            kept = self.keep_torn(session, torn)?;
             // Need not be durable: the first append makes the write-ahead log say where the log ends.
             let log = self.disk.open(&self.layout.log(session), OpenMode::Write);
             log.and_then(|log| log.set_len(torn.offset))
                 .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
         }
         self.committer.register(loaded.state.clone(), loaded.tokens.clone(), damaged_at);
-        self.announce_repairs(session, &loaded)?;
+        self.announce_repairs(session, &loaded, kept)?;
         self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
     }
 
+    /// Keeps what is about to be cut off as a blob. The beginning of one line is what a crash leaves and nobody
+    /// was ever told of; more than that may have been records once, and is not ours to throw away.
+    fn keep_torn(&self, session: SessionId, torn: Torn) -> Result<Option<BlobRef>, OpenSessionError> {
+        let path = self.layout.log(session);
+        let len = usize::try_from(torn.len).ok().filter(|len| *len <= MAX_BLOB);
+        let Some(len) = len else { return Ok(None) };
+        let mut bytes = vec![0; len];
+        let read = self.disk.open(&path, OpenMode::Read);
+        let read = read.and_then(|log| read_exact_at(&*log, &mut bytes, torn.offset));
+        read.map_err(|source| OpenSessionError::Write { path: path.clone(), source })?;
+        if !bytes.contains(&b'\n') {
+            return Ok(None);
+        }
+        let stored = self.blobs().put(&bytes).map_err(io::Error::other);
+        stored.map(Some).map_err(|source| OpenSessionError::Write { path, source })
+    }
+
     /// Records what was cut off now and what opening the home put right, each once.
-    fn announce_repairs(&self, session: SessionId, loaded: &Loaded) -> Result<(), AppendError> {
+    fn announce_repairs(
+        &self,
+        session: SessionId,
+        loaded: &Loaded,
+        kept: Option<BlobRef>,
+    ) -> Result<(), AppendError> {
         if loaded.damage.is_some() || loaded.state.deleted || !loaded.state.is_created() {
             return Ok(());
         }
@@ -176,6 +200,7 @@ impl<C: Commits> Store<C> {
             offset: torn.offset,
             cut_bytes: torn.len,
             refilled: 0,
+            kept: kept.and_then(|kept| Raw::from_value(&kept).ok()),
         });
         let completed = locked(&self.unannounced).get(&session).cloned();
         let records: Vec<Draft> = cut.into_iter().chain(completed).map(Draft::from).collect();
@@ -260,7 +285,7 @@ fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
     let repair = |completion: &Completion| match *completion {
         Completion::Repaired { offset, cut_bytes, refilled, healed } => {
             let what = if healed { "healed" } else { "torn_tail" }.into();
-            Some(LogRepaired { what, offset, cut_bytes, refilled })
+            Some(LogRepaired { what, offset, cut_bytes, refilled, kept: None })
         }
         // Completing a log that was merely behind is no repair: it is what it would have been.
         Completion::Whole | Completion::Refilled { .. } | Completion::Removed | Completion::Damaged(_) => {

@@ -47,7 +47,7 @@ pub struct SnapshotRestored<'a> {
 }
 
 /// The log was put right after a crash or damage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogRepaired<'a> {
     /// `torn_tail`, `half_list` or `healed`.
     #[serde(borrow)]
@@ -58,6 +58,9 @@ pub struct LogRepaired<'a> {
     pub cut_bytes: u64,
     /// How many records the write-ahead log put back.
     pub refilled: u64,
+    /// A blob reference to what was cut off, where it was more than the beginning of one line.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Raw<'a>>,
 }
 
 /// What the status was found to be; for subscribers, never for the projector.

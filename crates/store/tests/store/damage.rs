@@ -84,6 +84,7 @@ fn a_log_cut_at_every_byte_is_read_up_to_its_last_whole_list() {
             let what = if bytes[end..cut].contains(&b'\n') { "half_list" } else { "torn_tail" };
             let found = (&*repair.what, repair.offset, repair.cut_bytes);
             assert_eq!(found, (what, end as u64, (cut - end) as u64), "cut at {cut}");
+            assert_eq!(repair.kept.is_some(), what == "half_list", "cut at {cut}");
         }
         drop(store);
         let again = open(&disk, &clock).expect("opens again").open_session(session).expect("again");
@@ -91,6 +92,28 @@ fn a_log_cut_at_every_byte_is_read_up_to_its_last_whole_list() {
         let kept = disk.read_file(log_path(session)).expect("a log");
         assert!(kept.starts_with(&bytes[..end]), "what was whole is untouched");
     }
+}
+
+// I12: bytes behind the last good record are cut by the rule, but they may have been a record once.
+#[test]
+fn what_is_cut_from_a_log_is_kept_if_it_was_ever_a_whole_line() {
+    let (session, bytes) = recorded();
+    let last = bytes.len() - last_line(&bytes).len() - 1;
+    let mut changed = bytes.clone();
+    changed[last + 20] ^= 1;
+    let disk = only_log(session, &changed);
+    let store = open(&disk, &Arc::default()).expect("opens");
+    store.open_session(session).expect("opens for writing");
+    let line = last_line(&disk.read_file(log_path(session)).expect("a log"));
+    let Ok(Event::LogRepaired(repair)) = Line::parse(&line).expect("a record").event() else {
+        panic!("it is announced")
+    };
+    let kept = repair.kept.expect("a reference");
+    let kept: rekindle_store::blobs::BlobRef = serde_json::from_str(kept.as_json()).expect("to a blob");
+    // The whole list that the record belonged to goes.
+    let cut = &changed[repair.offset as usize..];
+    assert!(cut.len() >= changed.len() - last);
+    assert_eq!(store.blobs().get(&kept.blob).expect("the blob"), cut);
 }
 
 // I12
