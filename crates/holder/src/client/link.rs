@@ -1,12 +1,13 @@
 //! A connection to a holder's socket that never waits longer than it is told to. It reads while it writes, because
 //! a holder that cannot get rid of its words hangs up.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -128,16 +129,13 @@ impl Link {
     }
 
     fn read(&mut self) -> io::Result<Turn> {
-        let mut piece = vec![0; PIECE];
-        match self.stream.read(&mut piece) {
+        self.inbox.reserve(PIECE);
+        match rustix::io::read(&self.stream, spare_capacity(&mut self.inbox)).map_err(io::Error::from) {
             Ok(0) => {
                 self.closed = true;
                 Ok(Turn::Closed)
             }
-            Ok(count) => {
-                self.inbox.extend_from_slice(&piece[..count]);
-                Ok(Turn::Moved)
-            }
+            Ok(_) => Ok(Turn::Moved),
             Err(error) if is_passing(&error) => Ok(Turn::Moved),
             // Killed with words of ours unread: the same as an end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {

@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+
 use super::record::{MAX_HEADER, Unreadable};
 use super::{MAX_PAYLOAD, Record};
 
@@ -74,8 +77,8 @@ impl JournalReader {
             if self.segment.is_none() && !self.enter(None)? {
                 return Ok(Step::End);
             }
-            let (len, seq) = match self.peek() {
-                Ok((len, seq)) => (len, seq),
+            let (record, payload, len) = match Record::scan(&self.window[self.used..]) {
+                Ok(scanned) => scanned,
                 Err(Unreadable::Incomplete) if self.fill()? => continue,
                 Err(unreadable) => {
                     if self.advance()? {
@@ -85,6 +88,7 @@ impl JournalReader {
                 }
             };
             let Some(segment) = &mut self.segment else { continue };
+            let seq = record.seq;
             if seq != segment.next {
                 return self.stuck(Unreadable::Damaged("a record is missing"));
             }
@@ -95,14 +99,8 @@ impl JournalReader {
                 continue;
             }
             self.next = seq + 1;
-            // Read again, because a borrow that is returned cannot be given up in the loop.
-            let read = Record::read(&self.window[start..]);
-            return Ok(read.map_or(Step::End, |(record, _)| Step::Record(record)));
+            return Ok(Step::Record(record.with_bytes(&self.window[start..][payload])));
         }
-    }
-
-    fn peek(&self) -> Result<(usize, u64), Unreadable> {
-        Record::read(&self.window[self.used..]).map(|(record, len)| (len, record.seq))
     }
 
     /// Reads more of the segment; tells whether there was more.
@@ -112,10 +110,15 @@ impl JournalReader {
         self.base += self.used as u64;
         self.used = 0;
         let have = self.window.len();
-        self.window.resize(have + WINDOW, 0);
-        let read = read_at(&segment.file, &mut self.window[have..], self.base + have as u64);
-        self.window.truncate(have + read.as_ref().copied().unwrap_or(0));
-        read.map(|count| count > 0)
+        // Not zeroed first: that would cost more than the read.
+        self.window.reserve(WINDOW);
+        let offset = self.base + have as u64;
+        loop {
+            match rustix::io::pread(&segment.file, spare_capacity(&mut self.window), offset) {
+                Err(Errno::INTR) => {}
+                read => return Ok(read? > 0),
+            }
+        }
     }
 
     /// Goes on to the next segment if this one has been read to its end.

@@ -3,7 +3,9 @@
 //! `TYPE SEQ TIME LENGTH CRC32C FLAGS`: the checksum covers the other five and the payload. Flags are words or
 //! `key=value`, separated by commas, `-` for none. Pure.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -202,26 +204,40 @@ pub(crate) enum Unreadable {
 }
 
 impl Record<'_> {
-    /// Appends the header line for a payload that follows it.
-    pub(crate) fn write_header(out: &mut String, seq: u64, time: Stamp, body: &Body<'_>, payload: &[u8]) {
+    /// Appends the header line for a payload that follows it; `time` is a stamp as it is written.
+    pub(crate) fn write_header(out: &mut String, seq: u64, time: &str, body: &Body<'_>, payload: &[u8]) {
         let start = out.len();
-        let kind = match body {
+        out.push_str(match body {
             Body::Out { .. } => "OUT",
             Body::In { .. } => "IN",
             Body::InDone { .. } => "IN_DONE",
             Body::Ctl(_) => "CTL",
             Body::Unknown { kind, .. } => kind,
-        };
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{kind} {seq} {time} {} ", payload.len());
+        });
+        out.push(' ');
+        push_number(out, seq);
+        out.push(' ');
+        out.push_str(time);
+        out.push(' ');
+        push_number(out, payload.len() as u64);
+        out.push(' ');
         let flags = flags_text(body);
         let crc = checksum(&out[start..], &flags, payload);
-        let _ = writeln!(out, "{crc:08x} {flags}");
+        out.extend(hex_digits(crc).map(char::from));
+        out.push(' ');
+        out.push_str(&flags);
+        out.push('\n');
     }
 
     /// Reads the record at the beginning of `bytes`; returns it with its length.
     pub(crate) fn read(bytes: &[u8]) -> Result<(Record<'_>, usize), Unreadable> {
-        let Some(end) = bytes.iter().take(MAX_HEADER).position(|byte| *byte == b'\n') else {
+        let (record, payload, len) = Record::scan(bytes)?;
+        Ok((record.with_bytes(&bytes[payload]), len))
+    }
+
+    /// Like [`Record::read`], but says where the bytes are instead of lending them.
+    pub(crate) fn scan(bytes: &[u8]) -> Result<(Record<'static>, Range<usize>, usize), Unreadable> {
+        let Some(end) = memchr::memchr(b'\n', &bytes[..bytes.len().min(MAX_HEADER)]) else {
             return Err(match bytes.len() < MAX_HEADER {
                 true => Unreadable::Incomplete,
                 false => Unreadable::Damaged("no header line"),
@@ -230,8 +246,20 @@ impl Record<'_> {
         let damaged = |why| move || Unreadable::Damaged(why);
         let header =
             std::str::from_utf8(&bytes[..end]).map_err(|_| Unreadable::Damaged("header is not text"))?;
-        let mut words = header.split(' ');
-        let mut word = || words.next().ok_or(Unreadable::Damaged("header is short"));
+        let mut rest = Some(header);
+        let mut word = || {
+            let text = rest.ok_or(Unreadable::Damaged("header is short"))?;
+            match memchr::memchr(b' ', text.as_bytes()) {
+                Some(at) => {
+                    rest = Some(&text[at + 1..]);
+                    Ok(&text[..at])
+                }
+                None => {
+                    rest = None;
+                    Ok(text)
+                }
+            }
+        };
         let (kind, seq, time, length, crc, flags) = (word()?, word()?, word()?, word()?, word()?, word()?);
         let seq: u64 = seq.parse().ok().ok_or_else(damaged("bad number"))?;
         let time = Stamp::parse(time).ok_or_else(damaged("bad time"))?;
@@ -239,16 +267,47 @@ impl Record<'_> {
             length.parse().ok().filter(|n| *n <= MAX_PAYLOAD).ok_or_else(damaged("bad length"))?;
         let total = end + 1 + length + 1;
         let Some(record) = bytes.get(..total) else { return Err(Unreadable::Incomplete) };
-        let payload = &record[end + 1..total - 1];
+        let payload = end + 1..total - 1;
         let covered = header.len() - flags.len() - crc.len() - 1;
         if record[total - 1] != b'\n'
-            || format!("{:08x}", checksum(&header[..covered], flags, payload)) != crc
+            || hex_digits(checksum(&header[..covered], flags, &record[payload.clone()])) != *crc.as_bytes()
         {
             return Err(Unreadable::Damaged("checksum does not match"));
         }
-        let body = read_body(kind, flags, payload).ok_or_else(damaged("bad flags"))?;
-        Ok((Record { seq, time, body }, total))
+        let body = read_body(kind, flags, &record[payload.clone()]).ok_or_else(damaged("bad flags"))?;
+        Ok((Record { seq, time, body }, payload, total))
     }
+
+    /// Returns the record with its bytes.
+    pub(crate) fn with_bytes(self, bytes: &[u8]) -> Record<'_> {
+        let body = match self.body {
+            Body::Out { part, flags, .. } => Body::Out { part, flags, bytes },
+            Body::In { head, part, .. } => Body::In { head, part, bytes },
+            Body::Unknown { kind, .. } => Body::Unknown { kind, bytes },
+            Body::InDone { input, delivery } => Body::InDone { input, delivery },
+            Body::Ctl(ctl) => Body::Ctl(ctl),
+        };
+        Record { seq: self.seq, time: self.time, body }
+    }
+}
+
+fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(digits[at..].iter().copied().map(char::from));
+}
+
+/// Returns a number as eight lowercase hexadecimal digits.
+fn hex_digits(number: u32) -> [u8; 8] {
+    std::array::from_fn(|at| b"0123456789abcdef"[(number >> (28 - 4 * at)) as usize & 15])
 }
 
 /// `front` is the header up to and with the space before the checksum.
@@ -257,7 +316,11 @@ fn checksum(front: &str, flags: &str, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc, payload)
 }
 
-fn flags_text(body: &Body<'_>) -> String {
+fn flags_text(body: &Body<'_>) -> Cow<'static, str> {
+    const PLAIN: OutFlags = OutFlags { unterminated: false, noise: false, truncated: false };
+    if let Body::Out { part: Part::Whole, flags: PLAIN, .. } = body {
+        return "-".into();
+    }
     let mut flags = String::new();
     let mut push = |flag: &str| {
         if !flag.is_empty() {
@@ -289,11 +352,15 @@ fn flags_text(body: &Body<'_>) -> String {
         }
         Body::Ctl(_) | Body::Unknown { .. } => {}
     }
-    if flags.is_empty() { "-".into() } else { flags }
+    if flags.is_empty() { "-".into() } else { flags.into() }
 }
 
 /// Flags this version does not know are passed over: a newer holder may add some.
-fn read_body<'a>(kind: &str, flags: &str, bytes: &'a [u8]) -> Option<Body<'a>> {
+fn read_body(kind: &str, flags: &str, payload: &[u8]) -> Option<Body<'static>> {
+    let bytes: &'static [u8] = b"";
+    if (kind, flags) == ("OUT", "-") {
+        return Some(Body::Out { part: Part::Whole, flags: OutFlags::default(), bytes });
+    }
     let has = |word: &str| flags.split(',').any(|flag| flag == word);
     let value = |key: &str| {
         flags.split(',').find_map(|flag| flag.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')))
@@ -327,7 +394,7 @@ fn read_body<'a>(kind: &str, flags: &str, bytes: &'a [u8]) -> Option<Body<'a>> {
             input: value("input")?.parse().ok()?,
             delivery: if has("delivered") { Delivery::Delivered } else { Delivery::Failed },
         },
-        "CTL" => Body::Ctl(serde_json::from_slice(bytes).unwrap_or(Ctl::Other)),
+        "CTL" => Body::Ctl(serde_json::from_slice(payload).unwrap_or(Ctl::Other)),
         other => Body::Unknown { kind: other.into(), bytes },
     })
 }
@@ -369,7 +436,7 @@ mod tests {
             }
         };
         let mut header = String::new();
-        Record::write_header(&mut header, 7, Stamp(1_000), body, payload);
+        Record::write_header(&mut header, 7, &Stamp(1_000).to_string(), body, payload);
         [header.as_bytes(), payload, b"\n"].concat()
     }
 

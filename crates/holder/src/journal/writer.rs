@@ -123,23 +123,27 @@ impl JournalWriter {
     }
 
     fn try_append(&mut self, records: &[(Body<'_>, &[u8])]) -> io::Result<Appended> {
-        let time = Stamp::now();
+        let time = Stamp::now().to_string();
         self.headers.clear();
         let mut ends = Vec::with_capacity(records.len());
         for (index, (body, payload)) in records.iter().enumerate() {
             debug_assert!(payload.len() <= MAX_PAYLOAD, "a payload that no reader would take");
-            Record::write_header(&mut self.headers, self.next + index as u64, time, body, payload);
+            if index > 0 {
+                // The newline behind the payload before.
+                self.headers.push('\n');
+            }
+            Record::write_header(&mut self.headers, self.next + index as u64, &time, body, payload);
             ends.push(self.headers.len());
         }
         let headers = self.headers.as_bytes();
-        let mut slices = Vec::with_capacity(records.len() * 3);
+        let mut slices = Vec::with_capacity(records.len() * 2 + 1);
         let mut start = 0;
         for ((_, payload), end) in records.iter().zip(&ends) {
             slices.push(IoSlice::new(&headers[start..*end]));
             slices.push(IoSlice::new(payload));
-            slices.push(IoSlice::new(b"\n"));
             start = *end;
         }
+        slices.push(IoSlice::new(b"\n"));
         let total = match write_all_vectored_at(&self.file, &mut slices, self.end) {
             Ok(total) => total,
             Err(error) => {

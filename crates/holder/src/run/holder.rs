@@ -131,13 +131,20 @@ impl Holder {
                 self.turn(who);
             }
             self.heed_signals();
+            // Before anything that waits for the disk.
+            self.tell();
             self.do_what_is_due();
-            let head = self.journal.head();
-            for peer in &mut self.peers {
-                peer.wake(head);
-                peer.flush();
-            }
+            self.tell();
             self.see_off();
+        }
+    }
+
+    /// Tells everyone of news.
+    fn tell(&mut self) {
+        let head = self.journal.head();
+        for peer in &mut self.peers {
+            peer.wake(head);
+            peer.flush();
         }
     }
 
@@ -208,13 +215,16 @@ impl Holder {
                 return self.degrade(&error);
             }
             match read {
-                Read::Some => {
+                Read::Some | Read::Last => {
                     self.moved();
                     if let Some((_, until)) = &mut self.draining {
                         *until = Instant::now() + super::life::SILENCE;
                     }
                     if self.trouble.is_some() {
                         return;
+                    }
+                    if read == Read::Last {
+                        break;
                     }
                 }
                 Read::Nothing => break,

@@ -5,24 +5,29 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use rustix::buffer::spare_capacity;
+
 use crate::journal::{Body, JournalWriter, MAX_PAYLOAD, OutFlags, Part};
 
 /// Lines that go to the journal in one write.
 const AT_ONCE: usize = 64;
 
+/// Read at once: half of what a pipe holds, so that a holder stays small.
+const BUFFER: usize = MAX_PAYLOAD / 2;
+
 /// What a look at the pipe brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Read {
     Some,
+    /// Something, and there is no more now.
+    Last,
     Nothing,
     End,
 }
 
 pub(super) struct Pump {
-    /// What was read; the first `filled` bytes are not in the journal yet. Never zeroed again: memory that was
-    /// never needed is never touched.
-    buffer: Box<[u8]>,
-    filled: usize,
+    /// What was read and is not in the journal yet. Never zeroed: memory that was never needed is never touched.
+    buffer: Vec<u8>,
     /// How much of the current line the journal has.
     line: u64,
     /// The current line has a part in the journal.
@@ -35,30 +40,24 @@ pub(super) struct Pump {
 
 impl Pump {
     pub(super) fn new(line_bytes: u64) -> Pump {
-        Pump {
-            buffer: vec![0; MAX_PAYLOAD].into(),
-            filled: 0,
-            line: 0,
-            begun: false,
-            noise: false,
-            line_bytes,
-        }
+        Pump { buffer: Vec::with_capacity(BUFFER), line: 0, begun: false, noise: false, line_bytes }
     }
 
     /// Tells whether bytes wait for the journal.
     pub(super) fn is_empty(&self) -> bool {
-        self.filled == 0
+        self.buffer.is_empty()
     }
 
     /// Reads what the pipe has and the buffer can take.
     pub(super) fn read(&mut self, pipe: BorrowedFd<'_>) -> Read {
-        if self.filled == MAX_PAYLOAD {
+        if self.buffer.len() == BUFFER {
             return Read::Nothing;
         }
-        let outcome = rustix::io::read(pipe, &mut self.buffer[self.filled..]);
-        self.filled += outcome.unwrap_or(0);
+        let outcome = rustix::io::read(pipe, spare_capacity(&mut self.buffer));
         match outcome {
             Ok(0) => Read::End,
+            // A pipe that gave less than was asked for is empty, or nearly: poll tells.
+            Ok(_) if self.buffer.len() < BUFFER => Read::Last,
             Ok(_) => Read::Some,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Read::Nothing,
             Err(_) => Read::End,
@@ -67,62 +66,67 @@ impl Pump {
 
     /// Puts whole lines into the journal; also the beginning of one that fills the buffer.
     pub(super) fn flush(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
-        loop {
-            let (records, used, state) = self.lines();
+        let mut done = 0;
+        let outcome = loop {
+            let (records, used, state) = self.lines(done);
             if records.is_empty() {
-                break;
+                break Ok(());
             }
-            journal.append(&records)?;
+            if let Err(error) = journal.append(&records) {
+                break Err(error);
+            }
             (self.line, self.begun, self.noise) = state;
-            self.buffer.copy_within(used..self.filled, 0);
-            self.filled -= used;
-        }
-        if self.filled == MAX_PAYLOAD { self.flush_part(journal) } else { Ok(()) }
+            done += used;
+        };
+        self.buffer.drain(..done);
+        outcome?;
+        if self.buffer.len() == BUFFER { self.flush_part(journal) } else { Ok(()) }
     }
 
     /// Puts what there is of an unfinished line into the journal, so that it is not lost with us.
     pub(super) fn flush_part(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
-        if self.filled == 0 {
+        if self.buffer.is_empty() {
             return Ok(());
         }
-        let noise = if self.begun { self.noise } else { is_noise(&self.buffer[..self.filled]) };
-        let kept = self.kept(self.filled);
+        let noise = if self.begun { self.noise } else { is_noise(&self.buffer) };
+        let kept = self.kept(self.buffer.len());
         let part = if self.begun { Part::Middle } else { Part::First };
         let flags = OutFlags { noise, ..OutFlags::default() };
         if kept > 0 || !self.begun {
             journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
         }
-        self.line += self.filled as u64;
+        self.line += self.buffer.len() as u64;
         (self.begun, self.noise) = (true, noise);
-        self.filled = 0;
+        self.buffer.clear();
         Ok(())
     }
 
     /// The agent will write no more: what it left without a newline is a line too.
     pub(super) fn finish(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
         self.flush(journal)?;
-        if self.filled == 0 && !self.begun {
+        if self.buffer.is_empty() && !self.begun {
             return Ok(());
         }
-        let noise = if self.begun { self.noise } else { is_noise(&self.buffer[..self.filled]) };
-        let kept = self.kept(self.filled);
-        let truncated = self.line + self.filled as u64 > self.line_bytes;
+        let noise = if self.begun { self.noise } else { is_noise(&self.buffer) };
+        let kept = self.kept(self.buffer.len());
+        let truncated = self.line + self.buffer.len() as u64 > self.line_bytes;
         let flags = OutFlags { unterminated: true, noise, truncated };
         let part = if self.begun { Part::Last } else { Part::Whole };
         journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
-        self.filled = 0;
+        self.buffer.clear();
         (self.line, self.begun, self.noise) = (0, false, false);
         Ok(())
     }
 
     /// Returns the next whole lines, how many bytes they take, and the state behind them.
     #[expect(clippy::type_complexity, reason = "three things that belong together for one moment")]
-    fn lines(&self) -> (Vec<(Body<'static>, &[u8])>, usize, (u64, bool, bool)) {
+    fn lines(&self, from: usize) -> (Vec<(Body<'static>, &[u8])>, usize, (u64, bool, bool)) {
+        let pending = &self.buffer[from..];
         let mut records = Vec::new();
         let (mut line, mut begun, mut noise) = (self.line, self.begun, self.noise);
         let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', &self.buffer[..self.filled]).take(AT_ONCE) {
-            let bytes = &self.buffer[start..end];
+        for end in memchr::memchr_iter(b'\n', pending).take(AT_ONCE) {
+            let bytes = &pending[start..end];
             let noise_here = if begun { noise } else { is_noise(bytes) };
             let kept = kept(self.line_bytes, line, bytes.len());
             let truncated = line + bytes.len() as u64 > self.line_bytes;
@@ -166,7 +170,7 @@ mod tests {
         for piece in pieces {
             for part in piece.chunks(10_000) {
                 writer.write_all(part).expect("room in the pipe");
-                assert_eq!(pump.read(reader.as_fd()), Read::Some);
+                assert!(matches!(pump.read(reader.as_fd()), Read::Some | Read::Last));
                 pump.flush(&mut journal).expect("written");
             }
             pump.flush_part(&mut journal).expect("written");
