@@ -62,6 +62,8 @@ pub(super) struct Holder {
     pub(super) strikes: u32,
     /// Bytes of the journal when the free room was last looked at.
     pub(super) room_looked_at: u64,
+    /// The file with the epoch is behind.
+    pub(super) epoch_owed: bool,
     pub(super) finished: bool,
 }
 
@@ -119,6 +121,7 @@ impl Holder {
             idle_at: None,
             strikes: 0,
             room_looked_at: 0,
+            epoch_owed: false,
             finished: false,
         };
         holder.write_status();

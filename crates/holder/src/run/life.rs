@@ -137,6 +137,11 @@ impl Holder {
     /// Does everything whose time has come.
     pub(super) fn do_what_is_due(&mut self) {
         let now = Instant::now();
+        if std::mem::take(&mut self.epoch_owed) {
+            // A copy: the journal has it already.
+            let note = serde_json::to_vec(&self.epoch).unwrap_or_default();
+            let _ = self.dir.replace(&self.dir.epoch(), &note, false);
+        }
         if Clocks::take(&mut self.clocks.flush_part, now)
             && self.trouble.is_none()
             && let Err(error) = self.pump.flush_part(&mut self.journal)

@@ -155,8 +155,7 @@ impl Holder {
         self.epoch = EpochNote { epoch: auth.epoch, instance: auth.instance.clone() };
         // Durable before it is granted; on a disk that is full to the last byte our own memory is the fence.
         self.note(&Ctl::Attach { instance: auth.instance.clone(), epoch: auth.epoch }, true);
-        let note = serde_json::to_vec(&self.epoch).unwrap_or_default();
-        let _ = self.dir.replace(&self.dir.epoch(), &note, false);
+        self.epoch_owed = true;
         self.clocks.detached = None;
         true
     }
