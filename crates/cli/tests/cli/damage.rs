@@ -172,6 +172,30 @@ fn things_of_the_wrong_type_stop_nothing() {
     assert_eq!(report["counts"]["sessions"], 15);
 }
 
+// A line of two gibibytes, read by a process that may have one: nobody holds more of a line than the limit.
+#[test]
+fn a_line_larger_than_memory_is_named_and_not_held() {
+    let home = Home::made();
+    let session = home.sessions().remove(0);
+    let path = home.log_path(&session);
+    let log = fs::OpenOptions::new().write(true).open(&path).expect("a log");
+    let len = log.metadata().expect("a log").len();
+    // A hole takes no room on the disk.
+    log.set_len(len + (2 << 30)).expect("grown");
+    std::os::unix::fs::FileExt::write_all_at(&log, b"\n", len + (2 << 30)).expect("ended");
+    for arguments in [&["doctor"][..], &["status", &session], &["log", &session, "--last", "1"]] {
+        let output = std::process::Command::new("sh")
+            .args(["-c", "ulimit -v 1048576; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_rekindle"), "--home"])
+            .arg(home.path())
+            .args(arguments)
+            .output()
+            .expect("a shell");
+        let said = stdout(&output) + &stderr(&output);
+        assert!([0, 1].contains(&code(&output)), "{arguments:?} ended by itself: {said}");
+        assert!(!said.is_empty(), "{arguments:?}");
+    }
+}
+
 #[test]
 fn several_kinds_of_damage_are_all_found() {
     let home = Home::made();

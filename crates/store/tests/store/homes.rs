@@ -1,5 +1,7 @@
 //! Homes: who may open one, what of it may be missing, and the store with its thread on a real disk.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,8 +12,9 @@ use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER, MAX_BLOB};
 use rekindle_store::commit::{Append, Expect, Persist};
-use rekindle_store::disk::RealDisk;
-use rekindle_store::home::{HomeError, Origin};
+use rekindle_store::disk::{Disk, DiskFile, Entry, OpenMode, RealDisk, Stat};
+use rekindle_store::home::{self, HomeError, Origin};
+use rekindle_store::layout::Layout;
 use rekindle_store::{AppendError, LoadError, OpenError, Opener, Store, Want};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::rng::Rng;
@@ -132,6 +135,53 @@ fn the_second_owner_is_told_who_the_first_is() {
     assert!(error.to_string().contains("process 42"), "{error}");
     drop(store);
     assert_eq!(real(directory.path()).expect("free again").origin(), Origin::Same);
+}
+
+/// A disk on which someone puts another file in the place of each that was just opened.
+struct Swapping(RealDisk);
+
+impl Disk for Swapping {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
+        let file = self.0.open(path, mode)?;
+        let other = path.with_extension("other");
+        self.0.open(&other, OpenMode::CreateNew)?;
+        self.0.rename(&other, path)?;
+        Ok(file)
+    }
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        self.0.stat(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+        self.0.list(dir)
+    }
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_file(path)
+    }
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_dir(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path)
+    }
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.0.set_mode(path, mode)
+    }
+}
+
+#[test]
+fn a_lock_on_a_file_that_is_no_longer_there_is_no_lock() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let layout = Layout::new(directory.path());
+    let boot = BootId::mint(1, 1);
+    let refused = home::lock(&Swapping(RealDisk), &layout, 1, boot).err();
+    assert!(matches!(refused, Some(HomeError::Locked { .. })), "{refused:?}");
+    home::lock(&RealDisk, &layout, 1, boot).expect("without the other one it is free");
 }
 
 // I9
