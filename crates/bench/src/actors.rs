@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The first argument of a process that plays a part.
@@ -22,6 +23,11 @@ const AGENT: &str = "agent";
 const FORWARD: &str = "forward";
 /// Writes its input to a file, synced by the holder's rule.
 const PUMP: &str = "pump";
+/// The least that can be taken over: notes everyone who comes to its socket in a file, and says when that is on disk.
+const BARE: &str = "bare";
+
+/// What is noted of someone who comes: about what a holder writes then.
+const NOTE: [u8; 120] = [b'x'; 120];
 
 /// What each line of the agent is long, with its newline: about what agents write for a few words.
 pub(crate) const LINE: usize = 200;
@@ -51,6 +57,7 @@ pub(crate) fn play() -> Option<anyhow::Result<()>> {
         (Some(AGENT), []) => agent(),
         (Some(FORWARD), [socket]) => forward(Path::new(socket)),
         (Some(PUMP), [file]) => pump(Path::new(file)),
+        (Some(BARE), [socket, file]) => bare(Path::new(socket), Path::new(file)),
         _ => return Some(Err(anyhow::anyhow!("{FLAG} is for this program itself"))),
     };
     Some(outcome.with_context(|| format!("as {part:?}")))
@@ -65,22 +72,27 @@ pub(crate) fn agent_command() -> anyhow::Result<Vec<String>> {
 
 /// Returns the agent, to be started with nothing in its environment, as a holder would.
 pub(crate) fn agent_process() -> anyhow::Result<Command> {
-    part(AGENT, None)
+    part(AGENT, &[])
 }
 
 /// Returns the forwarder, which connects to a socket.
 pub(crate) fn forward_process(socket: &Path) -> anyhow::Result<Command> {
-    part(FORWARD, Some(socket))
+    part(FORWARD, &[socket])
 }
 
 /// Returns the pump, which writes a file.
 pub(crate) fn pump_process(file: &Path) -> anyhow::Result<Command> {
-    part(PUMP, Some(file))
+    part(PUMP, &[file])
 }
 
-fn part(name: &str, argument: Option<&Path>) -> anyhow::Result<Command> {
+/// Returns the bare process, which listens at a socket and writes a file; it ends with its input.
+pub(crate) fn bare_process(socket: &Path, file: &Path) -> anyhow::Result<Command> {
+    part(BARE, &[socket, file])
+}
+
+fn part(name: &str, arguments: &[&Path]) -> anyhow::Result<Command> {
     let mut command = Command::new(own_path()?);
-    command.arg(FLAG).arg(name).args(argument).env_clear().stderr(Stdio::null());
+    command.arg(FLAG).arg(name).args(arguments).env_clear().stderr(Stdio::null());
     Ok(command)
 }
 
@@ -102,6 +114,11 @@ pub(crate) fn flood(count: usize) -> String {
 pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Tells whether this is one of the lines the agent was told to write.
+pub(crate) fn is_line(line: &[u8]) -> bool {
+    line.len() == LINE - 1 && line.starts_with(BEFORE.as_bytes())
 }
 
 /// Returns when the agent wrote a line; none for its greeting.
@@ -175,6 +192,26 @@ fn pump(path: &Path) -> anyhow::Result<()> {
             file.sync_data()?;
             (unsynced, since) = (0, Instant::now());
         }
+    }
+}
+
+fn bare(socket: &Path, path: &Path) -> anyhow::Result<()> {
+    let listener = UnixListener::bind(socket)?;
+    let mut file = File::create(path)?;
+    io::stdout().write_all(b"ready\n")?;
+    let input = io::stdin();
+    loop {
+        let mut fds = [PollFd::new(&listener, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+        poll(&mut fds, None)?;
+        if !fds[1].revents().is_empty() {
+            return Ok(());
+        }
+        let (mut visitor, _) = listener.accept()?;
+        file.write_all(&NOTE)?;
+        file.sync_data()?;
+        visitor.write_all(b"!")?;
+        // Until it leaves.
+        let _ = visitor.read(&mut [0])?;
     }
 }
 

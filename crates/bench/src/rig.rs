@@ -48,8 +48,8 @@ impl Rig {
     }
 
     /// Returns a new path for a raw program's socket.
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.sockets.path().join("raw.sock")
+    pub(crate) fn socket(&self, number: usize) -> PathBuf {
+        self.sockets.path().join(format!("raw-{number}"))
     }
 
     /// Makes the directory of a holder.
@@ -210,7 +210,7 @@ impl Commander {
     pub(crate) fn follow_lines(&mut self, count: usize) -> anyhow::Result<()> {
         let mut seen = 0;
         while seen < count {
-            self.follow(|line| seen += usize::from(actors::written_at(line).is_some()))?;
+            self.follow(|line| seen += usize::from(actors::is_line(line)))?;
         }
         Ok(())
     }

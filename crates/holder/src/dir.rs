@@ -31,9 +31,9 @@ files! {
     secret = "secret";
     /// Held with `flock` as long as the holder lives: the only proof of life and of death.
     lock = "lock";
-    /// A hint for people and lists, never authority; the holder replaces it.
+    /// A hint for people and lists, never authority; the holder writes it over.
     status = "status.json";
-    /// The epoch that commands; the holder replaces it.
+    /// The epoch that commands, as a copy of what the journal has; the holder writes it over.
     epoch = "epoch";
     /// The journal's segments; the holder appends.
     journal = "journal";

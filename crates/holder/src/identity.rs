@@ -1,6 +1,7 @@
 //! Which process is meant: a pid alone is not enough, because pids come round in less than a minute.
 
 use std::io::{self, Read};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,9 +52,14 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Returns the kernel's boot id.
+/// Returns the kernel's boot id. No process outlives its boot, so that one look is enough.
 pub fn machine_boot() -> io::Result<String> {
-    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+    static BOOT: OnceLock<String> = OnceLock::new();
+    if let Some(boot) = BOOT.get() {
+        return Ok(boot.clone());
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
+    Ok(BOOT.get_or_init(|| boot).clone())
 }
 
 /// What the kernel says of a process in one line.

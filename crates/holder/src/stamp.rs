@@ -18,6 +18,14 @@ impl Stamp {
         Stamp(u64::try_from(since.as_millis()).unwrap_or(LAST))
     }
 
+    /// Returns what `Display` writes.
+    pub(crate) fn text(self) -> [u8; 24] {
+        let mut text = [b'0'; 24];
+        // Twenty-four characters for every year of four digits, and a later one is written as the last of them.
+        text.copy_from_slice(self.to_string().as_bytes());
+        text
+    }
+
     /// Reads what `Display` writes, and nothing else.
     pub fn parse(text: &str) -> Option<Stamp> {
         let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;

@@ -52,7 +52,7 @@ fn survives(lines: &[Vec<u8>], quirks: Quirks) {
         }
         if let Some((kind, bytes)) = inputs.get(index) {
             seq += 1;
-            let head = InputHead { input: index as u64 + 1, kind: (*kind).into(), sha256: [0; 32] };
+            let head = Box::new(InputHead { input: index as u64 + 1, kind: (*kind).into(), sha256: [0; 32] });
             let item = Item::Input { first: seq, seq, time: Stamp(0), head, bytes: bytes.as_bytes().into() };
             connection.take(&item, None);
         }

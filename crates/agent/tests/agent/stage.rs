@@ -60,7 +60,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone)]
 enum Entry {
     Out(Part, OutFlags, Vec<u8>),
-    In(InputHead, Part, Vec<u8>),
+    In(Box<InputHead>, Part, Vec<u8>),
     Ctl(Ctl),
 }
 
@@ -414,12 +414,12 @@ impl Stage {
         InputQueued { run_id: self.run, holder_id, input_seq, what, wait_id, line, sha256: "".into() }.into()
     }
 
-    fn accept_next(&mut self) -> (InputHead, Vec<u8>) {
+    fn accept_next(&mut self) -> (Box<InputHead>, Vec<u8>) {
         let Outgoing { what, line } = self.inputs[self.accepted].clone();
         self.accepted += 1;
         let kind = serde_json::to_value(what).expect("a word");
         let kind = kind.as_str().expect("a word").to_owned();
-        (InputHead { input: self.accepted as u64, kind, sha256: [0; 32] }, line)
+        (Box::new(InputHead { input: self.accepted as u64, kind, sha256: [0; 32] }), line)
     }
 
     fn append(&mut self, events: Vec<Event<'static>>) {

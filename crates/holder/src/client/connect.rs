@@ -75,16 +75,20 @@ pub enum ConnectError {
     },
 }
 
+/// Reads what a holder is for.
+pub(super) fn read_launch(dir: &HolderDir) -> Result<Launch, ConnectError> {
+    HolderDir::read(&dir.launch()).map_err(|source| ConnectError::Files { path: dir.launch(), source })
+}
+
 /// Connects to a holder and is let in.
 pub(super) fn connect(
     dir: &HolderDir,
+    launch: &Launch,
     visitor: Visitor,
     timeout: Duration,
 ) -> Result<(Link, Welcomed), ConnectError> {
-    let files = |path: PathBuf| move |source| ConnectError::Files { path, source };
-    let launch: Launch = HolderDir::read(&dir.launch()).map_err(files(dir.launch()))?;
-    let secret = dir.read_secret().map_err(files(dir.secret()))?;
-    let socket = launch.socket;
+    let secret = dir.read_secret().map_err(|source| ConnectError::Files { path: dir.secret(), source })?;
+    let socket = launch.socket.clone();
     let handshake = Handshake::new(&launch.holder_id, secret, visitor).map_err(|e| refusal(&socket, e))?;
     let deadline = Instant::now() + timeout;
     let link = Link::connect(&socket, deadline).map_err(|source| match source.kind() {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::connect::{ConnectError, connect};
+use super::connect::{ConnectError, connect, read_launch};
 use super::handshake::{Visitor, Welcomed};
 use super::talk::{Picked, RequestError, Talk};
-use crate::dir::HolderDir;
+use crate::dir::{HolderDir, Launch};
 use crate::identity::Identity;
 use crate::journal::{MAX_LINE, hex};
 use crate::wire::{Challenge, Event, Input, Marks, Mode, Request, Start};
@@ -71,8 +71,20 @@ impl Control {
         epoch: u64,
         timeout: Duration,
     ) -> Result<Control, ConnectError> {
+        Control::connect_to(dir, &read_launch(dir)?, mode, instance, epoch, timeout)
+    }
+
+    /// Like [`Control::connect`], for someone who has looked at the directory already.
+    pub fn connect_to(
+        dir: &HolderDir,
+        launch: &Launch,
+        mode: Mode,
+        instance: &str,
+        epoch: u64,
+        timeout: Duration,
+    ) -> Result<Control, ConnectError> {
         let visitor = Visitor { mode, instance: instance.into(), epoch };
-        let (link, welcomed) = connect(dir, visitor, timeout)?;
+        let (link, welcomed) = connect(dir, launch, visitor, timeout)?;
         let Welcomed { challenge, marks, decoder, features, .. } = welcomed;
         Ok(Control { talk: Talk::new(link, decoder, timeout), mode, epoch, challenge, marks, features })
     }

@@ -188,10 +188,16 @@ fn lock_state(dir: &HolderDir) -> LockState {
 }
 
 fn found<T: DeserializeOwned>(path: &Path) -> Found<T> {
-    match HolderDir::read(path) {
-        Ok(value) => Found::There(value),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Missing,
-        Err(error) => Found::Unreadable(error.to_string()),
+    /// A living holder writes some files over in place: one that is caught half written is whole a moment later.
+    const LOOKS: usize = 3;
+    let mut looks = 1;
+    loop {
+        match HolderDir::read(path) {
+            Ok(value) => return Found::There(value),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Missing,
+            Err(error) if looks == LOOKS => return Found::Unreadable(error.to_string()),
+            Err(_) => looks += 1,
+        }
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn out(journal: &mut JournalWriter, bytes: &[u8]) {
 
 /// Appends part of a line.
 pub(super) fn out_part(journal: &mut JournalWriter, part: Part, bytes: &[u8]) {
-    journal.append(&[(Body::Out { part, flags: OutFlags::default(), bytes }, bytes)]).expect("appended");
+    journal.append(&Body::Out { part, flags: OutFlags::default(), bytes }, bytes).expect("appended");
 }
 
 /// Looks until there is something to see.

@@ -30,7 +30,7 @@ pub enum Item<'a> {
         /// When it was accepted.
         time: Stamp,
         /// Which input.
-        head: InputHead,
+        head: Box<InputHead>,
         /// The bytes, with their newline.
         bytes: Cow<'a, [u8]>,
     },
@@ -85,7 +85,7 @@ struct PartLine {
 #[derive(Debug)]
 struct PartInput {
     first: u64,
-    head: InputHead,
+    head: Box<InputHead>,
     bytes: Vec<u8>,
 }
 
@@ -150,7 +150,7 @@ impl Items {
         seq: u64,
         time: Stamp,
         part: Part,
-        head: InputHead,
+        head: Box<InputHead>,
         bytes: &'a [u8],
     ) -> Option<Item<'a>> {
         if part == Part::Whole {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn input(seq: u64, part: Part, bytes: &[u8]) -> Record<'_> {
-        let head = InputHead { input: 1, kind: "prompt".into(), sha256: [0; 32] };
+        let head = Box::new(InputHead { input: 1, kind: "prompt".into(), sha256: [0; 32] });
         Record { seq, time: Stamp(seq), body: Body::In { head, part, bytes } }
     }
 

@@ -4,6 +4,7 @@
 //! reading a live journal is the same as reading a dead one. `docs/holder-protocol.md` has the format.
 
 mod fault;
+mod header;
 mod items;
 mod reader;
 mod record;
@@ -12,7 +13,7 @@ mod writer;
 pub use items::{Item, Items};
 pub use reader::{Damage, JournalReader, Step};
 pub use record::{Body, Ctl, Delivery, InputHead, OutFlags, Part, Record, hex, unhex};
-pub use writer::{Appended, JournalWriter};
+pub use writer::{Appended, JournalWriter, SMALL};
 
 /// Largest payload of one record: longer lines and inputs are split. It is what a pipe holds, so a larger one
 /// would only wait longer in memory.

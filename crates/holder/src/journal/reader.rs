@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
-use super::record::{MAX_HEADER, Unreadable};
+use super::header::{MAX_HEADER, Times, Unreadable};
 use super::{MAX_PAYLOAD, Record};
 
 /// What is read at once: several records of the largest size.
@@ -49,6 +49,7 @@ pub struct JournalReader {
     base: u64,
     /// How much of the window has been given out.
     used: usize,
+    times: Times,
 }
 
 #[derive(Debug)]
@@ -63,7 +64,15 @@ struct Segment {
 impl JournalReader {
     /// Opens a journal to read from a record on; neither the directory nor the record need exist yet.
     pub fn open(dir: impl Into<PathBuf>, from: u64) -> JournalReader {
-        JournalReader { dir: dir.into(), segment: None, next: from, window: Vec::new(), base: 0, used: 0 }
+        JournalReader {
+            dir: dir.into(),
+            segment: None,
+            next: from,
+            window: Vec::new(),
+            base: 0,
+            used: 0,
+            times: Times::default(),
+        }
     }
 
     /// Returns the number of the record that comes next.
@@ -77,11 +86,11 @@ impl JournalReader {
             if self.segment.is_none() && !self.enter(None)? {
                 return Ok(Step::End);
             }
-            let (record, payload, len) = match Record::scan(&self.window[self.used..]) {
+            let (record, payload, len) = match Record::scan(&self.window[self.used..], &mut self.times) {
                 Ok(scanned) => scanned,
                 Err(Unreadable::Incomplete) if self.fill()? => continue,
                 Err(unreadable) => {
-                    if self.advance()? {
+                    if self.advance()? || self.look_again()? {
                         continue;
                     }
                     return self.stuck(unreadable);
@@ -133,6 +142,18 @@ impl JournalReader {
             return Ok(self.used < self.window.len());
         }
         self.enter(Some(number))
+    }
+
+    /// Reads once more what could not be understood, if another segment follows: a write that found no room is taken
+    /// back before that, and we may have seen it. Tells whether something else stands there now.
+    fn look_again(&mut self) -> io::Result<bool> {
+        let Some(segment) = &self.segment else { return Ok(false) };
+        if !segment_path(&self.dir, segment.number + 1).exists() {
+            return Ok(false);
+        }
+        let seen = self.window.split_off(self.used);
+        while self.fill()? && self.window.len() < seen.len() {}
+        Ok(self.window[self.used..] != seen)
     }
 
     /// Opens a segment: a given one, or the last that does not begin behind what is wanted.
@@ -234,4 +255,33 @@ fn parse_first_line(bytes: &[u8]) -> Option<(u64, usize)> {
     let rest = std::str::from_utf8(&bytes[..end]).ok()?.strip_prefix(FIRST_WORDS)?;
     let first = rest.split(' ').nth(1)?.parse().ok()?;
     Some((first, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{Ctl, JournalWriter};
+
+    #[test]
+    fn a_write_that_was_taken_back_while_we_looked_is_no_damage() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut journal = JournalWriter::create(dir.path(), "h_1").expect("a journal");
+        let note = |name: &str| Ctl::Signal { name: name.into() };
+        for name in ["one", "two"] {
+            journal.ctl(&note(name)).expect("written");
+        }
+        let path = segment_path(dir.path(), 1);
+        let whole = std::fs::metadata(&path).expect("there").len();
+        let half = std::fs::OpenOptions::new().write(true).open(&path).expect("opened");
+        half.write_all_at(b"CTL 3 2026-11-15T0", whole).expect("written");
+        let mut reader = JournalReader::open(dir.path(), 1);
+        assert!(matches!(reader.step(), Ok(Step::Record(Record { seq: 1, .. }))));
+        half.set_len(whole).expect("cut");
+        journal.rotate().expect("another segment");
+        journal.ctl(&note("three")).expect("written");
+        for seq in [2, 3] {
+            assert!(matches!(reader.step(), Ok(Step::Record(record)) if record.seq == seq), "record {seq}");
+        }
+        assert!(matches!(reader.step(), Ok(Step::End)));
+    }
 }

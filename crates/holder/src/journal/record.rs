@@ -1,6 +1,4 @@
-//! One record: a header line that people can read, the payload's bytes as they were, a newline.
-//!
-//! `TYPE SEQ TIME LENGTH CRC32C FLAGS`: the checksum covers the other five and the payload. Flags are words or
+//! One record: a header line that people can read, the payload's bytes as they were, a newline. Flags are words or
 //! `key=value`, separated by commas, `-` for none. Pure.
 
 use std::borrow::Cow;
@@ -9,11 +7,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_PAYLOAD;
+use super::header::{Header, Times, Unreadable};
 use crate::stamp::Stamp;
-
-/// Longest header line; anything longer is rubbish.
-pub(crate) const MAX_HEADER: usize = 512;
 
 /// One record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +35,8 @@ pub enum Body<'a> {
     },
     /// An accepted input, or part of one: it counts only once its last part is there.
     In {
-        /// Which input.
-        head: InputHead,
+        /// Which input. Apart, because most records are lines and should be small.
+        head: Box<InputHead>,
         /// Which part of it.
         part: Part,
         /// The bytes, with their newline.
@@ -194,88 +189,45 @@ pub enum Ctl {
     Other,
 }
 
-/// Why bytes are not a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unreadable {
-    /// More bytes may make it one.
-    Incomplete,
-    /// Nothing will.
-    Damaged(&'static str),
-}
-
 impl Record<'_> {
     /// Appends the header line for a payload that follows it; `time` is a stamp as it is written.
-    pub(crate) fn write_header(out: &mut String, seq: u64, time: &str, body: &Body<'_>, payload: &[u8]) {
-        let start = out.len();
-        out.push_str(match body {
+    pub(super) fn write_header(
+        out: &mut Vec<u8>,
+        seq: u64,
+        time: &[u8; 24],
+        body: &Body<'_>,
+        payload: &[u8],
+    ) {
+        let kind = match body {
             Body::Out { .. } => "OUT",
             Body::In { .. } => "IN",
             Body::InDone { .. } => "IN_DONE",
             Body::Ctl(_) => "CTL",
             Body::Unknown { kind, .. } => kind,
-        });
-        out.push(' ');
-        push_number(out, seq);
-        out.push(' ');
-        out.push_str(time);
-        out.push(' ');
-        push_number(out, payload.len() as u64);
-        out.push(' ');
-        let flags = flags_text(body);
-        let crc = checksum(&out[start..], &flags, payload);
-        out.extend(hex_digits(crc).map(char::from));
-        out.push(' ');
-        out.push_str(&flags);
-        out.push('\n');
+        };
+        Header::write(out, kind, seq, time, &flags_text(body), payload);
     }
 
     /// Reads the record at the beginning of `bytes`; returns it with its length.
-    pub(crate) fn read(bytes: &[u8]) -> Result<(Record<'_>, usize), Unreadable> {
-        let (record, payload, len) = Record::scan(bytes)?;
+    pub(super) fn read(bytes: &[u8]) -> Result<(Record<'_>, usize), Unreadable> {
+        let (record, payload, len) = Record::scan(bytes, &mut Times::default())?;
         Ok((record.with_bytes(&bytes[payload]), len))
     }
 
     /// Like [`Record::read`], but says where the bytes are instead of lending them.
-    pub(crate) fn scan(bytes: &[u8]) -> Result<(Record<'static>, Range<usize>, usize), Unreadable> {
-        let Some(end) = memchr::memchr(b'\n', &bytes[..bytes.len().min(MAX_HEADER)]) else {
-            return Err(match bytes.len() < MAX_HEADER {
-                true => Unreadable::Incomplete,
-                false => Unreadable::Damaged("no header line"),
-            });
-        };
-        let damaged = |why| move || Unreadable::Damaged(why);
-        let header =
-            std::str::from_utf8(&bytes[..end]).map_err(|_| Unreadable::Damaged("header is not text"))?;
-        let mut rest = Some(header);
-        let mut word = || {
-            let text = rest.ok_or(Unreadable::Damaged("header is short"))?;
-            match memchr::memchr(b' ', text.as_bytes()) {
-                Some(at) => {
-                    rest = Some(&text[at + 1..]);
-                    Ok(&text[..at])
-                }
-                None => {
-                    rest = None;
-                    Ok(text)
-                }
-            }
-        };
-        let (kind, seq, time, length, crc, flags) = (word()?, word()?, word()?, word()?, word()?, word()?);
-        let seq: u64 = seq.parse().ok().ok_or_else(damaged("bad number"))?;
-        let time = Stamp::parse(time).ok_or_else(damaged("bad time"))?;
-        let length: usize =
-            length.parse().ok().filter(|n| *n <= MAX_PAYLOAD).ok_or_else(damaged("bad length"))?;
-        let total = end + 1 + length + 1;
-        let Some(record) = bytes.get(..total) else { return Err(Unreadable::Incomplete) };
-        let payload = end + 1..total - 1;
-        let covered = header.len() - flags.len() - crc.len() - 1;
-        if record[total - 1] != b'\n'
-            || hex_digits(checksum(&header[..covered], flags, &record[payload.clone()])) != *crc.as_bytes()
-        {
+    pub(super) fn scan(
+        bytes: &[u8],
+        times: &mut Times,
+    ) -> Result<(Record<'static>, Range<usize>, usize), Unreadable> {
+        let header = Header::read(bytes, times)?;
+        let (start, end) = (header.len, header.len + header.length);
+        let Some(payload) = bytes.get(start..=end) else { return Err(Unreadable::Incomplete) };
+        let (payload, newline) = payload.split_at(header.length);
+        if newline != b"\n" || !header.fits(payload) {
             return Err(Unreadable::Damaged("checksum does not match"));
         }
-        let body = read_body(kind, flags, &record[payload.clone()]).ok_or_else(damaged("bad flags"))?;
-        Ok((Record { seq, time, body }, payload, total))
+        let body = read_body(header.kind, header.flags, payload).ok_or(Unreadable::Damaged("bad flags"))?;
+        Ok((Record { seq: header.seq, time: header.time, body }, start..end, end + 1))
     }
 
     /// Returns the record with its bytes.
@@ -289,31 +241,6 @@ impl Record<'_> {
         };
         Record { seq: self.seq, time: self.time, body }
     }
-}
-
-fn push_number(out: &mut String, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend(digits[at..].iter().copied().map(char::from));
-}
-
-/// Returns a number as eight lowercase hexadecimal digits.
-fn hex_digits(number: u32) -> [u8; 8] {
-    std::array::from_fn(|at| b"0123456789abcdef"[(number >> (28 - 4 * at)) as usize & 15])
-}
-
-/// `front` is the header up to and with the space before the checksum.
-fn checksum(front: &str, flags: &str, payload: &[u8]) -> u32 {
-    let crc = crc32c::crc32c_append(crc32c::crc32c(front.as_bytes()), flags.as_bytes());
-    crc32c::crc32c_append(crc, payload)
 }
 
 fn flags_text(body: &Body<'_>) -> Cow<'static, str> {
@@ -356,11 +283,12 @@ fn flags_text(body: &Body<'_>) -> Cow<'static, str> {
 }
 
 /// Flags this version does not know are passed over: a newer holder may add some.
-fn read_body(kind: &str, flags: &str, payload: &[u8]) -> Option<Body<'static>> {
+fn read_body(kind: &[u8], flags: &[u8], payload: &[u8]) -> Option<Body<'static>> {
     let bytes: &'static [u8] = b"";
-    if (kind, flags) == ("OUT", "-") {
+    if (kind, flags) == (b"OUT", b"-") {
         return Some(Body::Out { part: Part::Whole, flags: OutFlags::default(), bytes });
     }
+    let (kind, flags) = (std::str::from_utf8(kind).ok()?, std::str::from_utf8(flags).ok()?);
     let has = |word: &str| flags.split(',').any(|flag| flag == word);
     let value = |key: &str| {
         flags.split(',').find_map(|flag| flag.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')))
@@ -382,11 +310,11 @@ fn read_body(kind: &str, flags: &str, payload: &[u8]) -> Option<Body<'static>> {
             bytes,
         },
         "IN" => Body::In {
-            head: InputHead {
+            head: Box::new(InputHead {
                 input: value("input")?.parse().ok()?,
                 kind: value("kind")?.into(),
                 sha256: unhex(value("sha256")?)?,
-            },
+            }),
             part,
             bytes,
         },
@@ -435,9 +363,9 @@ mod tests {
                 &ctl
             }
         };
-        let mut header = String::new();
-        Record::write_header(&mut header, 7, &Stamp(1_000).to_string(), body, payload);
-        [header.as_bytes(), payload, b"\n"].concat()
+        let mut header = Vec::new();
+        Record::write_header(&mut header, 7, &Stamp(1_000).text(), body, payload);
+        [&header, payload, b"\n"].concat()
     }
 
     #[test]
@@ -453,7 +381,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_record_comes_back() {
-        let head = InputHead { input: 3, kind: "prompt".into(), sha256: [0xab; 32] };
+        let head = Box::new(InputHead { input: 3, kind: "prompt".into(), sha256: [0xab; 32] });
         let bodies = [
             Body::Out { part: Part::First, flags: OutFlags::default(), bytes: b"{\"a\":1}" },
             Body::Out {
@@ -481,7 +409,7 @@ mod tests {
     #[test]
     fn any_flipped_bit_is_noticed() {
         let body = Body::In {
-            head: InputHead { input: 3, kind: "prompt".into(), sha256: [0xab; 32] },
+            head: Box::new(InputHead { input: 3, kind: "prompt".into(), sha256: [0xab; 32] }),
             part: Part::First,
             bytes: b"some payload",
         };

@@ -6,9 +6,19 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::fault::sync_data;
+use super::header::MAX_HEADER;
 use super::reader::{first_line, segment_numbers, segment_path};
 use super::{Body, Ctl, MAX_PAYLOAD, Record, SEGMENT_BYTES};
 use crate::stamp::Stamp;
+
+/// A payload of at most so many bytes may be staged with others; a larger one is written from where it is.
+pub const SMALL: usize = 4 << 10;
+
+/// What is written at once, about: few writes, in a holder that stays small.
+const AT_ONCE: usize = 32 << 10;
+
+/// The kernel is asked to begin writing after so many bytes, so that a sync has less to wait for.
+const BEGIN_WRITING: u64 = 256 << 10;
 
 /// Where a record's payload stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +57,13 @@ pub struct JournalWriter {
     /// Bytes in all, and since the last sync.
     written: u64,
     unsynced: u64,
-    /// Reused for header lines.
-    headers: String,
+    /// Up to where the kernel was asked to begin writing.
+    begun: u64,
+    /// Records that are ready to be written, and how many; see [`JournalWriter::stage`].
+    staged: Vec<u8>,
+    count: u64,
+    /// What time they have.
+    time: [u8; 24],
 }
 
 impl JournalWriter {
@@ -75,7 +90,11 @@ impl JournalWriter {
             before_last: (end, 1),
             written: 0,
             unsynced: 0,
-            headers: String::new(),
+            begun: 0,
+            // Never more than this, and memory that was never needed is never touched.
+            staged: Vec::with_capacity(AT_ONCE + SMALL + MAX_HEADER),
+            count: 0,
+            time: Stamp::default().text(),
         })
     }
 
@@ -103,63 +122,98 @@ impl JournalWriter {
     /// Appends something about the holder.
     pub fn ctl(&mut self, ctl: &Ctl) -> io::Result<u64> {
         let payload = serde_json::to_vec(ctl).map_err(io::Error::other)?;
-        let body = Body::Ctl(ctl.clone());
-        self.append(&[(body, &payload)]).map(|_| self.head())
+        self.append(&Body::Ctl(ctl.clone()), &payload).map(|at| at.seq)
     }
 
-    /// Appends records in one write, all or none; returns where the first payload stands.
-    pub fn append(&mut self, records: &[(Body<'_>, &[u8])]) -> io::Result<Appended> {
+    /// Appends a record; returns where its payload stands.
+    pub fn append(&mut self, body: &Body<'_>, payload: &[u8]) -> io::Result<Appended> {
+        debug_assert!(self.count == 0, "what was staged is written first");
+        self.stage_header(body, payload);
+        let header = self.staged.len() as u64;
+        let seq = self.next;
+        self.write(Some(payload))?;
+        let offset = self.before_last.0 + header;
+        Ok(Appended { seq, segment: self.number, offset })
+    }
+
+    /// Makes a small record ready: many of them cost one write. Nothing is appended before
+    /// [`JournalWriter::commit`].
+    pub fn stage(&mut self, body: &Body<'_>, payload: &[u8]) {
+        debug_assert!(payload.len() <= SMALL, "a large payload is not copied");
+        self.stage_header(body, payload);
+        self.staged.extend_from_slice(payload);
+        self.staged.push(b'\n');
+    }
+
+    /// Tells whether enough is staged to be worth a write; more should not be.
+    pub fn is_ready(&self) -> bool {
+        self.staged.len() >= AT_ONCE
+    }
+
+    /// Appends what is ready, all or none; if it fails, nothing is ready any more.
+    pub fn commit(&mut self) -> io::Result<()> {
+        if self.count == 0 { Ok(()) } else { self.write(None) }
+    }
+
+    fn stage_header(&mut self, body: &Body<'_>, payload: &[u8]) {
+        debug_assert!(payload.len() <= MAX_PAYLOAD, "a payload that no reader would take");
+        if self.count == 0 {
+            self.time = Stamp::now().text();
+        }
+        Record::write_header(&mut self.staged, self.next + self.count, &self.time, body, payload);
+        self.count += 1;
+    }
+
+    /// Writes what is ready, and a payload that the last header is for.
+    fn write(&mut self, payload: Option<&[u8]>) -> io::Result<()> {
+        let outcome = self.write_or_rotate(payload);
+        let count = std::mem::take(&mut self.count);
+        self.staged.clear();
+        let (start, total) = outcome?;
+        self.before_last = (start, self.next);
+        self.end = start + total;
+        self.written += total;
+        self.unsynced += total;
+        self.next += count;
+        if self.end - self.begun >= BEGIN_WRITING {
+            self.begin_writing();
+        }
+        Ok(())
+    }
+
+    /// Has the kernel begin to write what it has. The advice says that we do not need these pages any more: dirty
+    /// ones are sent to the disk at once, and whoever reads along has read them, or reads them again.
+    fn begin_writing(&mut self) {
+        let len = std::num::NonZeroU64::new(self.end - self.begun);
+        let _ = rustix::fs::fadvise(&self.file, self.begun, len, rustix::fs::Advice::DontNeed);
+        self.begun = self.end;
+    }
+
+    fn write_or_rotate(&mut self, payload: Option<&[u8]>) -> io::Result<(u64, u64)> {
         if self.end >= self.segment_bytes {
             self.rotate()?;
         }
-        match self.try_append(records) {
+        match self.try_write(payload) {
             // This file may not grow any more; another one may.
-            Err(error) if is_too_large(&error) => {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.rotate()?;
-                self.try_append(records)
+                self.try_write(payload)
             }
             outcome => outcome,
         }
     }
 
-    fn try_append(&mut self, records: &[(Body<'_>, &[u8])]) -> io::Result<Appended> {
-        let time = Stamp::now().to_string();
-        self.headers.clear();
-        let mut ends = Vec::with_capacity(records.len());
-        for (index, (body, payload)) in records.iter().enumerate() {
-            debug_assert!(payload.len() <= MAX_PAYLOAD, "a payload that no reader would take");
-            if index > 0 {
-                // The newline behind the payload before.
-                self.headers.push('\n');
-            }
-            Record::write_header(&mut self.headers, self.next + index as u64, &time, body, payload);
-            ends.push(self.headers.len());
-        }
-        let headers = self.headers.as_bytes();
-        let mut slices = Vec::with_capacity(records.len() * 2 + 1);
-        let mut start = 0;
-        for ((_, payload), end) in records.iter().zip(&ends) {
-            slices.push(IoSlice::new(&headers[start..*end]));
-            slices.push(IoSlice::new(payload));
-            start = *end;
-        }
-        slices.push(IoSlice::new(b"\n"));
-        let total = match write_all_vectored_at(&self.file, &mut slices, self.end) {
-            Ok(total) => total,
+    fn try_write(&self, payload: Option<&[u8]>) -> io::Result<(u64, u64)> {
+        let newline: &[u8] = if payload.is_some() { b"\n" } else { b"" };
+        let mut slices = [&self.staged, payload.unwrap_or_default(), newline].map(IoSlice::new);
+        match write_all_vectored_at(&self.file, &mut slices, self.end) {
+            Ok(total) => Ok((self.end, total)),
             Err(error) => {
                 // Nobody may find half a record, and the next one must not follow it.
                 self.file.set_len(self.end)?;
-                return Err(error);
+                Err(error)
             }
-        };
-        let offset = self.end + ends.first().copied().unwrap_or(0) as u64;
-        self.before_last = (self.end, self.next);
-        let appended = Appended { seq: self.next, segment: self.number, offset };
-        self.end += total;
-        self.written += total;
-        self.unsynced += total;
-        self.next += records.len() as u64;
-        Ok(appended)
+        }
     }
 
     /// Makes everything appended durable. After a failure nothing is known of it, and asking again proves
@@ -177,6 +231,7 @@ impl JournalWriter {
         let (end, next) = self.before_last;
         self.file.set_len(end)?;
         (self.end, self.next) = (end, next);
+        self.begun = self.begun.min(end);
         Ok(())
     }
 
@@ -187,7 +242,7 @@ impl JournalWriter {
         if let Some(last) = self.segments.last_mut() {
             last.bytes = self.end;
         }
-        (self.file, self.end) = (file, end);
+        (self.file, self.end, self.begun) = (file, end, 0);
         self.number += 1;
         self.segments.push(SegmentNote { number: self.number, first: self.next, bytes: 0 });
         self.unsynced = 0;
@@ -215,10 +270,6 @@ impl JournalWriter {
     }
 }
 
-fn is_too_large(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::FBIG.raw_os_error())
-}
-
 fn begin_segment(dir: &Path, holder_id: &str, number: u64, first: u64) -> io::Result<(File, u64)> {
     let path = segment_path(dir, number);
     let line = first_line(holder_id, first);
@@ -233,13 +284,12 @@ fn begin_segment(dir: &Path, holder_id: &str, number: u64, first: u64) -> io::Re
 }
 
 fn write_all_vectored_at(file: &File, slices: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<u64> {
-    /// What one call takes.
-    const MOST_SLICES: usize = 1024;
     let start = offset;
     let mut slices = slices;
+    // Empty ones at the front are not written: the call would do nothing, and say so.
+    IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
-        let count = slices.len().min(MOST_SLICES);
-        match rustix::io::pwritev(file, &slices[..count], offset) {
+        match rustix::io::pwritev(file, slices, offset) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
                 offset += written as u64;

@@ -26,3 +26,11 @@ pub(super) fn enter(cgroup: &Path, pid: i32) -> bool {
 pub(super) fn remove(cgroup: &Path) {
     let _ = std::fs::remove_dir(cgroup);
 }
+
+/// Tells whether nobody is in the group; of one that is gone, nobody is.
+pub(super) fn is_empty(cgroup: &Path) -> bool {
+    match std::fs::read_to_string(cgroup.join("cgroup.events")) {
+        Ok(events) => events.lines().any(|line| line == "populated 0"),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}

@@ -10,6 +10,8 @@ pub(super) const FLUSH_PART: Duration = Duration::from_millis(100);
 const LOOK_ROUND: Duration = Duration::from_secs(5);
 /// A journal that cannot be written is tried again this often.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// What was acknowledged is removed this much later, not while the agent waits for us.
+pub(super) const TRIM: Duration = Duration::from_secs(1);
 /// The hint for people is at most this old while things change.
 pub(super) const STATUS: Duration = Duration::from_millis(500);
 
@@ -19,6 +21,7 @@ pub(super) struct Clocks {
     pub(super) sync_output: Option<Instant>,
     pub(super) flush_part: Option<Instant>,
     pub(super) retry: Option<Instant>,
+    pub(super) trim: Option<Instant>,
     pub(super) status: Option<Instant>,
     pub(super) look_round: Instant,
     pub(super) started: Instant,
@@ -32,6 +35,7 @@ impl Clocks {
             sync_output: None,
             flush_part: None,
             retry: None,
+            trim: None,
             status: None,
             look_round: now + LOOK_ROUND,
             started: now,
@@ -65,7 +69,7 @@ impl Clocks {
 
     /// Returns the earliest of these.
     pub(super) fn next(&self) -> Instant {
-        let dated = [self.sync_output, self.flush_part, self.retry, self.status];
+        let dated = [self.sync_output, self.flush_part, self.retry, self.trim, self.status];
         dated.into_iter().flatten().fold(self.look_round, Instant::min)
     }
 }

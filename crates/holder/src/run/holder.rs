@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::agent::Agent;
 use super::clocks::{Clocks, FLUSH_PART};
+use super::hint::Hint;
 use super::inputs::{Delivered, Inputs};
 use super::log::Log;
 use super::peers::{self, Peer};
@@ -62,6 +63,8 @@ pub(super) struct Holder {
     pub(super) strikes: u32,
     /// Bytes of the journal when the free room was last looked at.
     pub(super) room_looked_at: u64,
+    pub(super) status_file: Hint,
+    pub(super) epoch_file: Hint,
     /// The file with the epoch is behind.
     pub(super) epoch_owed: bool,
     pub(super) finished: bool,
@@ -97,6 +100,8 @@ impl Holder {
             stderr: StderrLog::new(dir.clone(), launch.limits.stderr_bytes),
             reserve: Reserve::new(dir.reserve()),
             log: Log::open(&dir.log()),
+            status_file: Hint::create(&dir.status()),
+            epoch_file: Hint::create(&dir.epoch()),
             detached_limit: Duration::from_millis(launch.limits.detached_ms),
             clocks: Clocks::new(Instant::now()),
             dir,
@@ -125,6 +130,7 @@ impl Holder {
             finished: false,
         };
         holder.write_status();
+        holder.write_epoch();
         Ok(holder)
     }
 
@@ -196,9 +202,12 @@ impl Holder {
             Who::Signals => self.signals.drain(),
             Who::Door => {
                 let Some(listener) = &self.listener else { return };
-                for refused in peers::accept(listener, &mut self.peers, self.own.pid) {
+                let before = self.peers.len();
+                for refused in peers::accept(listener, &mut self.peers, &self.own) {
                     self.log.say(&refused);
                 }
+                // Whoever comes has usually said something already.
+                (before..self.peers.len()).for_each(|index| self.serve(index));
             }
             Who::Stdin => self.deliver(),
             Who::Stdout => self.read_output(),

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use sha2::{Digest, Sha256};
 
-use crate::journal::{Appended, Body, InputHead, JournalWriter, MAX_LINE, MAX_PAYLOAD, Part, unhex};
+use crate::journal::{Appended, Body, Ctl, InputHead, JournalWriter, MAX_LINE, MAX_PAYLOAD, Part, unhex};
 use crate::wire::{Input, Refusal};
 
 /// Inputs whose hash is remembered: nobody sends again what is older.
@@ -50,7 +50,7 @@ pub(super) struct Inputs {
 }
 
 struct Arriving {
-    head: InputHead,
+    head: Box<InputHead>,
     len: u64,
     hash: Sha256,
     parts: Vec<Piece>,
@@ -121,7 +121,7 @@ impl Inputs {
             return refused(Refusal::Malformed);
         }
         if part.offset == 0 {
-            let head = InputHead { input: part.input, kind: part.kind.clone(), sha256 };
+            let head = Box::new(InputHead { input: part.input, kind: part.kind.clone(), sha256 });
             self.arriving = Some(Arriving { head, len: part.len, hash: Sha256::new(), parts: Vec::new() });
         }
         let Some(mut arriving) = self.arriving.take() else { return refused(Refusal::Gap) };
@@ -219,15 +219,17 @@ impl Arriving {
                 (false, false) => Part::Middle,
                 (false, true) => Part::Last,
             };
-            let body = || [(Body::In { head: self.head.clone(), part, bytes: b"" }, piece)];
-            let mut at = journal.append(&body())?;
+            let body = Body::In { head: self.head.clone(), part, bytes: b"" };
+            let mut at = journal.append(&body, piece)?;
             if ends && journal.sync().is_err() {
                 journal.take_back()?;
                 journal.rotate()?;
-                at = journal.append(&body())?;
+                at = journal.append(&body, piece)?;
                 if let Err(error) = journal.sync() {
-                    // Whoever reads the journal must not find what nobody was told was accepted.
+                    // Whoever reads the journal must not find what nobody was told was accepted. Its number goes to
+                    // something that a reader who has seen it already may pass over.
                     journal.take_back()?;
+                    journal.ctl(&Ctl::Degraded { reason: Some(format!("a sync failed twice ({error})")) })?;
                     return Err(error);
                 }
             }

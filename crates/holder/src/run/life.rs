@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, wait};
 
 use super::agent::{Agent, Ended};
@@ -66,13 +67,19 @@ impl Holder {
             self.rebind();
         }
         if self.signals.take_child() {
-            self.collect();
+            let _ = self.collect();
         }
     }
 
-    /// Collects whoever has ended: orphans of the agent's tree come to us as well.
-    fn collect(&mut self) {
-        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+    /// Collects whoever has ended: orphans of the agent's tree come to us as well. Tells whether nobody is left below
+    /// us: then nobody is left of the tree, because whoever loses its parent there becomes our child.
+    fn collect(&mut self) -> bool {
+        loop {
+            let (pid, status) = match wait(WaitOptions::NOHANG) {
+                Ok(Some(ended)) => ended,
+                Ok(None) => return false,
+                Err(error) => return error == Errno::CHILD,
+            };
             let Some(agent) = &mut self.agent else { continue };
             if agent.identity.pid == pid.as_raw_nonzero().get() {
                 agent.ended = Some(Ended { code: status.exit_status(), signal: status.terminating_signal() });
@@ -138,9 +145,7 @@ impl Holder {
     pub(super) fn do_what_is_due(&mut self) {
         let now = Instant::now();
         if std::mem::take(&mut self.epoch_owed) {
-            // A copy: the journal has it already.
-            let note = serde_json::to_vec(&self.epoch).unwrap_or_default();
-            let _ = self.dir.replace(&self.dir.epoch(), &note, false);
+            self.write_epoch();
         }
         if Clocks::take(&mut self.clocks.flush_part, now)
             && self.trouble.is_none()
@@ -152,6 +157,9 @@ impl Holder {
             self.sync();
         }
         self.retry(now);
+        if Clocks::take(&mut self.clocks.trim, now) {
+            self.trim();
+        }
         if Clocks::take(&mut self.clocks.status, now) {
             self.write_status();
         }
@@ -245,9 +253,14 @@ impl Holder {
         };
         let deadline = Instant::now() + GONE_WITHIN;
         loop {
+            // The kernel says so, which costs less than looking at every process of the machine.
+            let empty = tree.cgroup.as_ref().is_none_or(|cgroup| cgroup::is_empty(cgroup));
+            if self.collect() && empty {
+                return Vec::new();
+            }
             // Again in every round: what is being killed may still have forked.
             let _ = tree.signal(Signal::KILL);
-            self.collect();
+            let _ = self.collect();
             let left = tree.members().unwrap_or_default();
             if left.is_empty() || Instant::now() >= deadline {
                 return left;
@@ -340,8 +353,12 @@ impl Holder {
             detached_since: detached,
             trouble: self.trouble.clone(),
         };
-        // A hint: one that cannot be written is not missed.
-        let _ = self.dir.replace(&self.dir.status(), &serde_json::to_vec(&note).unwrap_or_default(), false);
+        self.status_file.write(&serde_json::to_vec(&note).unwrap_or_default());
+    }
+
+    /// A copy: the journal has it already.
+    pub(super) fn write_epoch(&mut self) {
+        self.epoch_file.write(&serde_json::to_vec(&self.epoch).unwrap_or_default());
     }
 }
 

@@ -4,6 +4,7 @@
 mod agent;
 mod cgroup;
 mod clocks;
+mod hint;
 mod holder;
 mod inputs;
 mod life;

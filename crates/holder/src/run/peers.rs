@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use crate::identity::Stat;
+use crate::identity::{Identity, Stat};
 use crate::journal::hex;
 use crate::wire::{Decoder, Event, Frame, Mode, PREAMBLE_LEN, Preamble, WireError};
 
@@ -44,13 +44,13 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Lets someone in, as far as the first question.
-    fn accept(stream: UnixStream, own_pid: i32) -> io::Result<Peer> {
+    fn accept(stream: UnixStream, own: &Identity) -> io::Result<Peer> {
         stream.set_nonblocking(true)?;
         let credentials = rustix::net::sockopt::socket_peercred(&stream)?;
         if credentials.uid != rustix::process::geteuid() {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user"));
         }
-        if descends_from(credentials.pid.as_raw_nonzero().get(), own_pid) {
+        if descends_from(credentials.pid.as_raw_nonzero().get(), own) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the agent itself"));
         }
         let mut peer = Peer {
@@ -126,7 +126,10 @@ impl Peer {
                 Ok(0) => self.gone = true,
                 Ok(count) => {
                     self.decoder.push(&bytes[..count]);
-                    continue;
+                    // Less than there was room for is all there is; an end that follows is told by the next look.
+                    if count == bytes.len() {
+                        continue;
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -178,8 +181,8 @@ impl Peer {
     }
 }
 
-/// Accepts whoever waits at the door.
-pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own_pid: i32) -> Vec<String> {
+/// Accepts whoever waits at the door; returns what there is to say about those who were turned away.
+pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Identity) -> Vec<String> {
     let mut refused = Vec::new();
     for _ in 0..MOST_PEERS {
         let stream = match listener.accept() {
@@ -196,7 +199,7 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own_pid: i3
             // Closing it is the answer: whoever means it comes again.
             continue;
         }
-        match Peer::accept(stream, own_pid) {
+        match Peer::accept(stream, own) {
             Ok(peer) => peers.push(peer),
             Err(error) => refused.push(format!("refused a connection: {error}")),
         }
@@ -204,16 +207,17 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own_pid: i3
     refused
 }
 
-/// Everything below us is the agent's: orphans of its tree come to us too.
-fn descends_from(pid: i32, ancestor: i32) -> bool {
+/// Everything below us is the agent's: orphans of its tree come to us too. Nobody who is below us started before us,
+/// so that the search ends with the first one who did.
+fn descends_from(pid: i32, ancestor: &Identity) -> bool {
     let mut pid = pid;
     // A chain of parents is never longer than there are pids; a bound ends the search in a changing tree.
     for _ in 0..1024 {
-        if pid == ancestor {
+        if pid == ancestor.pid {
             return true;
         }
         match Stat::read(pid) {
-            Ok(stat) if stat.parent > 1 => pid = stat.parent,
+            Ok(stat) if stat.parent > 1 && stat.start_ticks >= ancestor.start_ticks => pid = stat.parent,
             _ => return false,
         }
     }

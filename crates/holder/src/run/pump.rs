@@ -7,13 +7,10 @@ use std::os::fd::BorrowedFd;
 
 use rustix::buffer::spare_capacity;
 
-use crate::journal::{Body, JournalWriter, MAX_PAYLOAD, OutFlags, Part};
+use crate::journal::{Body, JournalWriter, OutFlags, Part, SMALL};
 
-/// Lines that go to the journal in one write.
-const AT_ONCE: usize = 64;
-
-/// Read at once: half of what a pipe holds, so that a holder stays small.
-const BUFFER: usize = MAX_PAYLOAD / 2;
+/// Read at once: less than a pipe holds, so that a holder stays small; lines of the usual length fit into one write.
+const BUFFER: usize = 24 << 10;
 
 /// What a look at the pipe brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +33,20 @@ pub(super) struct Pump {
     noise: bool,
     /// Longest line that is kept.
     line_bytes: u64,
+    /// Most lines in one write.
+    most: usize,
 }
 
 impl Pump {
     pub(super) fn new(line_bytes: u64) -> Pump {
-        Pump { buffer: Vec::with_capacity(BUFFER), line: 0, begun: false, noise: false, line_bytes }
+        Pump {
+            buffer: Vec::with_capacity(BUFFER),
+            line: 0,
+            begun: false,
+            noise: false,
+            line_bytes,
+            most: usize::MAX,
+        }
     }
 
     /// Tells whether bytes wait for the journal.
@@ -68,19 +74,51 @@ impl Pump {
     pub(super) fn flush(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
         let mut done = 0;
         let outcome = loop {
-            let (records, used, state) = self.lines(done);
-            if records.is_empty() {
-                break Ok(());
+            match self.some_lines(done, journal) {
+                Ok(0) => break Ok(()),
+                Ok(used) => done += used,
+                // No file may hold so many: one at a time may still find room.
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge && self.most > 1 => self.most = 1,
+                Err(error) => break Err(error),
             }
-            if let Err(error) = journal.append(&records) {
-                break Err(error);
-            }
-            (self.line, self.begun, self.noise) = state;
-            done += used;
         };
         self.buffer.drain(..done);
         outcome?;
         if self.buffer.len() == BUFFER { self.flush_part(journal) } else { Ok(()) }
+    }
+
+    /// Puts some whole lines into the journal; returns how many bytes they took.
+    fn some_lines(&mut self, from: usize, journal: &mut JournalWriter) -> io::Result<usize> {
+        let pending = &self.buffer[from..];
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', pending).take(self.most) {
+            // Only the first of them may have begun earlier.
+            let (line, begun) = if start == 0 { (self.line, self.begun) } else { (0, false) };
+            let bytes = &pending[start..end];
+            let kept = &bytes[..kept(self.line_bytes, line, bytes.len())];
+            let flags = OutFlags {
+                unterminated: false,
+                noise: if begun { self.noise } else { is_noise(bytes) },
+                truncated: line + bytes.len() as u64 > self.line_bytes,
+            };
+            let part = if begun { Part::Last } else { Part::Whole };
+            let body = Body::Out { part, flags, bytes: b"" };
+            if kept.len() > SMALL && start == 0 {
+                journal.append(&body, kept)?;
+                start = end + 1;
+                break;
+            }
+            if kept.len() > SMALL || journal.is_ready() {
+                break;
+            }
+            journal.stage(&body, kept);
+            start = end + 1;
+        }
+        journal.commit()?;
+        if start > 0 {
+            (self.line, self.begun, self.noise) = (0, false, false);
+        }
+        Ok(start)
     }
 
     /// Puts what there is of an unfinished line into the journal, so that it is not lost with us.
@@ -93,7 +131,7 @@ impl Pump {
         let part = if self.begun { Part::Middle } else { Part::First };
         let flags = OutFlags { noise, ..OutFlags::default() };
         if kept > 0 || !self.begun {
-            journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
+            journal.append(&Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])?;
         }
         self.line += self.buffer.len() as u64;
         (self.begun, self.noise) = (true, noise);
@@ -112,31 +150,10 @@ impl Pump {
         let truncated = self.line + self.buffer.len() as u64 > self.line_bytes;
         let flags = OutFlags { unterminated: true, noise, truncated };
         let part = if self.begun { Part::Last } else { Part::Whole };
-        journal.append(&[(Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])])?;
+        journal.append(&Body::Out { part, flags, bytes: b"" }, &self.buffer[..kept])?;
         self.buffer.clear();
         (self.line, self.begun, self.noise) = (0, false, false);
         Ok(())
-    }
-
-    /// Returns the next whole lines, how many bytes they take, and the state behind them.
-    #[expect(clippy::type_complexity, reason = "three things that belong together for one moment")]
-    fn lines(&self, from: usize) -> (Vec<(Body<'static>, &[u8])>, usize, (u64, bool, bool)) {
-        let pending = &self.buffer[from..];
-        let mut records = Vec::new();
-        let (mut line, mut begun, mut noise) = (self.line, self.begun, self.noise);
-        let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', pending).take(AT_ONCE) {
-            let bytes = &pending[start..end];
-            let noise_here = if begun { noise } else { is_noise(bytes) };
-            let kept = kept(self.line_bytes, line, bytes.len());
-            let truncated = line + bytes.len() as u64 > self.line_bytes;
-            let flags = OutFlags { unterminated: false, noise: noise_here, truncated };
-            let part = if begun { Part::Last } else { Part::Whole };
-            records.push((Body::Out { part, flags, bytes: b"" }, &bytes[..kept]));
-            (line, begun, noise) = (0, false, false);
-            start = end + 1;
-        }
-        (records, start, (line, begun, noise))
     }
 
     fn kept(&self, len: usize) -> usize {

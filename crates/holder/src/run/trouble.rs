@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use super::clocks::{Clocks, RETRY, STATUS, SYNC_OUTPUT};
+use super::clocks::{Clocks, RETRY, STATUS, SYNC_OUTPUT, TRIM};
 use super::holder::Holder;
 use crate::journal::{Body, Ctl};
 use crate::wire::{Event, Health};
@@ -81,7 +81,7 @@ impl Holder {
 
     fn write_owed(&mut self) -> io::Result<()> {
         while let Some((body, payload)) = self.owed.first() {
-            self.journal.append(&[(body.clone(), payload)])?;
+            self.journal.append(body, payload)?;
             self.owed.remove(0);
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Holder {
 
     fn pause(&mut self, trouble: String) {
         Clocks::set(&mut self.clocks.retry, RETRY);
-        self.journal.trim(self.kept_from());
+        self.trim();
         if self.trouble.is_some() {
             return;
         }
@@ -118,7 +118,7 @@ impl Holder {
         if !Clocks::take(&mut self.clocks.retry, now) || self.trouble.is_none() {
             return;
         }
-        self.journal.trim(self.kept_from());
+        self.trim();
         if self.catch_up().is_err() || self.beyond_bounds(true).is_some() {
             self.clocks.retry = Some(now + RETRY);
             return;
@@ -146,11 +146,16 @@ impl Holder {
     /// Everything up to a record is safe with the supervisor.
     pub(super) fn acknowledge(&mut self, seq: u64) {
         self.acked = self.acked.max(seq.min(self.journal.head()));
-        self.journal.trim(self.kept_from());
+        Clocks::set(&mut self.clocks.trim, TRIM);
         let bounded = self.trouble.is_some() && self.owed.is_empty();
         if bounded && self.catch_up().is_ok() && self.beyond_bounds(true).is_none() {
             self.recover();
         }
+    }
+
+    /// Removes what is not needed any more.
+    pub(super) fn trim(&mut self) {
+        self.journal.trim(self.kept_from());
     }
 
     /// Returns the first record that must stay: not acknowledged, or still to be delivered.

@@ -1,28 +1,28 @@
 //! A supervisor that comes back and takes over everything that lives: looks at each directory, connects with a new
-//! epoch, is let in. Raw: a look at each process, a bare connection, and one sync of a small file for each.
+//! epoch, is let in. Raw: as many bare processes; a look at each, a connection, and its word that one small record of
+//! that is on disk. No directory to read, no proof, no epoch.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use rekindle_holder::client::{Control, Keeper, LockState, inspect};
 use rekindle_holder::identity::Stat;
+use rekindle_holder::wire::Mode;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open};
 
+use crate::actors;
 use crate::context::{Context, progress};
 use crate::measure::{interleave, millis};
-use crate::rig::{Holder, PATIENCE, Rig};
+use crate::rig::{Holder, PATIENCE, Process, Rig, instance};
 use crate::table::{Row, Target, Unit};
 
 /// As many at a time as a supervisor looks at.
 const THREADS: usize = 16;
-
-/// What a holder writes when someone takes command, about.
-const RECORD: [u8; 120] = [b'x'; 120];
 
 pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let (count, rounds) = context.pick((1_000, 5), (100, 3));
@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (threads, how) in [(1, "one by one"), (THREADS, "16 at a time")] {
         let what = format!("take over {count} holders, {how}");
-        let raw = || raw.look(&holders, threads);
+        let raw = || raw.take_over(threads);
         let [time] = interleave(&what, rounds, raw, || {
             settle(&holders)?;
             epoch += 1;
@@ -134,50 +134,47 @@ fn ours(holders: &[Holder], epoch: u64, threads: usize) -> anyhow::Result<[f64; 
             let seen = inspect(&holder.dir);
             let lives = matches!(seen.lock, LockState::Held { by: Keeper::Holder, .. });
             ensure!(lives, "a holder has ended: {:?}", seen.exit);
-            holder.connect(epoch)
+            let launch = seen.launch.there().context("a holder's directory is unreadable")?;
+            let control =
+                Control::connect_to(&holder.dir, launch, Mode::Control, &instance(epoch), epoch, PATIENCE)?;
+            Ok(control)
         })
     });
     ensure!(controls?.len() == holders.len(), "some holders were not taken over");
     Ok([millis])
 }
 
-/// A socket to connect to, and a file for each holder.
+/// Bare processes, each with its socket.
 struct Raw {
-    socket: PathBuf,
-    listener: UnixListener,
-    files: Vec<File>,
+    processes: Vec<(Process, PathBuf)>,
 }
 
 impl Raw {
     fn create(rig: &Rig, count: usize) -> anyhow::Result<Raw> {
-        let socket = rig.socket();
-        let listener = UnixListener::bind(&socket).context("cannot make the raw socket")?;
-        let make = |index: usize| -> anyhow::Result<File> {
-            let path = rig.path().join(format!("raw-{index}"));
-            let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-            file.write_all(&RECORD)?;
-            Ok(file)
+        let start = |index: usize| {
+            let (socket, file) = (rig.socket(index), rig.path().join(format!("raw-{index}")));
+            let mut command = actors::bare_process(&socket, &file)?;
+            let mut process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+            let mut output = process.child().stdout.take().context("the process has no output")?;
+            output.read_exact(&mut [0; 6]).context("a bare process did not begin")?;
+            Ok((process, socket))
         };
-        let files = (0..count).map(make).collect::<anyhow::Result<Vec<File>>>()?;
-        rustix::fs::sync();
-        Ok(Raw { socket, listener, files })
+        Ok(Raw { processes: in_threads(THREADS, count, start)? })
     }
 
-    fn look(&self, holders: &[Holder], threads: usize) -> anyhow::Result<[f64; 1]> {
-        let (millis, looked) = millis(|| {
-            in_threads(threads, holders.len(), |index| {
-                let pid = holders[index].id() as i32;
-                let process = Pid::from_raw(pid).context("no pid")?;
-                let process = pidfd_open(process, PidfdFlags::empty())?;
-                std::hint::black_box((process, Stat::read(pid)?.start_ticks));
-                let ours = UnixStream::connect(&self.socket)?;
-                let (theirs, _) = self.listener.accept()?;
-                (&self.files[index]).write_all(&RECORD)?;
-                self.files[index].sync_data()?;
-                Ok((ours, theirs))
+    fn take_over(&self, threads: usize) -> anyhow::Result<[f64; 1]> {
+        let (millis, taken) = millis(|| {
+            in_threads(threads, self.processes.len(), |index| {
+                let (process, socket) = &self.processes[index];
+                let pid = process.id() as i32;
+                let handle = pidfd_open(Pid::from_raw(pid).context("no pid")?, PidfdFlags::empty())?;
+                std::hint::black_box(Stat::read(pid)?.start_ticks);
+                let mut stream = UnixStream::connect(socket)?;
+                stream.read_exact(&mut [0])?;
+                Ok((handle, stream))
             })
         });
-        looked?;
+        taken?;
         Ok([millis])
     }
 }

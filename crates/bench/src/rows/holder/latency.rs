@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
 }
 
 fn raw(rig: &Rig, lines: usize) -> anyhow::Result<[f64; 2]> {
-    let socket = rig.socket();
+    let socket = rig.socket(0);
     let listener = UnixListener::bind(&socket).context("cannot make the raw socket")?;
     let mut forwarder = Process::spawn(&mut actors::forward_process(&socket)?)?;
     let (mut stream, _) = listener.accept()?;
