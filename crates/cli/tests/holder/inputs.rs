@@ -149,3 +149,81 @@ fn an_input_after_the_agents_end_of_input_is_refused() {
     control.stop("test", "test", Duration::from_secs(5)).expect("it begins");
     assert_eq!(refusal(control.input(1, "prompt", b"late\n").expect_err("too late")), Refusal::NotNow);
 }
+
+/// How often the journal says that the input was closed.
+fn closings(dir: &HolderDir) -> usize {
+    let journal = std::fs::read_to_string(dir.journal().join("00000001.log")).expect("a segment");
+    journal.matches("\"ctl\":\"close_input\"").count()
+}
+
+// I5: whoever decided it is gone before the agent has had anything.
+#[test]
+fn an_end_of_input_comes_behind_everything_accepted_even_if_its_sender_dies_at_once() {
+    let lab = Lab::new();
+    let script = "while [ ! -e go ]; do sleep 0.01; done; wc -c; exit 4";
+    let (mut held, mut control) = lab.shell(script, limits());
+    // Far more than the pipe takes while nobody reads it.
+    let large: Vec<u8> = vec![b'x'; 1 << 20].into_iter().chain([b'\n']).collect();
+    control.input(1, "prompt", &large).expect("accepted");
+    control.input(2, "prompt", b"last\n").expect("accepted");
+    control.close_input(2).expect("decided");
+    drop(control);
+    let mut next = held.control(2);
+    assert_eq!((next.marks().accepted, next.marks().delivered), (2, 0), "nothing was delivered yet");
+    next.close_input(2).expect("decided before");
+    std::fs::write(lab.path("go"), "").expect("a file");
+    assert_eq!(held.ended().code, Some(4));
+    assert_eq!(held.lines().iter().map(|line| line.trim()).collect::<Vec<_>>(), ["1048582"]);
+    assert_eq!(closings(&held.dir), 1, "decided once");
+}
+
+#[test]
+fn after_the_end_of_input_nothing_is_taken_and_what_was_taken_is_known() {
+    let lab = Lab::new();
+    let script = "cat; echo over; while [ ! -e go ]; do sleep 0.01; done";
+    let (mut held, mut control) = lab.shell(script, limits());
+    control.input(1, "prompt", b"one\n").expect("accepted");
+    assert_eq!(refusal(control.close_input(0).expect_err("one was accepted")), Refusal::Conflict);
+    assert_eq!(refusal(control.close_input(2).expect_err("two was not")), Refusal::Gap);
+    control.close_input(1).expect("decided");
+    held.wait_for_line("over");
+    control.close_input(1).expect("so it is");
+    assert_eq!(refusal(control.input(2, "prompt", b"two\n").expect_err("closed")), Refusal::NotNow);
+    control.input(1, "prompt", b"one\n").expect("known");
+    std::fs::write(lab.path("go"), "").expect("a file");
+    assert_eq!(held.ended().code, Some(0));
+    assert_eq!(held.lines(), ["one", "over"]);
+    assert_eq!(closings(&held.dir), 1, "decided once");
+}
+
+#[test]
+fn there_is_no_end_of_input_without_an_agent_nor_for_one_who_does_not_command() {
+    let lab = Lab::new();
+    let held = lab.holder(&["cat"], limits());
+    let mut control = held.control(1);
+    assert_eq!(refusal(control.close_input(0).expect_err("no agent")), Refusal::NotNow);
+    control.start(crate::lab::env()).expect("the agent starts");
+    let mut newer = held.control(2);
+    let error = control.close_input(0).expect_err("another commands");
+    assert!(matches!(error, RequestError::Fenced { by: 2 } | RequestError::Closed), "{error}");
+    newer.input(1, "prompt", b"still open\n").expect("accepted");
+    held.wait_for_line("still open");
+}
+
+// I1: the third sync is that of the decision; the two before are for the attachment and the start.
+#[test]
+fn an_end_of_input_that_cannot_be_made_durable_is_refused_and_does_not_come() {
+    let lab = Lab::new();
+    let prepared = lab.prepare(&["cat"], limits());
+    let executable =
+        crate::storage::holder_after(&lab, &prepared.executable, "export REKINDLE_FAIL_SYNC=3-9");
+    let failing = rekindle_holder::client::Prepared { executable, ..prepared.clone() };
+    let spawned = rekindle_holder::client::start(&failing).expect("a holder");
+    let held = crate::lab::Held { dir: prepared.dir, holder_id: prepared.launch.holder_id.clone(), spawned };
+    let mut control = held.control(1);
+    control.start(crate::lab::env()).expect("the agent starts");
+    assert_eq!(refusal(control.close_input(0).expect_err("not durable")), Refusal::NoSpace);
+    wait_for("the journal to be written again", || control.status().ok()?.trouble.is_none().then_some(()));
+    wait_for("an input to be accepted", || control.input(1, "prompt", b"open\n").ok());
+    held.wait_for_line("open");
+}

@@ -106,7 +106,7 @@ fn a_limit_on_the_size_of_files_loses_nothing() {
 }
 
 /// A script that becomes a holder after a command of the shell.
-fn holder_after(lab: &Lab, holder: &std::path::Path, command: &str) -> std::path::PathBuf {
+pub(crate) fn holder_after(lab: &Lab, holder: &std::path::Path, command: &str) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = lab.path("limited");
     let script = format!("#!/bin/sh\n{command}\nexec '{}' \"$@\"\n", holder.display());

@@ -13,7 +13,7 @@ use super::talk::{Picked, RequestError, Talk};
 use crate::dir::{HolderDir, Launch};
 use crate::identity::Identity;
 use crate::journal::{MAX_LINE, hex};
-use crate::wire::{Challenge, Event, Input, Marks, Mode, Request, Start};
+use crate::wire::{CLOSE_INPUT, Challenge, Event, Input, Marks, Mode, Request, Start};
 
 /// Most bytes of an input in one frame: one record of the journal, so that the holder need not hold more.
 pub const PART_BYTES: usize = 64 << 10;
@@ -161,6 +161,17 @@ impl Control {
             let _ = self.talk.barrier(Some(number));
         }
         answer
+    }
+
+    /// Has the agent's input closed once it has everything up to the input `after`, which must be the newest that was
+    /// accepted. Success means that this is decided and on disk: it comes about whatever becomes of us. Asked
+    /// again, it is decided already.
+    pub fn close_input(&mut self, after: u64) -> Result<(), RequestError> {
+        let close = Request::CloseInput { epoch: self.commanding()?, after };
+        if self.features & CLOSE_INPUT == 0 {
+            return Err(RequestError::TooOld("close its agent's input"));
+        }
+        self.talk.ask(&close, Vec::new(), done)
     }
 
     /// Tells that everything up to a record is safe, so that its journal may be trimmed. There is no answer.

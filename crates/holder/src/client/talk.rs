@@ -46,6 +46,9 @@ pub enum RequestError {
     /// The holder could not take it; it was not asked.
     #[error("{0}")]
     Invalid(&'static str),
+    /// The holder is older than what is wanted of it; it was not asked.
+    #[error("the holder is too old to {0}: its agent goes on as it is")]
+    TooOld(&'static str),
     /// It cannot be understood.
     #[error("the holder cannot be understood: follow its journal, and report this")]
     Wire(#[from] WireError),

@@ -167,6 +167,11 @@ pub enum Ctl {
         /// Who.
         actor: String,
     },
+    /// The agent is to get nothing more than what was accepted.
+    CloseInput {
+        /// The last input before that.
+        after: u64,
+    },
     /// A signal arrived.
     Signal {
         /// Its name.

@@ -1,7 +1,8 @@
 //! What supervisors send to the agent: journaled and synced before it is accepted, delivered once, in order.
 //!
 //! Large inputs are not held in memory: they go into the journal part by part and are read back from there on
-//! their way into the pipe. Until its last part is there, an input does not count.
+//! their way into the pipe. Until its last part is there, an input does not count. When nothing is to follow, that
+//! is journaled and synced in the same way, and the pipe is closed behind the last of them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -47,6 +48,8 @@ pub(super) struct Inputs {
     remembered: VecDeque<(u64, [u8; 8], u64)>,
     arriving: Option<Arriving>,
     waiting: VecDeque<Waiting>,
+    /// Nothing follows what is accepted.
+    ended: bool,
 }
 
 struct Arriving {
@@ -77,6 +80,22 @@ impl Inputs {
 
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
+    }
+
+    /// Tells whether it is decided that nothing follows.
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Decides that nothing follows what is accepted, durably: then the pipe is closed behind it, whatever becomes
+    /// of the one who said so.
+    pub(super) fn end(&mut self, journal: &mut JournalWriter) -> io::Result<()> {
+        self.arriving = None;
+        let ctl = Ctl::CloseInput { after: self.accepted };
+        let note = serde_json::to_vec(&ctl).map_err(io::Error::other)?;
+        append_synced(journal, &Body::Ctl(ctl), &note)?;
+        self.ended = true;
+        Ok(())
     }
 
     /// Tells whether anything waits for the pipe.
@@ -181,7 +200,7 @@ impl Inputs {
                 Err(_) => return self.close(),
             }
         }
-        Delivered::Waiting
+        if self.ended { self.close() } else { Delivered::Waiting }
     }
 
     /// Nothing more can be delivered.
@@ -203,8 +222,7 @@ impl Arriving {
         self.parts.iter().map(|part| part.len).sum()
     }
 
-    /// Puts bytes into the journal. The last part is synced before it counts; where that fails, it is taken back
-    /// and written again into a segment that can be trusted.
+    /// Puts bytes into the journal. The last part is synced before it counts.
     fn append(&mut self, journal: &mut JournalWriter, bytes: &[u8]) -> io::Result<Done> {
         for piece in bytes.chunks(MAX_PAYLOAD) {
             self.hash.update(piece);
@@ -220,19 +238,7 @@ impl Arriving {
                 (false, true) => Part::Last,
             };
             let body = Body::In { head: self.head.clone(), part, bytes: b"" };
-            let mut at = journal.append(&body, piece)?;
-            if ends && journal.sync().is_err() {
-                journal.take_back()?;
-                journal.rotate()?;
-                at = journal.append(&body, piece)?;
-                if let Err(error) = journal.sync() {
-                    // Whoever reads the journal must not find what nobody was told was accepted. Its number goes to
-                    // something that a reader who has seen it already may pass over.
-                    journal.take_back()?;
-                    journal.ctl(&Ctl::Degraded { reason: Some(format!("a sync failed twice ({error})")) })?;
-                    return Err(error);
-                }
-            }
+            let at = if ends { append_synced(journal, &body, piece)? } else { journal.append(&body, piece)? };
             self.parts.push(Piece { at, len: piece.len() as u64 });
             if ends {
                 return Ok(Done::Yes(at.seq));
@@ -240,6 +246,26 @@ impl Arriving {
         }
         Ok(Done::No)
     }
+}
+
+/// Appends what counts only when it is on disk; where it cannot be synced, it is taken back and written again into
+/// a segment that can be trusted.
+fn append_synced(journal: &mut JournalWriter, body: &Body<'_>, payload: &[u8]) -> io::Result<Appended> {
+    let at = journal.append(body, payload)?;
+    if journal.sync().is_ok() {
+        return Ok(at);
+    }
+    journal.take_back()?;
+    journal.rotate()?;
+    let at = journal.append(body, payload)?;
+    if let Err(error) = journal.sync() {
+        // Whoever reads the journal must not find what nobody was told counts. Its number goes to something that a
+        // reader who has seen it already may pass over.
+        journal.take_back()?;
+        journal.ctl(&Ctl::Degraded { reason: Some(format!("a sync failed twice ({error})")) })?;
+        return Err(error);
+    }
+    Ok(at)
 }
 
 /// Kinds stand in a header line of the journal.

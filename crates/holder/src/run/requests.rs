@@ -80,6 +80,7 @@ impl Holder {
             | Request::Stop { epoch, .. }
             | Request::Retire { epoch }
             | Request::Interrupt { epoch }
+            | Request::CloseInput { epoch, .. }
             | Request::Hint { epoch, .. } => *epoch,
         };
         if mode != Mode::Control {
@@ -110,6 +111,7 @@ impl Holder {
                 self.interrupt();
                 self.peers[index].say(&Event::Done {});
             }
+            Request::CloseInput { after, .. } => self.close_after(index, after),
             Request::Hint { state, max_detached_ms, .. } => self.hint(&state, max_detached_ms),
             Request::Status {} | Request::Ping { .. } | Request::Auth(_) => {}
         }
@@ -180,8 +182,40 @@ impl Holder {
         }
     }
 
+    fn takes_input(&self) -> bool {
+        let has_pipe = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some());
+        has_pipe && self.stop.is_none() && !self.inputs.is_ended()
+    }
+
+    /// Nothing is to follow an input. Of one that ended before, that is so already.
+    fn close_after(&mut self, index: usize, after: u64) {
+        let accepted = self.inputs.accepted();
+        if self.agent.is_none() {
+            return self.refuse(index, Refusal::NotNow, None);
+        }
+        if after != accepted {
+            // What was accepted is delivered, and what was not is not waited for.
+            let reason = if after < accepted { Refusal::Conflict } else { Refusal::Gap };
+            return self.refuse(index, reason, None);
+        }
+        if self.takes_input() {
+            if !self.owed.is_empty() {
+                return self.refuse(index, Refusal::NoSpace, None);
+            }
+            if let Err(error) = self.inputs.end(&mut self.journal) {
+                self.degrade(&error);
+                return self.refuse(index, Refusal::NoSpace, None);
+            }
+            self.moved();
+            if !self.inputs.is_waiting() {
+                self.close_input(None);
+            }
+        }
+        self.peers[index].say(&Event::Done {});
+    }
+
     fn input(&mut self, index: usize, part: &Input, bytes: &[u8]) {
-        let open = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some()) && self.stop.is_none();
+        let open = self.takes_input();
         let known = part.input <= self.inputs.accepted();
         if !open && !known {
             return self.refuse(index, Refusal::NotNow, Some((part.input, self.inputs.accepted() + 1)));

@@ -230,6 +230,8 @@ messages! {
         Status {} = 8, false;
         Ping { word: u64 } = 9, true;
         Hint { epoch: u64, state: String, #[serde(default)] max_detached_ms: Option<u64> } = 10, true;
+        // Only for a holder with the feature of this name.
+        CloseInput { epoch: u64, after: u64 } = 11, false;
     }
 }
 

@@ -12,7 +12,7 @@ pub use frame::{Decoder, Frame, MAX_FRAME};
 pub use message::{
     Auth, Challenge, Event, Health, Input, Marks, Mode, Phase, Refusal, Refused, Request, Start, Welcome,
 };
-pub use preamble::{MAJOR, PREAMBLE_LEN, Preamble};
+pub use preamble::{CLOSE_INPUT, MAJOR, PREAMBLE_LEN, Preamble};
 
 /// Why bytes from the other side cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

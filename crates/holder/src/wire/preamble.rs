@@ -10,6 +10,9 @@ pub const PREAMBLE_LEN: usize = 16;
 
 const MAGIC: [u8; 4] = *b"RKHL";
 
+/// Feature: the holder closes its agent's input when it is asked to.
+pub const CLOSE_INPUT: u32 = 1;
+
 /// What each side says first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preamble {
@@ -23,7 +26,7 @@ pub struct Preamble {
 
 impl Preamble {
     /// What this code says.
-    pub const OURS: Preamble = Preamble { low: MAJOR, high: MAJOR, features: 0 };
+    pub const OURS: Preamble = Preamble { low: MAJOR, high: MAJOR, features: CLOSE_INPUT };
 
     /// Returns the bytes.
     pub fn write(self) -> [u8; PREAMBLE_LEN] {
@@ -60,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_are_frozen() {
-        assert_eq!(Preamble::OURS.write(), *b"RKHL\x01\0\x01\0\0\0\0\0\0\0\0\0");
+    fn the_bytes_are_frozen_but_for_the_features() {
+        assert_eq!(Preamble::OURS.write(), *b"RKHL\x01\0\x01\0\x01\0\0\0\0\0\0\0");
     }
 
     #[test]

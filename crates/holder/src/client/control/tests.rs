@@ -70,6 +70,8 @@ fn requests_have_their_answers_and_news_between_them_wait() {
             peer.say(&refused(Refusal::NotNow, None));
             assert_eq!(request(peer), Request::Interrupt { epoch: 5 });
             peer.say(&Event::Done {});
+            assert_eq!(request(peer), Request::CloseInput { epoch: 5, after: 2 });
+            peer.say(&Event::Done {});
             assert_eq!(request(peer), Request::Ack { epoch: 5, seq: 8 });
             let idle = Request::Hint { epoch: 5, state: "idle".into(), max_detached_ms: Some(1000) };
             assert_eq!(request(peer), idle);
@@ -84,6 +86,7 @@ fn requests_have_their_answers_and_news_between_them_wait() {
             let not_now = control.retire();
             assert!(matches!(not_now, Err(RequestError::Refused(Refused { reason: Refusal::NotNow, .. }))));
             control.interrupt().expect("sent");
+            control.close_input(2).expect("decided");
             control.ack(8).expect("sent");
             control.hint(TurnHint::Idle, Some(Duration::from_secs(1))).expect("sent");
             control.ping().expect("alive");
@@ -179,6 +182,18 @@ fn what_no_holder_would_take_is_not_sent() {
         PATIENCE,
         |peer| peer.request(),
         |control| assert!(matches!(control.ack(1), Err(RequestError::NotInControl))),
+    );
+    assert_eq!(came, None);
+}
+
+#[test]
+fn a_holder_without_a_feature_is_not_asked_for_it() {
+    let came = with(
+        |peer| peer.request(),
+        |control| {
+            control.features &= !CLOSE_INPUT;
+            assert!(matches!(control.close_input(0), Err(RequestError::TooOld(_))));
+        },
     );
     assert_eq!(came, None);
 }
