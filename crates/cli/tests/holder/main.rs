@@ -3,6 +3,7 @@
 
 mod ends;
 mod fencing;
+mod home;
 mod inputs;
 mod kills;
 mod lab;

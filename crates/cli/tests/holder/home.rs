@@ -1,0 +1,174 @@
+//! A home that is driven by supervisors which are processes of their own, and what is found in it afterwards.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rekindle_domain::event::Event;
+use rekindle_domain::line::Line;
+use rekindle_holder::client::inspect_all;
+use rekindle_holder::tree::Tree;
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::lab::wait_for;
+
+pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
+
+/// A home, and an agent that writes down what it is told.
+pub(crate) struct Home {
+    tmp: TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Home {
+        let tmp = TempDir::new().expect("a directory");
+        std::fs::create_dir(tmp.path().join("barriers")).expect("a directory");
+        Home { tmp }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.tmp.path().join(name)
+    }
+
+    /// Starts a supervisor of a demo agent, which takes over whatever is going on.
+    pub(crate) fn drive(&self, arguments: &[&str]) -> Supervisor {
+        let places = [("--state", "state"), ("--record", "record"), ("--barriers", "barriers")];
+        let places = places.map(|(flag, name)| [flag.to_owned(), self.path(name).display().to_string()]);
+        let command: Vec<&str> =
+            [REKINDLE, "demo-agent"].into_iter().chain(places.iter().flatten().map(String::as_str)).collect();
+        self.command(arguments, &command)
+    }
+
+    /// Starts a supervisor of any command.
+    pub(crate) fn command(&self, arguments: &[&str], command: &[&str]) -> Supervisor {
+        let child = Command::new(REKINDLE)
+            .arg("--home")
+            .arg(self.path("home"))
+            .args(["dev", "drive", "--seconds", "60", "--cwd"])
+            .arg(self.tmp.path())
+            .args(arguments)
+            .arg("--")
+            .args(command)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.tmp.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a supervisor");
+        Supervisor(Some(child))
+    }
+
+    /// Runs a supervisor to its end.
+    pub(crate) fn finish(&self, arguments: &[&str]) {
+        self.drive(arguments).succeed();
+    }
+
+    /// The records of the home's only session: kind and text.
+    pub(crate) fn log(&self) -> Vec<(String, String)> {
+        let Ok(sessions) = std::fs::read_dir(self.path("home/sessions")) else { return Vec::new() };
+        let mut files = sessions.flatten().map(|entry| entry.path());
+        let log = files.find(|path| path.to_string_lossy().ends_with(".messages.jsonl"));
+        let bytes = log.map(|path| std::fs::read(path).expect("a log")).unwrap_or_default();
+        // A line that is just being written is no line yet.
+        let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+        whole
+            .map(|line| {
+                let parsed = Line::parse(line).expect("a whole line");
+                (parsed.kind.to_owned(), String::from_utf8_lossy(line).into_owned())
+            })
+            .collect()
+    }
+
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.log().iter().filter(|(of, _)| of == kind).count()
+    }
+
+    /// What the agent said, in whole messages.
+    pub(crate) fn said(&self) -> Vec<String> {
+        let text = |line: &String| {
+            let line = Line::parse(line.as_bytes()).expect("a line");
+            match line.event().expect("an event") {
+                Event::MessageAgent(message) => {
+                    serde_json::from_str::<String>(message.content.as_json()).ok()
+                }
+                _ => None,
+            }
+        };
+        self.log().iter().filter_map(|(_, line)| text(line)).collect()
+    }
+
+    /// What the agent was told, line by line; its pid stands before.
+    pub(crate) fn record(&self) -> Vec<String> {
+        let record = std::fs::read_to_string(self.path("record")).unwrap_or_default();
+        record.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn told(&self, method: &str) -> usize {
+        let method = format!("\"method\":\"{method}\"");
+        self.record().iter().filter(|line| line.contains(&method)).count()
+    }
+
+    pub(crate) fn processes(&self) -> usize {
+        self.record().iter().filter(|line| line.starts_with("pid ")).count()
+    }
+
+    pub(crate) fn reach(&self, barrier: &str) {
+        let path = self.path("barriers").join(format!("{barrier}.reached"));
+        wait_for(barrier, || path.exists().then_some(()));
+    }
+
+    pub(crate) fn pass(&self, barrier: &str) {
+        std::fs::write(self.path("barriers").join(format!("{barrier}.go")), "").expect("a file");
+    }
+
+    /// Everything that any holder of this home has of an agent's tree.
+    pub(crate) fn trees(&self) -> Vec<Tree> {
+        let holders = inspect_all(&self.path("home/holders")).unwrap_or_default();
+        let mark = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let marks = holders.iter().filter_map(|holder| mark(holder.dir.path()));
+        marks.map(|mark| Tree { mark, group: None, ancestor: None, cgroup: None }).collect()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for holder in inspect_all(&self.path("home/holders")).unwrap_or_default() {
+            if let Some(status) = holder.status.there() {
+                let _ = rekindle_holder::tree::signal_exactly(&status.holder, Signal::KILL);
+            }
+        }
+        for tree in self.trees() {
+            let _ = tree.signal(Signal::KILL);
+        }
+    }
+}
+
+/// A supervisor; a test that fails leaves none running.
+pub(crate) struct Supervisor(Option<Child>);
+
+impl Supervisor {
+    pub(crate) fn finish(mut self) -> std::process::Output {
+        self.0.take().expect("it was not finished before").wait_with_output().expect("our child")
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub(crate) fn succeed(self) {
+        let output = self.finish();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            child.kill().expect("our child");
+            child.wait().expect("our child");
+        }
+    }
+}
+
+pub(crate) fn kill(supervisor: Supervisor) {
+    drop(supervisor);
+}
