@@ -33,26 +33,6 @@ pub struct Exec {
     pub prompt_by: PromptBy,
 }
 
-impl Exec {
-    /// Returns the command with its prompt: instead of each [`PLACEHOLDER`], else at the end.
-    pub fn command(&self, command: &[String], content: &Raw<'_>) -> Vec<String> {
-        let mut command = command.to_vec();
-        if self.prompt_by == PromptBy::Stdin {
-            return command;
-        }
-        let prompt = plain_text(content);
-        let mut placed = false;
-        for argument in command.iter_mut().skip(1).filter(|argument| argument.contains(PLACEHOLDER)) {
-            *argument = argument.replace(PLACEHOLDER, &prompt);
-            placed = true;
-        }
-        if !placed {
-            command.push(prompt);
-        }
-        command
-    }
-}
-
 impl Profile for Exec {
     fn name(&self) -> &'static str {
         "exec"
@@ -91,6 +71,28 @@ impl Profile for Exec {
 
     fn prompt_in_command(&self) -> bool {
         self.prompt_by == PromptBy::Argument
+    }
+
+    /// The prompt goes instead of each [`PLACEHOLDER`], else to the end.
+    fn command(&self, command: &[String], content: &Raw<'_>) -> Vec<String> {
+        let mut command = command.to_vec();
+        if self.prompt_by == PromptBy::Stdin {
+            return command;
+        }
+        let prompt = plain_text(content);
+        let mut placed = false;
+        for argument in command.iter_mut().skip(1).filter(|argument| argument.contains(PLACEHOLDER)) {
+            *argument = argument.replace(PLACEHOLDER, &prompt);
+            placed = true;
+        }
+        if !placed {
+            command.push(prompt);
+        }
+        command
+    }
+
+    fn input_ends_with_prompt(&self) -> bool {
+        true
     }
 
     fn outcome_of_exit(&self, code: i32) -> Option<Outcome> {

@@ -171,6 +171,16 @@ pub trait Profile: Debug + Send + Sync {
         false
     }
 
+    /// The command to launch for a prompt that is in it; any other command stays as it is.
+    fn command(&self, command: &[String], _content: &Raw<'_>) -> Vec<String> {
+        command.to_vec()
+    }
+
+    /// Nothing is said after the prompt, and the agent may wait until it sees the end of its input.
+    fn input_ends_with_prompt(&self) -> bool {
+        false
+    }
+
     /// What an exit code says about the turn, where it says anything.
     fn outcome_of_exit(&self, _code: i32) -> Option<Outcome> {
         None

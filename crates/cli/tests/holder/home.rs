@@ -85,6 +85,21 @@ impl Home {
         self.log().iter().filter(|(of, _)| of == kind).count()
     }
 
+    /// The first record of a kind.
+    pub(crate) fn find(&self, kind: &str) -> String {
+        let found = self.log().into_iter().find(|(of, _)| of == kind);
+        found.unwrap_or_else(|| panic!("no {kind} in {:#?}", self.log())).1
+    }
+
+    /// Everything that the journals of this home's holders say.
+    pub(crate) fn journals(&self) -> String {
+        let holders = inspect_all(&self.path("home/holders")).unwrap_or_default();
+        let segments = holders.iter().flat_map(|holder| std::fs::read_dir(holder.dir.journal()));
+        let text =
+            |path: PathBuf| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+        segments.flatten().flatten().map(|entry| text(entry.path())).collect()
+    }
+
     /// What the agent said, in whole messages.
     pub(crate) fn said(&self) -> Vec<String> {
         let text = |line: &String| {

@@ -39,7 +39,7 @@ impl Clock for Wall {
     }
 }
 
-fn store(home: &Path) -> Store {
+pub(crate) fn store(home: &Path) -> Store {
     let opener = Opener { pid: std::process::id(), boot_id: BootId::mint(0, 1) };
     // The one before was killed, and its lock goes with it, but perhaps not before we look.
     let deadline = Instant::now() + PATIENCE;

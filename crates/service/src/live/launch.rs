@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_agent::profile::Profile;
-use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity};
+use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, Raw};
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_holder::client::{Executable, Spec, prepare, start};
 use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
 
+use super::say::unsent_prompt;
 use super::{Live, LiveError, Supervisor};
 
 /// Where holders live.
@@ -40,7 +41,8 @@ pub struct Launching {
 }
 
 impl Live {
-    /// Launches an agent for a session; its own session is brought back if one is known.
+    /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
+    /// the command, a run must be open: see [`Live::prompt_ahead`].
     pub fn launch(
         store: Arc<Store>,
         session: SessionId,
@@ -50,20 +52,28 @@ impl Live {
         supervisor: Supervisor,
     ) -> Result<Live, LiveError> {
         let state = store.open_session(session)?.state;
+        let run_id = state.run.as_ref().filter(|run| run.end.is_none()).map(|run| run.run_id);
+        let command = match run_id {
+            Some(run) if profile.prompt_in_command() => {
+                let prompt = unsent_prompt(&store, session, run)?.ok_or(LiveError::NoPrompt)?;
+                profile.command(&launching.argv, &Raw::text(&prompt))
+            }
+            None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
+            _ => launching.argv,
+        };
         let spec = Spec {
             session_id: session.to_string(),
             attempt: 1,
             agent: launching.agent.clone(),
             profile: profile.name().into(),
-            argv: launching.argv.clone(),
+            argv: command.clone(),
             cwd: state.working_dir.clone().into(),
             env_names: launching.env.keys().cloned().collect(),
             limits: launching.limits,
         };
         let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
-        let argv = launching.argv.iter().cloned().map(Into::into).collect();
-        let run_id = state.run.as_ref().filter(|run| run.end.is_none()).map(|run| run.run_id);
+        let argv = command.into_iter().map(Into::into).collect();
         // The directory stands, nothing runs: whoever finds it later finds that it was never started.
         let launched = AgentLaunching { holder_id, run_id, argv };
         let record = rekindle_store::commit::Append::durable(session, vec![launched.into()]);

@@ -20,9 +20,10 @@ use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_holder::client::{ConnectError, Control, FollowError, Follower, RequestError};
 use rekindle_holder::dir::HolderDir;
-use rekindle_holder::wire::{Mode, Phase as HolderPhase};
+use rekindle_holder::wire::{Mode, Phase as HolderPhase, Refusal};
 use rekindle_store::commit::Commits;
 use rekindle_store::{AppendError, OpenSessionError, Store};
+use say::unsent_prompt;
 
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
@@ -69,6 +70,9 @@ pub enum LiveError {
     /// The log cannot be read.
     #[error("cannot read the session's log")]
     Log(#[source] std::io::Error),
+    /// The prompt is part of the command, and there is none.
+    #[error("the command cannot be launched before there is a prompt for it")]
+    NoPrompt,
     /// There is no agent to take over.
     #[error("the session has no agent")]
     NoAgent,
@@ -117,6 +121,8 @@ pub struct Live {
     input_seq: u64,
     /// The prompt to send once the agent takes one.
     prompt: Option<(RunId, String)>,
+    /// The holder knows that nothing follows.
+    input_closed: bool,
     /// Since when something that was read is not acknowledged.
     unacknowledged: Option<Instant>,
     /// Below this everything is in the log.
@@ -149,12 +155,15 @@ impl Live {
             live.record_start(&agent)?;
         }
         if let Some(run) = state.run.as_ref().filter(|run| run.end.is_none()) {
-            let logged = state.agent.as_ref().map_or(0, |agent| agent.journal.seq);
-            let (holder_id, gap) = (Some(live.connection.holder()), head.saturating_sub(logged));
-            live.append(vec![
-                RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
-            ])?;
-            live.find_unsent_prompt(run.run_id)?;
+            // One that we began ourselves is ours already.
+            if run.boot_id != supervisor.boot_id {
+                let logged = state.agent.as_ref().map_or(0, |agent| agent.journal.seq);
+                let (holder_id, gap) = (Some(live.connection.holder()), head.saturating_sub(logged));
+                live.append(vec![
+                    RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
+                ])?;
+            }
+            live.prompt = unsent_prompt(&live.store, session, run.run_id)?.map(|text| (run.run_id, text));
         }
         live.send_again()?;
         Ok(live)
@@ -198,6 +207,7 @@ impl Live {
             working_dir: state.working_dir.clone(),
             cursor: agent.cursor.clone(),
             prompt: None,
+            input_closed: false,
             unacknowledged: None,
         })
     }
@@ -223,6 +233,7 @@ impl Live {
             self.carry_out(taken, &mut progress)?;
         }
         self.advance()?;
+        self.close_input()?;
         self.acknowledge(progress.ended.is_some() || progress.exited)?;
         if !read && !progress.exited {
             let wait = self
@@ -302,9 +313,12 @@ impl Live {
 
     /// Sends an input that is in the log.
     fn send(&mut self, number: u64, kind: &str, bytes: &[u8]) -> Result<(), LiveError> {
+        let ends_soon = self.connection.profile().input_ends_with_prompt();
         match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
             // To an agent that is gone nothing can be sent; the log says that it was to be.
             Some(Err(RequestError::Closed)) | None => Ok(()),
+            // A command that did not wait for its prompt: its exit code tells the rest.
+            Some(Err(RequestError::Refused(no))) if ends_soon && no.reason == Refusal::NotNow => Ok(()),
             Some(outcome) => Ok(outcome.map(drop)?),
         }
     }

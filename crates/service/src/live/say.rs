@@ -6,10 +6,13 @@ use rekindle_domain::event::{
     CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunResumed, RunStarted,
     TokenConsumed, TokenRevoked,
 };
-use rekindle_domain::id::{MessageId, RunId, WaitId};
+use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_holder::client::RequestError;
+use rekindle_store::Store;
+use rekindle_store::commit::Append;
 
-use super::{Live, LiveError, millis, random};
+use super::{Live, LiveError, Supervisor, millis, random};
 
 /// What an input belongs to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,22 +26,21 @@ pub struct Queued {
 impl Live {
     /// Records a prompt and its run; it is sent as soon as the agent takes one.
     pub fn prompt(&mut self, text: &str) -> Result<RunId, LiveError> {
-        let run_id = RunId::mint(millis(), random()?);
-        let message_id = MessageId::mint(millis(), random()?);
-        let content = Raw::text(text).into_owned();
-        let message =
-            MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
-        let started = RunStarted {
-            run_id,
-            boot_id: self.supervisor.boot_id,
-            machine_boot: rekindle_holder::identity::machine_boot().ok().map(Into::into),
-            message_id: Some(message_id),
-            attempt: 1,
-            continues: None,
-            origin_run_id: None,
-        };
-        self.append(vec![message.into(), started.into()])?;
+        let (run_id, records) = begun(text, self.supervisor)?;
+        self.append(records)?;
         self.prompt = Some((run_id, text.to_owned()));
+        Ok(run_id)
+    }
+
+    /// Records a prompt and its run for a session that has no agent: the one that is launched next gets it.
+    pub fn prompt_ahead(
+        store: &Store,
+        session: SessionId,
+        text: &str,
+        supervisor: Supervisor,
+    ) -> Result<RunId, LiveError> {
+        let (run_id, records) = begun(text, supervisor)?;
+        store.append(Append::durable(session, records))?;
         Ok(run_id)
     }
 
@@ -144,32 +146,68 @@ impl Live {
         Ok(())
     }
 
-    /// Finds the prompt of a run that no input was queued for yet: until then the message is the queue.
-    pub(super) fn find_unsent_prompt(&mut self, run: RunId) -> Result<(), LiveError> {
-        let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
-        let mut lines = reader.forward(0);
-        let (mut wanted, mut text, mut sent) = (None, None, false);
-        let mut messages: Vec<(MessageId, String)> = Vec::new();
-        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
-            let Ok(line) = Line::parse(raw.bytes) else { continue };
-            match line.event() {
-                Ok(Event::MessageUser(message)) => {
-                    let content = serde_json::from_str(message.content.as_json()).unwrap_or_default();
-                    messages.push((message.message_id, content));
-                }
-                Ok(Event::RunStarted(started)) if started.run_id == run => wanted = started.message_id,
-                Ok(Event::InputQueued(queued)) if queued.run_id == Some(run) => {
-                    sent |= queued.what == InputKind::Prompt;
-                }
-                _ => {}
-            }
+    /// Closes the agent's input if nothing can follow what was sent. The holder remembers whether it was asked before,
+    /// and we do not: the supervisor before us may have died in between.
+    pub(super) fn close_input(&mut self) -> Result<(), LiveError> {
+        let profile = self.connection.profile();
+        let said = self.input_seq > 0 || profile.prompt_in_command();
+        if self.input_closed || !profile.input_ends_with_prompt() || !said {
+            return Ok(());
         }
-        if !sent && let Some(wanted) = wanted {
-            text = messages.into_iter().find(|(id, _)| *id == wanted).map(|(_, text)| text);
+        match self.control.as_mut().map(|control| control.close_input(self.input_seq)) {
+            // An agent that is gone reads no more, and an older holder cannot: it keeps the agent waiting.
+            Some(Err(RequestError::Closed | RequestError::TooOld(_))) | None => {}
+            Some(outcome) => outcome?,
         }
-        self.prompt = text.map(|text: String| (run, text));
+        self.input_closed = true;
         Ok(())
     }
+}
+
+/// Returns the prompt of a run that no input was queued for yet: until then the message is the queue.
+pub(super) fn unsent_prompt(
+    store: &Store,
+    session: SessionId,
+    run: RunId,
+) -> Result<Option<String>, LiveError> {
+    let reader = store.reader(session).map_err(LiveError::Log)?;
+    let mut lines = reader.forward(0);
+    let (mut wanted, mut sent) = (None, false);
+    let mut messages: Vec<(MessageId, String)> = Vec::new();
+    while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+        let Ok(line) = Line::parse(raw.bytes) else { continue };
+        match line.event() {
+            Ok(Event::MessageUser(message)) => {
+                let content = serde_json::from_str(message.content.as_json()).unwrap_or_default();
+                messages.push((message.message_id, content));
+            }
+            Ok(Event::RunStarted(started)) if started.run_id == run => wanted = started.message_id,
+            Ok(Event::InputQueued(queued)) if queued.run_id == Some(run) => {
+                sent |= queued.what == InputKind::Prompt;
+            }
+            _ => {}
+        }
+    }
+    let Some(wanted) = wanted.filter(|_| !sent) else { return Ok(None) };
+    Ok(messages.into_iter().find(|(id, _)| *id == wanted).map(|(_, text)| text))
+}
+
+/// Returns the records of a prompt and the run that begins with it.
+fn begun(text: &str, supervisor: Supervisor) -> Result<(RunId, Vec<Draft>), LiveError> {
+    let run_id = RunId::mint(millis(), random()?);
+    let message_id = MessageId::mint(millis(), random()?);
+    let content = Raw::text(text).into_owned();
+    let message = MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
+    let started = RunStarted {
+        run_id,
+        boot_id: supervisor.boot_id,
+        machine_boot: rekindle_holder::identity::machine_boot().ok().map(Into::into),
+        message_id: Some(message_id),
+        attempt: 1,
+        continues: None,
+        origin_run_id: None,
+    };
+    Ok((run_id, vec![message.into(), started.into()]))
 }
 
 fn word(what: InputKind) -> &'static str {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::acp::Acp;
+use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
@@ -51,9 +52,35 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 120)]
     seconds: u64,
 
-    /// The agent's command, which speaks ACP
+    /// What the command speaks
+    #[arg(long, value_enum, default_value_t = Speaks::Acp)]
+    profile: Speaks,
+
+    /// Give a plain command its prompt on its standard input, not as an argument
+    #[arg(long)]
+    stdin: bool,
+
+    /// The agent's command
     #[arg(last = true, required = true)]
     command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Speaks {
+    /// The Agent Client Protocol
+    Acp,
+    /// Nothing: any command, one for each prompt
+    Exec,
+}
+
+impl Args {
+    fn profile(&self) -> Arc<dyn Profile> {
+        let prompt_by = if self.stdin { PromptBy::Stdin } else { PromptBy::Argument };
+        match self.profile {
+            Speaks::Acp => Arc::new(Acp::default()),
+            Speaks::Exec => Arc::new(Exec { prompt_by }),
+        }
+    }
 }
 
 fn failed(error: impl Into<anyhow::Error>) -> Failure {
@@ -67,19 +94,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let holders = context.home.join("holders");
     let found = inspect_all(&holders).unwrap_or_default();
     let supervisor = Supervisor { boot_id, epoch: highest_epoch(&found) + 1 };
-    let profile: Arc<dyn Profile> = Arc::new(Acp::default());
+    let profile = args.profile();
     let mut live = live(context, args, &store, session, &profile, supervisor)?;
-    let state = store.open_session(session).map_err(failed)?.state;
-    let open = state.run.is_some_and(|run| run.end.is_none());
-    if let (false, Some(prompt)) = (open, &args.prompt) {
+    if let (false, Some(prompt)) = (has_open_run(&store, session)?, &args.prompt) {
         live.prompt(prompt).map_err(failed)?;
     }
     if args.cancel {
         live.cancel(CancelReason::User, "dev").map_err(failed)?;
     }
     let deadline = Instant::now() + Duration::from_secs(args.seconds);
-    let exit = turn(&mut live, args, deadline)?;
-    if args.stop {
+    let (exit, exited) = turn(&mut live, args, deadline)?;
+    if args.stop && !exited {
         live.stop("driven to its end", "dev", Duration::from_secs(2)).map_err(failed)?;
         while !live.pump(Duration::from_millis(200)).map_err(failed)?.exited && Instant::now() < deadline {}
     }
@@ -98,7 +123,7 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
     let created = SessionCreated {
         title: "driven".into(),
         working_dir: working_dir.into(),
-        provider: Provider { profile: "acp".into(), ..Provider::default() },
+        provider: Provider { profile: args.profile().name().into(), ..Provider::default() },
         options: Default::default(),
         env_names: Vec::new(),
         idempotency_key: None,
@@ -106,6 +131,11 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
     store.create(session).map_err(failed)?;
     store.append(Append::durable(session, vec![created.into()])).map_err(failed)?;
     Ok(session)
+}
+
+fn has_open_run(store: &Store, session: SessionId) -> Result<bool, Failure> {
+    let state = store.open_session(session).map_err(failed)?.state;
+    Ok(state.run.is_some_and(|run| run.end.is_none()))
 }
 
 /// Takes over the session's agent, or launches one.
@@ -132,6 +162,12 @@ fn live(
         }
         Live::harvest(store.clone(), session, dir, profile.clone(), supervisor).map_err(failed)?;
     }
+    if profile.prompt_in_command()
+        && let Some(prompt) = &args.prompt
+        && !has_open_run(store, session)?
+    {
+        Live::prompt_ahead(store, session, prompt, supervisor).map_err(failed)?;
+    }
     let own = std::env::current_exe().map_err(failed)?;
     let executable = install_executable(&own.with_file_name("rekindle-holder"), &context.home.join("bin"));
     let user_runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -148,8 +184,8 @@ fn live(
     Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
 }
 
-/// Runs the loop until the turn has ended.
-fn turn(live: &mut Live, args: &Args, deadline: Instant) -> Result<Exit, Failure> {
+/// Runs the loop until the turn has ended; tells also whether the agent has.
+fn turn(live: &mut Live, args: &Args, deadline: Instant) -> Result<(Exit, bool), Failure> {
     let mut out = std::io::stdout();
     while Instant::now() < deadline {
         let progress = live.pump(Duration::from_millis(500)).map_err(failed)?;
@@ -165,13 +201,13 @@ fn turn(live: &mut Live, args: &Args, deadline: Instant) -> Result<Exit, Failure
             let Some(kind) = &args.answer else { continue };
             live.answer(wait, Answer::Kind(kind), "dev").map_err(failed)?;
         }
-        if progress.exited {
-            writeln!(out, "{}", json!({"exited": true}))?;
-            return Ok(Exit::Failed);
-        }
         if let Some(run) = progress.ended {
             writeln!(out, "{}", json!({"ended": run.to_string()}))?;
-            return Ok(Exit::Ok);
+            return Ok((Exit::Ok, progress.exited));
+        }
+        if progress.exited {
+            writeln!(out, "{}", json!({"exited": true}))?;
+            return Ok((Exit::Failed, true));
         }
     }
     Err(Failure::failed("too_long", anyhow::Error::msg("the turn did not end in time")))

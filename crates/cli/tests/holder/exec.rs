@@ -1,0 +1,201 @@
+//! Plain commands as agents: the prompt is an argument or all of their input, what they print is what they say, and
+//! their exit code is the end of the run. Their supervisors are processes that are killed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rekindle_agent::exec::{Exec, PromptBy};
+use rekindle_agent::profile::{Capabilities, Outgoing, Profile, Sent};
+use rekindle_agent::said::{Asked, Request, Said};
+use rekindle_domain::event::{InputKind, Provider, Raw, SessionCreated};
+use rekindle_domain::id::{BootId, SessionId};
+use rekindle_holder::client::install_executable;
+use rekindle_holder::journal::OutFlags;
+use rekindle_service::live::{Launching, Live, Places, Supervisor};
+use rekindle_store::commit::Append;
+use rekindle_testkit::rng::Rng;
+
+use crate::home::{Home, kill};
+use crate::lab::wait_for;
+
+const STDIN: Exec = Exec { prompt_by: PromptBy::Stdin };
+
+/// Reads to the end of its input before it says anything.
+const CAT: &[&str] = &["sh", "-c", "text=$(cat); echo \"heard: $text\"; echo bye"];
+
+/// What the log has of the agent's words, in one piece.
+fn said(home: &Home) -> String {
+    home.said().concat()
+}
+
+// I6
+#[test]
+fn a_command_that_reads_to_the_end_of_its_input_ends_by_itself() {
+    let home = Home::new();
+    home.command(&["--profile", "exec", "--stdin", "--prompt", "fix it\nplease"], CAT).succeed();
+    assert_eq!(said(&home), "heard: fix it\nplease\nbye\n");
+    assert_eq!(home.count("run.completed"), 1);
+    let exited = home.find("agent.exited");
+    assert!(exited.contains("\"code\":0"), "{exited}");
+    assert_eq!(home.journals().matches("\"ctl\":\"close_input\"").count(), 1);
+}
+
+#[test]
+fn a_prompt_in_the_command_needs_no_input_and_the_command_sees_its_end() {
+    let home = Home::new();
+    let command = &["sh", "-c", "echo \"asked: {prompt}\"; cat; echo end"];
+    home.command(&["--profile", "exec", "--prompt", "say so"], command).succeed();
+    home.command(&["--profile", "exec", "--prompt", "and again"], command).succeed();
+    assert_eq!(home.said(), ["asked: say so\nend\n", "asked: and again\nend\n"], "a process for each prompt");
+    assert_eq!((home.count("run.started"), home.count("run.completed")), (2, 2));
+    assert_eq!((home.count("agent.launching"), home.count("agent.exited")), (2, 2));
+    assert_eq!((home.count("input.queued"), home.count("run.adopted")), (0, 0));
+}
+
+// I6, I12
+#[test]
+fn an_exit_code_is_the_end_of_the_run_and_a_signal_is_an_interruption() {
+    let home = Home::new();
+    let arguments = &["--profile", "exec", "--stdin", "--prompt", "go"];
+    home.command(arguments, &["sh", "-c", "read go; echo partly; exit 3"]).succeed();
+    let failed = home.find("run.failed");
+    assert!(failed.contains("exit code 3"), "{failed}");
+    assert!(home.find("agent.exited").contains("\"code\":3"));
+    assert_eq!((said(&home).as_str(), home.count("run.completed")), ("partly\n", 0));
+
+    let home = Home::new();
+    let output = home.command(arguments, &["sh", "-c", "read go; printf half; kill -9 $$"]).finish();
+    assert!(!output.status.success(), "nothing ended by anyone's word");
+    let interrupted = home.find("run.interrupted");
+    assert!(interrupted.contains("agent_exit"), "{interrupted}");
+    assert_eq!((said(&home).as_str(), home.count("run.completed"), home.count("run.failed")), ("half", 0, 0));
+}
+
+/// Does everything but the last step: what a supervisor leaves that is killed right before it.
+#[derive(Debug)]
+struct LeavesOpen(Exec);
+
+impl Profile for LeavesOpen {
+    fn input_ends_with_prompt(&self) -> bool {
+        false
+    }
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn capabilities(&self, agent: Option<&str>) -> Capabilities {
+        self.0.capabilities(agent)
+    }
+
+    fn hear<'a>(
+        &self,
+        line: &'a str,
+        flags: OutFlags,
+        asked: &dyn Fn(u64) -> Option<Request>,
+    ) -> Vec<Said<'a>> {
+        self.0.hear(line, flags, asked)
+    }
+
+    fn sent(&self, what: InputKind, line: &[u8]) -> Sent {
+        self.0.sent(what, line)
+    }
+
+    fn asked<'a>(&self, request: &'a str) -> Option<Asked<'a>> {
+        self.0.asked(request)
+    }
+
+    fn message_limit(&self) -> usize {
+        self.0.message_limit()
+    }
+
+    fn ready_at_start(&self) -> bool {
+        self.0.ready_at_start()
+    }
+
+    fn prompt(&self, input_seq: u64, cursor: Option<&str>, content: &Raw<'_>) -> Option<Outgoing> {
+        self.0.prompt(input_seq, cursor, content)
+    }
+}
+
+/// Launches a command in this process, for a session of its own.
+fn launch(home: &Home, command: &[&str], profile: Arc<dyn Profile>) -> Live {
+    let store = Arc::new(crate::kills::store(&home.path("home")));
+    let session = SessionId::mint(1, 1);
+    let created = SessionCreated {
+        title: "t".into(),
+        working_dir: home.path("").display().to_string().into(),
+        provider: Provider { profile: "exec".into(), ..Provider::default() },
+        options: Default::default(),
+        env_names: Vec::new(),
+        idempotency_key: None,
+    };
+    store.create(session).expect("a session");
+    store.append(Append::durable(session, vec![created.into()])).expect("appended");
+    let source = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
+    let executable = install_executable(source, &home.path("home/bin")).expect("a private copy");
+    std::fs::create_dir_all(home.path("run")).expect("a directory");
+    let places = Places { holders: home.path("home/holders"), runtime: home.path("run"), executable };
+    let argv = command.iter().map(|word| (*word).to_owned()).collect();
+    let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
+    let supervisor = Supervisor { boot_id: BootId::mint(0, 1), epoch: 1 };
+    Live::launch(store, session, &places, launching, profile, supervisor).expect("launched")
+}
+
+// I4, I5: the input is in the holder's journal, and the one who would have said that nothing follows is dead.
+#[test]
+fn a_supervisor_that_died_before_it_closed_the_input_is_made_up_for_once() {
+    let home = Home::new();
+    let script = "read first; echo \"first: $first\"; cat; echo over";
+    let command: &[&str] = &["sh", "-c", script];
+    let arguments: &[&str] = &["--profile", "exec", "--stdin", "--prompt", "only line"];
+    let mut live = launch(&home, command, Arc::new(LeavesOpen(STDIN)));
+    live.prompt("only line").expect("recorded");
+    wait_for("the agent to wait for more", || {
+        live.pump(Duration::from_millis(5)).expect("driven");
+        home.journals().contains("first: only line").then_some(())
+    });
+    drop(live);
+    home.command(arguments, command).succeed();
+    assert_eq!(said(&home), "first: only line\nover\n");
+    assert_eq!(
+        (home.count("run.started"), home.count("run.completed"), home.count("run.adopted")),
+        (1, 1, 1)
+    );
+    assert_eq!((home.count("input.queued"), home.count("run.interrupted")), (1, 0));
+    let journals = home.journals();
+    assert_eq!(journals.matches("\"ctl\":\"close_input\"").count(), 1, "closed once");
+    assert_eq!(journals.matches("input=1,kind=prompt").count(), 1, "sent once");
+}
+
+// I4, I5, I6
+#[test]
+fn a_command_whose_supervisors_are_killed_at_random_is_in_the_log_once() {
+    let rounds = if std::env::var("REKINDLE_TEST_LONG").is_ok() { 100 } else { 25 };
+    let script = "text=$(cat); pad=$(printf %060d 0); i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"$text $i $pad\"; \
+                  [ $((i % 30)) -ne 0 ] || sleep 0.01; done; while [ ! -e go ]; do sleep 0.01; done; exit 5";
+    let home = Home::new();
+    let arguments = &["--profile", "exec", "--stdin", "--prompt", "line"];
+    let mut rng = Rng::new(7);
+    for _ in 0..rounds {
+        let supervisor = home.command(arguments, &["sh", "-c", script]);
+        // The moment is the point: there is nothing to wait for but time.
+        std::thread::sleep(Duration::from_millis(rng.below(120)));
+        kill(supervisor);
+    }
+    let adopted = home.count("run.adopted");
+    let last = home.command(arguments, &["sh", "-c", script]);
+    wait_for("the last one to take over", || (home.count("run.adopted") > adopted).then_some(()));
+    std::fs::write(home.path("go"), "").expect("a file");
+    last.succeed();
+    let expected: String = (1..=3000).map(|n| format!("line {n} {:060}\n", 0)).collect();
+    let messages: Vec<_> = home.said().iter().map(|text| (text.len(), text[..20].to_owned())).collect();
+    let kinds: Vec<_> = home.log().into_iter().map(|(kind, _)| kind).collect();
+    assert!(said(&home) == expected, "every line once: {messages:?} in {kinds:?}");
+    assert_eq!(
+        (home.count("run.started"), home.count("run.failed"), home.count("run.interrupted")),
+        (1, 1, 0)
+    );
+    assert_eq!(home.count("agent.started"), 1, "one command all the time");
+}
