@@ -10,11 +10,13 @@ use rekindle_agent::profile::{Capabilities, Outgoing, Profile, Sent};
 use rekindle_agent::said::{Asked, Request, Said};
 use rekindle_domain::event::{InputKind, Provider, Raw, SessionCreated};
 use rekindle_domain::id::{BootId, SessionId};
-use rekindle_holder::client::install_executable;
+use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::journal::OutFlags;
+use rekindle_holder::tree::signal_exactly;
 use rekindle_service::live::{Launching, Live, Places, Supervisor};
 use rekindle_store::commit::Append;
 use rekindle_testkit::rng::Rng;
+use rustix::process::Signal;
 
 use crate::home::{Home, kill};
 use crate::lab::wait_for;
@@ -198,4 +200,36 @@ fn a_command_whose_supervisors_are_killed_at_random_is_in_the_log_once() {
         (1, 1, 0)
     );
     assert_eq!(home.count("agent.started"), 1, "one command all the time");
+}
+
+// I4, I5: what is too large for the log is kept beside it, and is sent from there.
+#[test]
+fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
+    let large = "x".repeat(2 << 20);
+    for queued in [false, true] {
+        let home = Home::new();
+        let command: &[&str] = &["sh", "-c", "wc -c"];
+        let mut live = launch(&home, command, Arc::new(STDIN));
+        live.prompt(&large).expect("recorded");
+        if queued {
+            // The holder is stopped: the input is in the log, and of its parts some are in the socket.
+            let holders = inspect_all(&home.path("home/holders")).expect("holders");
+            let holder = holders[0].status.there().expect("a status").holder.clone();
+            wait_for("the agent to be ready", || {
+                let ready = home.journals().contains("\"ctl\":\"started\"");
+                ready.then_some(())
+            });
+            signal_exactly(&holder, Signal::STOP).expect("signalled");
+            let stuck = live.pump(Duration::ZERO).expect_err("nobody answers");
+            drop(live);
+            signal_exactly(&holder, Signal::CONT).expect("signalled");
+            assert!(stuck.to_string().contains("holder"), "{stuck}");
+        } else {
+            drop(live);
+        }
+        assert_eq!(home.count("input.queued"), usize::from(queued));
+        home.command(&["--profile", "exec", "--stdin"], command).succeed();
+        assert_eq!(said(&home).trim(), (large.len() + 1).to_string());
+        assert_eq!((home.count("input.queued"), home.count("run.completed")), (1, 1));
+    }
 }

@@ -14,6 +14,7 @@ use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::{ExitNote, HolderDir};
+use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::{Live, LiveError, Progress, new_wait, random};
@@ -68,13 +69,7 @@ impl Live {
 
     /// Appends records and takes them in; large payloads are stored first.
     pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt, LiveError> {
-        for draft in &mut records {
-            // Each round makes the largest payload small; a record has few.
-            while let Some(text) = blob::oversize(draft) {
-                let stored = self.store.blobs().put(text.as_bytes())?;
-                blob::refer(draft, Raw::from_value(&stored).map_err(|error| LiveError::Log(error.into()))?);
-            }
-        }
+        keep_large(&self.store, &mut records)?;
         let persist = if records.iter().any(|draft| must_be_on_disk(&draft.event)) {
             Persist::Disk
         } else {
@@ -203,6 +198,18 @@ impl Live {
             sha256: sha256_hex(line).into(),
         }
     }
+}
+
+/// Stores large payloads apart, and puts references in their places.
+pub(super) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
+    for draft in records {
+        // Each round makes the largest payload small; a record has few.
+        while let Some(text) = blob::oversize(draft) {
+            let stored = store.blobs().put(text.as_bytes())?;
+            blob::refer(draft, Raw::from_value(&stored).map_err(|error| LiveError::Log(error.into()))?);
+        }
+    }
+    Ok(())
 }
 
 /// Tells whether a record must survive a power cut before anything follows from it.

@@ -64,8 +64,8 @@ pub enum LiveError {
     /// The log took nothing.
     #[error("cannot append to the session's log")]
     Append(#[from] AppendError),
-    /// A payload could not be stored.
-    #[error("cannot store a large payload")]
+    /// A payload could not be stored or fetched.
+    #[error("cannot store or fetch a large payload")]
     Blob(#[from] rekindle_store::blobs::BlobError),
     /// The log cannot be read.
     #[error("cannot read the session's log")]

@@ -10,8 +10,10 @@ use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_holder::client::RequestError;
 use rekindle_store::Store;
+use rekindle_store::blobs::BlobRef;
 use rekindle_store::commit::Append;
 
+use super::append::keep_large;
 use super::{Live, LiveError, Supervisor, millis, random};
 
 /// What an input belongs to.
@@ -39,7 +41,8 @@ impl Live {
         text: &str,
         supervisor: Supervisor,
     ) -> Result<RunId, LiveError> {
-        let (run_id, records) = begun(text, supervisor)?;
+        let (run_id, mut records) = begun(text, supervisor)?;
+        keep_large(store, &mut records)?;
         store.append(Append::durable(session, records))?;
         Ok(run_id)
     }
@@ -135,9 +138,8 @@ impl Live {
             if let Ok(Event::InputQueued(queued)) = line.event()
                 && queued.holder_id == holder
                 && queued.input_seq > accepted
-                && let Ok(text) = serde_json::from_str::<String>(queued.line.as_json())
             {
-                missing.push((queued.input_seq, queued.what, text));
+                missing.push((queued.input_seq, queued.what, whole_text(&self.store, &queued.line)?));
             }
         }
         for (number, what, text) in missing {
@@ -173,13 +175,12 @@ pub(super) fn unsent_prompt(
     let reader = store.reader(session).map_err(LiveError::Log)?;
     let mut lines = reader.forward(0);
     let (mut wanted, mut sent) = (None, false);
-    let mut messages: Vec<(MessageId, String)> = Vec::new();
+    let mut messages: Vec<(MessageId, Raw<'static>)> = Vec::new();
     while let Some(raw) = lines.next().map_err(LiveError::Log)? {
         let Ok(line) = Line::parse(raw.bytes) else { continue };
         match line.event() {
             Ok(Event::MessageUser(message)) => {
-                let content = serde_json::from_str(message.content.as_json()).unwrap_or_default();
-                messages.push((message.message_id, content));
+                messages.push((message.message_id, message.content.into_owned()));
             }
             Ok(Event::RunStarted(started)) if started.run_id == run => wanted = started.message_id,
             Ok(Event::InputQueued(queued)) if queued.run_id == Some(run) => {
@@ -189,7 +190,17 @@ pub(super) fn unsent_prompt(
         }
     }
     let Some(wanted) = wanted.filter(|_| !sent) else { return Ok(None) };
-    Ok(messages.into_iter().find(|(id, _)| *id == wanted).map(|(_, text)| text))
+    let message = messages.into_iter().find(|(id, _)| *id == wanted);
+    message.map(|(_, content)| whole_text(store, &content)).transpose()
+}
+
+/// Returns a text of the log, fetched from where it is kept if it was too large for the log.
+fn whole_text(store: &Store, field: &Raw<'_>) -> Result<String, LiveError> {
+    let unreadable = |error: serde_json::Error| LiveError::Log(error.into());
+    if let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) {
+        return serde_json::from_slice(&store.blobs().get(&reference.blob)?).map_err(unreadable);
+    }
+    serde_json::from_str(field.as_json()).map_err(unreadable)
 }
 
 /// Returns the records of a prompt and the run that begins with it.
