@@ -4,6 +4,8 @@
 
 mod auth;
 mod frame;
+#[cfg(test)]
+mod golden;
 mod message;
 mod preamble;
 
