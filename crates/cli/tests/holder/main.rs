@@ -10,5 +10,7 @@ mod kills;
 mod lab;
 mod output;
 mod places;
+mod relay;
 mod storage;
 mod turns;
+mod versions;
