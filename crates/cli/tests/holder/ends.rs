@@ -211,7 +211,7 @@ fn nobody_innocent_is_signalled_for_a_recycled_pid_or_in_a_copied_home() {
     held.kill();
 }
 
-fn copy_dir(from: &std::path::Path, to: &std::path::Path) {
+pub(crate) fn copy_dir(from: &std::path::Path, to: &std::path::Path) {
     std::fs::create_dir_all(to).expect("a directory");
     for entry in std::fs::read_dir(from).expect("a directory").flatten() {
         let target = to.join(entry.file_name());

@@ -4,6 +4,7 @@
 mod ends;
 mod exec;
 mod fencing;
+mod golden;
 mod home;
 mod inputs;
 mod kills;
