@@ -10,7 +10,7 @@ use rekindle_holder::tree::Tree;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::lab::wait_for;
+use crate::lab::{end_tree, wait_for, wait_until_gone};
 
 pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
 
@@ -152,10 +152,9 @@ impl Drop for Home {
         for holder in inspect_all(&self.path("home/holders")).unwrap_or_default() {
             if let Some(status) = holder.status.there() {
                 let _ = rekindle_holder::tree::signal_exactly(&status.holder, Signal::KILL);
+                wait_until_gone(&status.holder);
             }
-        }
-        for tree in self.trees() {
-            let _ = tree.signal(Signal::KILL);
+            end_tree(&holder.dir, &holder.holder_id);
         }
     }
 }

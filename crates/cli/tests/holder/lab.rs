@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rekindle_holder::client::{
-    Control, Executable, Follower, Prepared, Spawned, Spec, install_executable, prepare, start,
+    Control, Executable, Follower, Prepared, Spawned, Spec, inspect, install_executable, prepare, start,
 };
 use rekindle_holder::dir::{ExitNote, HolderDir, Limits};
 use rekindle_holder::identity::{Identity, Presence};
@@ -148,9 +148,21 @@ impl Drop for Held {
     fn drop(&mut self) {
         let _ = self.spawned.child.kill();
         let _ = self.spawned.child.wait();
-        let tree = Tree { mark: self.holder_id.clone(), group: None, ancestor: None, cgroup: None };
-        let _ = tree.signal(rustix::process::Signal::KILL);
+        end_tree(&self.dir, &self.holder_id);
     }
+}
+
+/// Ends everything of a dead holder's agent, and its control group.
+pub(crate) fn end_tree(dir: &HolderDir, holder_id: &str) {
+    let cgroup = inspect(dir).status.there().and_then(|status| status.cgroup.clone());
+    let tree = Tree { mark: holder_id.into(), group: None, ancestor: None, cgroup: cgroup.clone() };
+    let deadline = Instant::now() + PATIENCE;
+    while tree.signal(rustix::process::Signal::KILL).is_ok_and(|left| !left.is_empty())
+        && Instant::now() < deadline
+    {
+        std::thread::yield_now();
+    }
+    let _ = cgroup.map(std::fs::remove_dir);
 }
 
 fn text(item: &Item<'_>) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Holders as real processes, driven through everything that goes wrong: their supervisors, agents, disks and
 //! directories die, freeze, fill up and disappear. Named after the situation; the promise is cited at each.
 
+mod cgroups;
 mod ends;
 mod exec;
 mod fencing;

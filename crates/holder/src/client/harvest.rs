@@ -115,6 +115,12 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
     }
 
+    let cgroup = tree.as_ref().and_then(|tree| tree.cgroup.as_ref());
+    if let Some(cgroup) = cgroup.filter(|_| may_signal && left.is_empty()) {
+        // The holder would have removed it; one that is not empty stays.
+        let _ = std::fs::remove_dir(cgroup);
+    }
+
     let (exit, exit_unreadable) = match HolderDir::read::<ExitNote>(&dir.exit()) {
         Ok(exit) => (Some(exit), None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),

@@ -1,6 +1,7 @@
-//! Starting the agent: below us, in its own process group, marked, dying when we die.
+//! Starting the agent: below us, in its own process group and control group, marked, dying when we die.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
-use super::cgroup;
+use super::cgroup::{self, Cgroup};
 use crate::dir::Launch;
 use crate::identity::Identity;
 use crate::tree::{MARK, Tree};
@@ -46,18 +47,14 @@ impl Agent {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        die_with_us(&mut command);
-        let mut child = command.spawn()?;
+        let (cgroup, door) = Cgroup::make(&launch.holder_id).map(Cgroup::into_parts).unzip();
+        die_with_us(&mut command, door);
+        let mut child = command.spawn().inspect_err(|_| {
+            cgroup.as_deref().map(cgroup::remove);
+        })?;
         let pid = child.id() as i32;
         // It must go before we do when memory runs out: someone has to write down how it ended.
         let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "200");
-        let cgroup = cgroup::make(&launch.holder_id).filter(|cgroup| {
-            let entered = cgroup::enter(cgroup, pid);
-            if !entered {
-                cgroup::remove(cgroup);
-            }
-            entered
-        });
         // An agent that has ended already is a zombie until we collect it, and so still has an identity.
         let identity = Identity::of(pid)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -86,17 +83,22 @@ impl Agent {
     }
 }
 
-/// Has the kernel end the agent when we die, however we die.
+/// Has the kernel end the agent when we die, however we die; and has it begin its life in its control group, because
+/// a child it had before would be outside.
 #[expect(unsafe_code, reason = "a hook between fork and exec")]
-fn die_with_us(command: &mut Command) {
+fn die_with_us(command: &mut Command, door: Option<File>) {
     let holder: Pid = getpid();
-    // SAFETY: the hook makes two system calls and touches no memory but its own copy of a number.
+    // SAFETY: the hook makes three system calls and touches no memory but its own copies of two numbers.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // We may have died before that call: then nobody would ever send the signal.
             if getppid() != Some(holder) {
                 return Err(io::Error::from(rustix::io::Errno::CHILD));
+            }
+            if let Some(door) = &door {
+                // One that may not enter is found in the other ways.
+                let _ = rustix::io::write(door, b"0");
             }
             Ok(())
         });
