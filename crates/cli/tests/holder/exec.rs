@@ -1,20 +1,16 @@
 //! Plain commands as agents: the prompt is an argument or all of their input, what they print is what they say, and
 //! their exit code is the end of the run. Their supervisors are processes that are killed.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Capabilities, Outgoing, Profile, Sent};
 use rekindle_agent::said::{Asked, Request, Said};
-use rekindle_domain::event::{InputKind, Provider, Raw, SessionCreated};
-use rekindle_domain::id::{BootId, SessionId};
-use rekindle_holder::client::{inspect_all, install_executable};
+use rekindle_domain::event::{InputKind, Raw};
+use rekindle_holder::client::inspect_all;
 use rekindle_holder::journal::OutFlags;
 use rekindle_holder::tree::signal_exactly;
-use rekindle_service::live::{Launching, Live, Places, Supervisor};
-use rekindle_store::commit::Append;
 use rekindle_testkit::rng::Rng;
 use rustix::process::Signal;
 
@@ -121,30 +117,6 @@ impl Profile for LeavesOpen {
     }
 }
 
-/// Launches a command in this process, for a session of its own.
-fn launch(home: &Home, command: &[&str], profile: Arc<dyn Profile>) -> Live {
-    let store = Arc::new(crate::kills::store(&home.path("home")));
-    let session = SessionId::mint(1, 1);
-    let created = SessionCreated {
-        title: "t".into(),
-        working_dir: home.path("").display().to_string().into(),
-        provider: Provider { profile: "exec".into(), ..Provider::default() },
-        options: Default::default(),
-        env_names: Vec::new(),
-        idempotency_key: None,
-    };
-    store.create(session).expect("a session");
-    store.append(Append::durable(session, vec![created.into()])).expect("appended");
-    let source = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
-    let executable = install_executable(source, &home.path("home/bin")).expect("a private copy");
-    std::fs::create_dir_all(home.path("run")).expect("a directory");
-    let places = Places { holders: home.path("home/holders"), runtime: home.path("run"), executable };
-    let argv = command.iter().map(|word| (*word).to_owned()).collect();
-    let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
-    let supervisor = Supervisor { boot_id: BootId::mint(0, 1), epoch: 1 };
-    Live::launch(store, session, &places, launching, profile, supervisor).expect("launched")
-}
-
 // I4, I5: the input is in the holder's journal, and the one who would have said that nothing follows is dead.
 #[test]
 fn a_supervisor_that_died_before_it_closed_the_input_is_made_up_for_once() {
@@ -152,7 +124,7 @@ fn a_supervisor_that_died_before_it_closed_the_input_is_made_up_for_once() {
     let script = "read first; echo \"first: $first\"; cat; echo over";
     let command: &[&str] = &["sh", "-c", script];
     let arguments: &[&str] = &["--profile", "exec", "--stdin", "--prompt", "only line"];
-    let mut live = launch(&home, command, Arc::new(LeavesOpen(STDIN)));
+    let mut live = home.launch(command, Arc::new(LeavesOpen(STDIN)));
     live.prompt("only line").expect("recorded");
     wait_for("the agent to wait for more", || {
         live.pump(Duration::from_millis(5)).expect("driven");
@@ -209,7 +181,7 @@ fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
     for queued in [false, true] {
         let home = Home::new();
         let command: &[&str] = &["sh", "-c", "wc -c"];
-        let mut live = launch(&home, command, Arc::new(STDIN));
+        let mut live = home.launch(command, Arc::new(STDIN));
         live.prompt(&large).expect("recorded");
         if queued {
             // The holder is stopped: the input is in the log, and of its parts some are in the socket.

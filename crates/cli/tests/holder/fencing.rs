@@ -2,12 +2,18 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_holder::client::{ConnectError, Control, RequestError};
-use rekindle_holder::wire::{Event, Mode, PREAMBLE_LEN, Preamble, Refusal};
+use rekindle_agent::exec::{Exec, PromptBy};
+use rekindle_agent::profile::Profile;
+use rekindle_holder::client::{ConnectError, Control, RequestError, inspect_all};
+use rekindle_holder::tree::signal_exactly;
+use rekindle_holder::wire::{Event, Mode, PREAMBLE_LEN, Preamble, Refusal, Refused};
+use rekindle_service::live::{Live, LiveError};
+use rustix::process::Signal;
 
-use crate::lab::{Lab, PATIENCE, limits, wait_for_event};
+use crate::lab::{Lab, PATIENCE, limits, wait_for, wait_for_event};
 
 const ECHO: &[&str] = &["cat"];
 
@@ -214,4 +220,49 @@ fn observers_see_what_passes_and_may_command_nothing() {
     held.wait_for_line("seen");
     let error = observer.input(2, "prompt", b"no\n").expect_err("not in control");
     assert!(matches!(error, RequestError::NotInControl | RequestError::Refused(_)), "{error}");
+}
+
+/// Sits on a socket and says to each visitor that another commands, before it has proven anything.
+fn says_stale(listener: UnixListener) {
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let refused = Refused { reason: Refusal::Stale, epoch: 99, input: None, expected: None };
+            let mut out = Preamble::OURS.write().to_vec();
+            Event::Refused(refused).frame(Vec::new()).write(&mut out);
+            let _ = stream.write_all(&out);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+}
+
+// I4, I9: a stranger can keep us out for a while, and cannot make us step down.
+#[test]
+fn a_squatter_that_says_stale_is_not_believed_and_a_holder_whose_file_says_so_is() {
+    use crate::home::{Home, session, supervisor};
+    let home = Home::new();
+    let exec: Arc<dyn Profile> = Arc::new(Exec { prompt_by: PromptBy::Stdin });
+    drop(home.launch(ECHO, exec.clone()));
+    let store = Arc::new(crate::kills::store(&home.path("home")));
+    let holder = inspect_all(&home.path("home/holders")).expect("holders").remove(0);
+    let adopt = |epoch| {
+        let (store, dir) = (store.clone(), holder.dir.clone());
+        Live::adopt(store, session(), dir, exec.clone(), supervisor(epoch), Default::default())
+    };
+    let socket = &holder.launch.there().expect("a launch note").socket;
+    std::fs::remove_file(socket).expect("a socket");
+    says_stale(UnixListener::bind(socket).expect("a squatter"));
+    let error = adopt(5).err().expect("not let in");
+    assert!(matches!(error, LiveError::Unconfirmed { claimed: 99 }), "{error}");
+    // The holder takes its socket back, and the same supervisor commands under the same epoch.
+    let process = &holder.status.there().expect("a status").holder;
+    signal_exactly(process, Signal::USR1).expect("signalled");
+    let live = wait_for("the holder to be reached", || adopt(5).ok());
+    drop(live);
+
+    let _newer = Control::connect(&holder.dir, Mode::Control, "boot_newer", 6, PATIENCE).expect("let in");
+    let error = wait_for("the file to say so", || match adopt(5).err().expect("not let in") {
+        LiveError::Unconfirmed { .. } => None,
+        error => Some(error),
+    });
+    assert!(matches!(error, LiveError::Superseded { by: 6 }), "{error}");
 }

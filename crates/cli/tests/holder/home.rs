@@ -2,17 +2,32 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
-use rekindle_domain::event::Event;
+use rekindle_agent::profile::Profile;
+use rekindle_domain::event::{Event, Provider, SessionCreated};
+use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
-use rekindle_holder::client::inspect_all;
+use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
+use rekindle_service::live::{Launching, Live, Places, Supervisor as Lead};
+use rekindle_store::commit::Append;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::lab::{end_tree, wait_for, wait_until_gone};
 
 pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
+
+/// The session of those that this process launches.
+pub(crate) fn session() -> SessionId {
+    SessionId::mint(1, 1)
+}
+
+/// A life of a supervisor in this process.
+pub(crate) fn supervisor(epoch: u64) -> Lead {
+    Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch }
+}
 
 /// A home, and an agent that writes down what it is told.
 pub(crate) struct Home {
@@ -58,6 +73,30 @@ impl Home {
             .spawn()
             .expect("a supervisor");
         Supervisor(Some(child))
+    }
+
+    /// Launches a command for a new session, with this process as its supervisor.
+    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> Live {
+        let store = Arc::new(crate::kills::store(&self.path("home")));
+        let session = session();
+        let created = SessionCreated {
+            title: "t".into(),
+            working_dir: self.path("").display().to_string().into(),
+            provider: Provider { profile: "exec".into(), ..Provider::default() },
+            options: Default::default(),
+            env_names: Vec::new(),
+            idempotency_key: None,
+        };
+        store.create(session).expect("a session");
+        store.append(Append::durable(session, vec![created.into()])).expect("appended");
+        let source = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
+        let executable = install_executable(source, &self.path("home/bin")).expect("a private copy");
+        std::fs::create_dir_all(self.path("run")).expect("a directory");
+        let places = Places { holders: self.path("home/holders"), runtime: self.path("run"), executable };
+        let argv = command.iter().map(|word| (*word).to_owned()).collect();
+        let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
+        let supervisor = supervisor(1);
+        Live::launch(store, session, &places, launching, profile, supervisor).expect("launched")
     }
 
     /// Runs a supervisor to its end.

@@ -2,6 +2,7 @@
 //! is queued. It keeps nothing that a successor could not rebuild from the log and the journal.
 
 mod append;
+mod command;
 mod launch;
 mod say;
 
@@ -20,7 +21,7 @@ use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_holder::client::{ConnectError, Control, FollowError, Follower, RequestError};
 use rekindle_holder::dir::HolderDir;
-use rekindle_holder::wire::{Mode, Phase as HolderPhase, Refusal};
+use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::commit::Commits;
 use rekindle_store::{AppendError, OpenSessionError, Store};
 use say::unsent_prompt;
@@ -52,6 +53,22 @@ pub enum LiveError {
     /// The holder lets nobody in.
     #[error("cannot speak with the agent's holder")]
     Connect(#[from] ConnectError),
+    /// Another supervisor commands the holder, and its own file says so.
+    #[error(
+        "epoch {by} commands the agent's holder: stop commanding, and write nothing more for its session"
+    )]
+    Superseded {
+        /// Its epoch.
+        by: u64,
+    },
+    /// Whoever listens says that another commands, and nothing else does.
+    #[error(
+        "whoever listens for the agent's holder says that epoch {claimed} commands, and the holder's file does not: try again, and look who listens there"
+    )]
+    Unconfirmed {
+        /// The epoch that it named.
+        claimed: u64,
+    },
     /// The holder said no, or nothing.
     #[error("the agent's holder did not do what it was asked")]
     Request(#[from] RequestError),
@@ -140,8 +157,7 @@ impl Live {
         supervisor: Supervisor,
         env: BTreeMap<String, String>,
     ) -> Result<Live, LiveError> {
-        let instance = supervisor.boot_id.to_string();
-        let mut control = Control::connect(&dir, Mode::Control, &instance, supervisor.epoch, STEP)?;
+        let mut control = command::command(&dir, supervisor)?;
         let head = control.marks().head;
         let agent = match control.marks().phase {
             HolderPhase::AwaitingStart => Some(control.start(env)?),
