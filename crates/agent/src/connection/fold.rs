@@ -54,6 +54,12 @@ pub(super) fn run_of(event: &Event<'_>) -> Option<RunId> {
 
 impl Connection {
     pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut Out) {
+        self.partial.asked |= match item {
+            Item::Line { .. } | Item::Input { .. } | Item::Done { .. } => true,
+            Item::Ctl { ctl, .. } => {
+                matches!(ctl, Ctl::Start { .. } | Ctl::Started { .. } | Ctl::StartFailed { .. })
+            }
+        };
         match item {
             Item::Line { first, flags, bytes, .. } => {
                 // Bytes that are no text become marks in it: a line is not lost for a broken character.
@@ -77,7 +83,8 @@ impl Connection {
             }
             Item::Ctl { ctl: Ctl::Exit { code, signal }, .. } => {
                 let outcome = code.and_then(|code| self.profile.outcome_of_exit(code));
-                self.end(outcome, Exited::Ended { code: *code, signal: *signal }, out);
+                let ended = Exited::Ended { code: *code, signal: *signal };
+                self.end(outcome, if self.was_asked() { ended } else { Exited::NeverAsked }, out);
             }
             Item::Ctl { ctl: Ctl::StartFailed { error }, .. } => {
                 self.end(None, Exited::NeverStarted { error: error.clone() }, out);
@@ -89,8 +96,13 @@ impl Connection {
     /// The journal ends without a word about the process.
     pub(super) fn fold_end(&mut self, out: &mut Out) {
         if !self.facts.exited {
-            self.end(None, Exited::Unknown, out);
+            self.end(None, if self.was_asked() { Exited::Unknown } else { Exited::NeverAsked }, out);
         }
+    }
+
+    /// Tells whether the agent may have run: reading begins with the first record until something is logged.
+    fn was_asked(&self) -> bool {
+        self.partial.asked || self.logged > 0
     }
 
     fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Out) {

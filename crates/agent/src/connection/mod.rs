@@ -70,6 +70,8 @@ struct Partial {
     half: Option<Half>,
     greeting: Option<Greeted>,
     loading: Option<Loading>,
+    /// The agent was to be started.
+    asked: bool,
     /// A prompt that was accepted and of whose turn no record says anything yet: number, first record.
     prompt: Option<(u64, u64)>,
 }

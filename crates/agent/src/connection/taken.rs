@@ -195,6 +195,9 @@ pub enum Exited {
         /// The signal.
         signal: Option<i32>,
     },
+    /// Nobody asked for it: the journal has no start, from its first record on. Whatever it was to do can be done
+    /// by another.
+    NeverAsked,
     /// It never ran.
     NeverStarted {
         /// Why.

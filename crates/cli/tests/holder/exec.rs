@@ -1,6 +1,7 @@
 //! Plain commands as agents: the prompt is an argument or all of their input, what they print is what they say, and
 //! their exit code is the end of the run. Their supervisors are processes that are killed.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +12,19 @@ use rekindle_domain::event::{InputKind, Raw};
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::journal::OutFlags;
 use rekindle_holder::tree::signal_exactly;
+use rekindle_service::live::{Live, LiveError};
 use rekindle_testkit::rng::Rng;
 use rustix::process::Signal;
 
-use crate::home::{Home, kill};
+use crate::home::{Home, kill, session, supervisor};
 use crate::lab::wait_for;
 
 const STDIN: Exec = Exec { prompt_by: PromptBy::Stdin };
 
 /// Reads to the end of its input before it says anything.
 const CAT: &[&str] = &["sh", "-c", "text=$(cat); echo \"heard: $text\"; echo bye"];
+
+const ECHO: &[&str] = &["echo", "{prompt}"];
 
 /// What the log has of the agent's words, in one piece.
 fn said(home: &Home) -> String {
@@ -203,5 +207,46 @@ fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
         home.command(&["--profile", "exec", "--stdin"], command).succeed();
         assert_eq!(said(&home).trim(), (large.len() + 1).to_string());
         assert_eq!((home.count("input.queued"), home.count("run.completed")), (1, 1));
+    }
+}
+
+// I5, I6: nothing has run, so nothing was interrupted, and the next one begins.
+#[test]
+fn a_launch_that_came_to_nothing_leaves_its_run_to_the_next() {
+    let home = Home::new();
+    let (store, exec) = (home.own(), Exec { prompt_by: PromptBy::Argument });
+    Live::prompt_ahead(&store, session(), "now", supervisor(1)).expect("recorded");
+    let broken = home.launch_in(Path::new("/bin/false"), store, ECHO, Arc::new(exec));
+    assert!(matches!(broken.err(), Some(LiveError::Spawn(_))));
+    home.command(&["--profile", "exec"], ECHO).succeed();
+    assert_eq!(said(&home), "now\n");
+    assert_eq!(
+        (home.count("run.started"), home.count("run.completed"), home.count("run.interrupted")),
+        (1, 1, 0)
+    );
+    assert_eq!(
+        (home.count("agent.launching"), home.count("agent.exited"), home.count("agent.started")),
+        (2, 2, 1)
+    );
+}
+
+// I4, I5, I6
+#[test]
+fn a_prompt_in_a_command_is_carried_out_once_whenever_its_supervisor_is_killed() {
+    let rounds = if std::env::var("REKINDLE_TEST_LONG").is_ok() { 100 } else { 15 };
+    let mut rng = Rng::new(11);
+    for _ in 0..rounds {
+        let home = Home::new();
+        let arguments = &["--profile", "exec", "--prompt", "once"];
+        let command = &["sh", "-c", "echo ran >> runs; echo {prompt}; cat; sleep 0.02; echo end"];
+        let supervisor = home.command(arguments, command);
+        std::thread::sleep(Duration::from_millis(rng.below(60)));
+        kill(supervisor);
+        home.command(arguments, command).succeed();
+        // One that had come to its end before it was killed leaves a second turn to the next.
+        let runs = home.count("run.started");
+        let ran = std::fs::read_to_string(home.path("runs")).expect("it ran");
+        assert_eq!((ran.lines().count(), home.said()), (runs, vec!["once\nend\n".to_owned(); runs]));
+        assert_eq!((home.count("run.completed"), home.count("run.interrupted")), (runs, 0));
     }
 }

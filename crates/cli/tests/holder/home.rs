@@ -10,7 +10,8 @@ use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
-use rekindle_service::live::{Launching, Live, Places, Supervisor as Lead};
+use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as Lead};
+use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -75,10 +76,9 @@ impl Home {
         Supervisor(Some(child))
     }
 
-    /// Launches a command for a new session, with this process as its supervisor.
-    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> Live {
+    /// Makes a home with one session, owned by this process.
+    pub(crate) fn own(&self) -> Arc<Store> {
         let store = Arc::new(crate::kills::store(&self.path("home")));
-        let session = session();
         let created = SessionCreated {
             title: "t".into(),
             working_dir: self.path("").display().to_string().into(),
@@ -87,16 +87,31 @@ impl Home {
             env_names: Vec::new(),
             idempotency_key: None,
         };
-        store.create(session).expect("a session");
-        store.append(Append::durable(session, vec![created.into()])).expect("appended");
-        let source = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
-        let executable = install_executable(source, &self.path("home/bin")).expect("a private copy");
+        store.create(session()).expect("a session");
+        store.append(Append::durable(session(), vec![created.into()])).expect("appended");
+        store
+    }
+
+    /// Launches a command for a new session, with this process as its supervisor.
+    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> Live {
+        let holder = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
+        self.launch_in(holder, self.own(), command, profile).expect("launched")
+    }
+
+    /// Launches a command in a holder of this executable.
+    pub(crate) fn launch_in(
+        &self,
+        holder: &Path,
+        store: Arc<Store>,
+        command: &[&str],
+        profile: Arc<dyn Profile>,
+    ) -> Result<Live, LiveError> {
+        let executable = install_executable(holder, &self.path("home/bin")).expect("a private copy");
         std::fs::create_dir_all(self.path("run")).expect("a directory");
         let places = Places { holders: self.path("home/holders"), runtime: self.path("run"), executable };
         let argv = command.iter().map(|word| (*word).to_owned()).collect();
         let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
-        let supervisor = supervisor(1);
-        Live::launch(store, session, &places, launching, profile, supervisor).expect("launched")
+        Live::launch(store, session(), &places, launching, profile, supervisor(1))
     }
 
     /// Runs a supervisor to its end.

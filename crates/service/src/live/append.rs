@@ -133,19 +133,20 @@ impl Live {
         let note: Option<ExitNote> = HolderDir::read(&self.dir.exit()).ok();
         let (code, signal) = match exited {
             Exited::Ended { code, signal } => (*code, *signal),
-            Exited::NeverStarted { .. } | Exited::Unknown => (None, None),
+            Exited::NeverAsked | Exited::NeverStarted { .. } | Exited::Unknown => (None, None),
         };
         let run = self.store.open_session(self.session)?.state.run.filter(|run| run.end.is_none());
         let ends = taken.records.iter().any(|draft| ends_run(&draft.event));
-        if let Some(run) = run.filter(|_| !ends) {
+        // Of an agent that never was the run has not noticed anything: the next one gets it.
+        if let Some(run) = run.filter(|_| !ends && *exited != Exited::NeverAsked) {
             let reason = match exited {
                 Exited::Ended { .. } | Exited::NeverStarted { .. } => InterruptReason::AgentExit,
-                Exited::Unknown => InterruptReason::HolderLost,
+                Exited::NeverAsked | Exited::Unknown => InterruptReason::HolderLost,
             };
             let uncertain = std::mem::take(&mut taken.uncertain);
             let detail = match exited {
                 Exited::NeverStarted { error } => Some(error.clone().into()),
-                Exited::Ended { .. } | Exited::Unknown => None,
+                Exited::Ended { .. } | Exited::NeverAsked | Exited::Unknown => None,
             };
             taken.add(RunInterrupted {
                 run_id: run.run_id,
