@@ -13,10 +13,10 @@ use rekindle_agent::profile::{Answer, Profile};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
 use rekindle_holder::client::{
-    LockState, highest_epoch, inspect, inspect_all, install_executable, runtime_dir,
+    ConnectError, LockState, highest_epoch, inspect, inspect_all, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
-use rekindle_service::live::{Launching, Live, Places, Supervisor};
+use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use serde_json::json;
@@ -64,6 +64,10 @@ pub(crate) struct Args {
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
+
+/// A holder that is not there to answer is ending, and lets go of its lock, or binds its socket again within five
+/// seconds.
+const NO_ANSWER: Duration = Duration::from_secs(7);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Speaks {
@@ -150,10 +154,17 @@ fn live(
     let agent = store.open_session(session).map_err(failed)?.state.agent;
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
-        if let LockState::Held { .. } = inspect(&dir).lock {
-            let env = std::env::vars().collect();
-            return Live::adopt(store.clone(), session, dir, profile.clone(), supervisor, env)
-                .map_err(failed);
+        let deadline = Instant::now() + NO_ANSWER;
+        while let LockState::Held { .. } = inspect(&dir).lock {
+            let (dir, env) = (dir.clone(), std::env::vars().collect());
+            match Live::adopt(store.clone(), session, dir, profile.clone(), supervisor, env) {
+                Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
+                    if Instant::now() < deadline =>
+                {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                outcome => return outcome.map_err(failed),
+            }
         }
         let gone = rekindle_holder::client::harvest(&dir).map_err(failed)?;
         if !gone.tree_gone {
