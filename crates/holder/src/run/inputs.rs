@@ -238,7 +238,8 @@ impl Arriving {
                 (false, true) => Part::Last,
             };
             let body = Body::In { head: self.head.clone(), part, bytes: b"" };
-            let at = if ends { append_synced(journal, &body, piece)? } else { journal.append(&body, piece)? };
+            let at =
+                if ends { append_synced(journal, &body, piece)? } else { journal.append(&body, piece)? };
             self.parts.push(Piece { at, len: piece.len() as u64 });
             if ends {
                 return Ok(Done::Yes(at.seq));
