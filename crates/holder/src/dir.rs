@@ -245,6 +245,14 @@ pub enum ExitReason {
     NeverStarted,
 }
 
+impl ExitReason {
+    /// Returns the word that files have for it.
+    pub fn word(self) -> String {
+        let word = serde_json::to_value(self).ok();
+        word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitNote {

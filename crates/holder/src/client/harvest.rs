@@ -91,14 +91,14 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
     let status: Option<StatusNote> = HolderDir::read(&dir.status()).ok();
     let named = status.as_ref().and_then(|status| status.agent.clone());
     let boot = machine_boot().map_err(HarvestError::Processes)?;
-    let tree = launch.as_ref().map(|launch| tree_of(launch, status.as_ref(), named.as_ref()));
+    // The directory bears the holder's name, whatever became of the file that says what it was for.
+    let name = dir.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let holder_id = launch.as_ref().map_or(name, |launch| launch.holder_id.clone());
+    let tree = tree_of(&holder_id, status.as_ref(), named.as_ref());
     let may_signal = !lock.is_copied() && of_this_boot(launch.as_ref(), lock, &boot);
     let holder = lock.note().map(|note| note.process.clone());
     let known = Known { agent: named.clone(), holder: holder.clone() };
-    let mut left = match &tree {
-        Some(tree) => sweep(tree, &known, may_signal).map_err(HarvestError::Processes)?,
-        None => Vec::new(),
-    };
+    let mut left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
 
     let told = read_journal(dir).map_err(|source| HarvestError::Journal { path: dir.journal(), source })?;
     let agent = told.agent.map(|(pid, start_ticks)| Identity {
@@ -107,7 +107,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         machine_boot: launch.as_ref().map_or_else(String::new, |launch| launch.machine_boot.clone()),
     });
     // The hint may be older than the journal: if that one knows better who the agent was, look once more.
-    if let (Some(tree), Some(agent)) = (&tree, &agent)
+    if let Some(agent) = &agent
         && named.as_ref() != Some(agent)
     {
         let tree = Tree { group: Some(agent.pid), ..tree.clone() };
@@ -115,8 +115,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
     }
 
-    let cgroup = tree.as_ref().and_then(|tree| tree.cgroup.as_ref());
-    if let Some(cgroup) = cgroup.filter(|_| may_signal && left.is_empty()) {
+    if let Some(cgroup) = tree.cgroup.as_ref().filter(|_| may_signal && left.is_empty()) {
         // The holder would have removed it; one that is not empty stays.
         let _ = std::fs::remove_dir(cgroup);
     }
@@ -132,8 +131,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         (Started::Never, Some(_)) => Started::Unknown,
         (started, _) => started,
     };
-    // Without knowing what was launched there is nothing to look for; only a holder that started nobody left nobody.
-    let tree_gone = left.is_empty() && (tree.is_some() || started == Started::Never);
+    let tree_gone = left.is_empty();
     Ok(Harvest {
         exit,
         exit_unreadable,
@@ -148,18 +146,21 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
 }
 
 /// Returns where to look for a dead holder's agent.
-pub(super) fn tree_of(launch: &Launch, status: Option<&StatusNote>, agent: Option<&Identity>) -> Tree {
+pub(super) fn tree_of(holder_id: &str, status: Option<&StatusNote>, agent: Option<&Identity>) -> Tree {
     let cgroup = status.and_then(|status| status.cgroup.clone());
     // The hint is no authority: only a group that bears this holder's name is its own.
-    let name = format!("rekindle-{}", launch.holder_id);
+    let name = format!("rekindle-{holder_id}");
     let cgroup = cgroup.filter(|path| path.file_name().is_some_and(|file| *file == *name));
-    Tree { mark: launch.holder_id.clone(), group: agent.map(|agent| agent.pid), ancestor: None, cgroup }
+    Tree { mark: holder_id.to_owned(), group: agent.map(|agent| agent.pid), ancestor: None, cgroup }
 }
 
 /// Tells whether what the files say of processes is about this boot of the machine.
 fn of_this_boot(launch: Option<&Launch>, lock: &DirLock, boot: &str) -> bool {
-    launch.is_some_and(|launch| launch.machine_boot == boot)
-        && lock.note().is_none_or(|note| note.process.machine_boot == boot)
+    let locked = lock.note().map(|note| note.process.machine_boot == boot);
+    match launch {
+        Some(launch) => launch.machine_boot == boot && locked != Some(false),
+        None => locked == Some(true),
+    }
 }
 
 /// Kills whoever is left, as often as someone new is found; returns those that would not go. The agent has lost

@@ -100,7 +100,7 @@ fn left_of(lock: &DirLock, launch: &Launch) -> io::Result<Vec<Identity>> {
     }
     let status: Option<StatusNote> = HolderDir::read(&lock.dir().status()).ok();
     let agent = status.as_ref().and_then(|status| status.agent.clone());
-    let tree = tree_of(launch, status.as_ref(), agent.as_ref());
+    let tree = tree_of(&launch.holder_id, status.as_ref(), agent.as_ref());
     let holder = lock.note().map(|note| note.process.clone());
     tree.members_and(&Known { agent, holder })
 }

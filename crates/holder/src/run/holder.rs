@@ -49,6 +49,8 @@ pub(super) struct Holder {
     pub(super) acked: u64,
     /// What keeps the journal from being written, and so the agent from being read.
     pub(super) trouble: Option<String>,
+    /// That is only a bound of ours: it could be written.
+    pub(super) bounded: bool,
     /// Records that could not be written yet.
     pub(super) owed: Vec<(Body<'static>, Vec<u8>)>,
     pub(super) stop: Option<Stop>,
@@ -119,6 +121,7 @@ impl Holder {
             inputs: Inputs::default(),
             acked: 0,
             trouble: None,
+            bounded: false,
             owed: Vec::new(),
             stop: None,
             draining: None,

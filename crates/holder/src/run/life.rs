@@ -27,7 +27,7 @@ pub(super) const SILENCE: Duration = Duration::from_secs(2);
 const MOST_DRAINING: Duration = Duration::from_secs(10);
 /// How long those left behind may take to be gone after they were killed.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
-/// Looks in a row that did not find our directory before we believe it: ten seconds apart.
+/// Looks in a row that did not find our directory before we believe it: five seconds apart.
 const STRIKES: u32 = 3;
 
 impl Holder {
@@ -104,7 +104,7 @@ impl Holder {
         if let Some(stop) = &mut self.stop {
             return stop.hurry(grace);
         }
-        let (why, who) = (detail.clone().unwrap_or_else(|| format!("{reason:?}")), actor.clone());
+        let (why, who) = (detail.clone().unwrap_or_else(|| reason.word()), actor.clone());
         self.note(&Ctl::Stop { reason: why, actor: who.unwrap_or_else(|| "holder".into()) }, true);
         self.stop = Some(Stop::begin(reason, actor, detail, grace));
         if let Delivered::Closed(unfinished) = self.inputs.close() {
@@ -178,7 +178,7 @@ impl Holder {
 
     fn proceed_to_the_end(&mut self, now: Instant) {
         let Some(agent) = &self.agent else {
-            if self.stop.is_some() && self.trouble.is_none() {
+            if self.stop.is_some() && self.can_write() {
                 self.finish(true);
             }
             return;
@@ -196,7 +196,7 @@ impl Holder {
         let drained = agent.stdout.is_none();
         let enough = drained || now >= until || now >= ended + MOST_DRAINING;
         // While the disk is full the end waits too: what the agent said last is still to be written.
-        if enough && self.trouble.is_none() {
+        if enough && self.can_write() {
             self.finish(drained);
         }
     }
@@ -210,7 +210,7 @@ impl Holder {
         let ended = self.agent.as_ref().and_then(|agent| agent.ended);
         let (code, signal) = ended.map_or((None, None), |ended| (ended.code, ended.signal));
         self.note(&Ctl::Exit { code, signal }, true);
-        if self.trouble.is_some() {
+        if !self.can_write() {
             return;
         }
         let stop = self.stop.take();
@@ -288,7 +288,7 @@ impl Holder {
         let draining = self.draining.map(|(ended, until)| until.min(ended + MOST_DRAINING));
         let unattended = self.unattended().filter(|_| self.stop.is_none()).map(|(at, _)| at);
         // While in trouble the end waits for the retry.
-        let end = [stop, draining].into_iter().flatten().filter(|_| self.trouble.is_none());
+        let end = [stop, draining].into_iter().flatten().filter(|_| self.can_write());
         end.chain(peers).chain(unattended).fold(self.clocks.next(), Instant::min)
     }
 

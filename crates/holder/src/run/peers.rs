@@ -16,6 +16,9 @@ pub(super) const STEP: Duration = Duration::from_secs(2);
 /// Most connections that have not proven anything yet.
 const MOST_STRANGERS: usize = 8;
 
+/// Bytes that may wait for someone who does not read.
+const MOST_UNREAD: usize = 64 << 10;
+
 /// Most connections in all.
 const MOST_PEERS: usize = 24;
 
@@ -92,9 +95,11 @@ impl Peer {
         self.since = Instant::now();
     }
 
-    /// When it will have been waited for long enough, if we wait for it.
+    /// When it will have been waited for long enough, if we wait for it. One that was let in may be stopped, or busy,
+    /// for as long as it likes: it is told of news by a single word, which waits.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        (self.is_stranger() || !self.out.is_empty()).then(|| self.since + STEP)
+        let closing = matches!(self.stage, Stage::Closing) && !self.out.is_empty();
+        (self.is_stranger() || closing || self.out.len() > MOST_UNREAD).then(|| self.since + STEP)
     }
 
     pub(super) fn give_up_if_late(&mut self, now: Instant) {

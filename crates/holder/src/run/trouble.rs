@@ -25,8 +25,14 @@ impl Holder {
             Clocks::set(&mut self.clocks.sync_output, SYNC_OUTPUT);
         }
         if let Some(bound) = self.beyond_bounds(false) {
+            self.bounded |= self.trouble.is_none();
             self.pause(bound);
         }
+    }
+
+    /// Tells whether the journal takes what we have to say: an end need not wait for a mere bound.
+    pub(super) fn can_write(&self) -> bool {
+        self.trouble.is_none() || self.bounded
     }
 
     /// Tells which bound has been reached.
@@ -90,6 +96,7 @@ impl Holder {
     /// A write failed: nothing was lost, and nothing more is read until it works again.
     pub(super) fn degrade(&mut self, error: &io::Error) {
         self.reserve.release();
+        self.bounded = false;
         self.pause(format!("the journal cannot be written: {error}"));
         // In the room that was given up.
         let _ = self.catch_up();
@@ -127,7 +134,7 @@ impl Holder {
     }
 
     fn recover(&mut self) {
-        self.trouble = None;
+        (self.trouble, self.bounded) = (None, false);
         self.reserve.keep();
         self.note(&Ctl::Degraded { reason: None }, true);
         self.log.say("going on");
