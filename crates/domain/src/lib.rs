@@ -6,6 +6,8 @@ pub mod event;
 pub mod id;
 pub mod line;
 pub mod projector;
+pub mod recovery;
 pub mod session;
+pub mod story;
 pub mod time;
 pub mod token;

@@ -11,7 +11,10 @@ use crate::event::{
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
 
-use super::{Agent, AgentProcess, End, Interruption, Journal, MAX_QUEUED, OpenTool, Run, SessionState, Wait};
+use super::{
+    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, OpenTool, Run,
+    SessionState, Wait,
+};
 
 /// An event that cannot follow what came before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +52,7 @@ impl SessionState {
                 self.provider = created.provider.clone();
                 self.options = created.options.clone();
                 self.env_names.clone_from(&created.env_names);
+                self.created_by_key = created.idempotency_key.as_ref().map(ToString::to_string);
                 self.created_at = ts;
             }
             Event::SessionUpdated(updated) => {
@@ -79,6 +83,13 @@ impl SessionState {
                         return Err(format!("{MAX_QUEUED} prompts are queued already"));
                     }
                     self.queue.push(message.message_id);
+                }
+                if let Some(key) = &message.idempotency_key {
+                    if self.message_keys.len() >= MAX_MESSAGE_KEYS {
+                        self.message_keys.remove(0);
+                    }
+                    let (key, message_id) = (key.to_string(), message.message_id);
+                    self.message_keys.push(MessageKey { key, message_id, seq, run_id: None });
                 }
             }
             Event::RunStarted(started) => self.start_run(ts, started)?,
@@ -179,7 +190,12 @@ impl SessionState {
             return Err(format!("{} was started before", started.run_id));
         }
         if let Some(message) = started.message_id {
+            let queued = self.queue.contains(&message);
             self.queue.retain(|queued| *queued != message);
+            let key = self.message_keys.iter_mut().find(|key| key.message_id == message && !queued);
+            if let Some(key) = key {
+                key.run_id = Some(started.run_id);
+            }
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;

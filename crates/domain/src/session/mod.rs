@@ -25,6 +25,9 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 /// Most prompts that may wait in a session's queue: enough for any person, a bound for any program.
 pub const MAX_QUEUED: usize = 64;
 
+/// Keys of messages that are remembered: as many as a queue can hold, because a sender repeats what was not answered.
+pub const MAX_MESSAGE_KEYS: usize = MAX_QUEUED;
+
 /// How far into a log a fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Position {
@@ -87,6 +90,12 @@ pub struct SessionState {
     /// How many records about tokens there are: none means that the token index is empty.
     #[serde(default)]
     pub token_records: u64,
+    /// The key of the caller who made it, so that the same request is known again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by_key: Option<String>,
+    /// The keys of its newest messages, for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub message_keys: Vec<MessageKey>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -162,6 +171,20 @@ pub struct Journal {
     pub low: u64,
 }
 
+/// A message that its sender gave a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageKey {
+    /// The key.
+    pub key: String,
+    /// The message.
+    pub message_id: MessageId,
+    /// Its record.
+    pub seq: u64,
+    /// The run that began with it at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+}
+
 /// What recovery knows of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Recovery {
@@ -210,6 +233,8 @@ impl SessionState {
             usage: Usage::default(),
             recovery: Recovery::default(),
             token_records: 0,
+            created_by_key: None,
+            message_keys: Vec::new(),
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),

@@ -1,0 +1,203 @@
+//! What is to be done with a session: one step, from what its log says and what was found of its agent.
+//!
+//! The same question is asked at every start, in every sweep and after every step, so that there is one answer to it
+//! and it does not matter who died when. Whoever carries out a step appends to the log, and asks again.
+
+use std::time::Duration;
+
+use crate::event::{CancelReason, InterruptReason, OnUncertain, ResumePolicy};
+use crate::id::{BootId, MessageId};
+use crate::session::{End, Interruption, Run, SessionState};
+
+/// Automatic attempts after the first: the third interruption is a person's to look at.
+pub const MOST_CONTINUATIONS: u32 = 2;
+
+/// Launches of one run whose agent came to nothing before its prompt reached it.
+pub const MOST_LAUNCHES: u32 = 3;
+
+/// How long the first continuation waits; each later one four times as long.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
+
+/// What was found of a session's recorded holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// None is recorded, or its end is.
+    Nobody,
+    /// Its lock is held.
+    Lives,
+    /// Its lock is held by a holder that does not answer, or nothing can be told: unknown is not dead (I9).
+    Silent,
+    /// Its lock is free, and what it left can be read.
+    Dead,
+    /// Nothing is left of it, and its processes are proven gone.
+    Vanished {
+        /// The machine was started again since.
+        rebooted: bool,
+    },
+}
+
+/// What else is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circumstances {
+    /// This life of the daemon.
+    pub boot: BootId,
+    /// What was found of the holder.
+    pub found: Found,
+    /// The working directory is there.
+    pub has_directory: bool,
+    /// Launches of the open run that came to nothing.
+    pub failed_launches: u32,
+    /// How long ago the interruption was noticed.
+    pub interrupted_for: Duration,
+}
+
+/// Why a session that was cut does not go on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// It was told to ask.
+    Asks,
+    /// It was told not to.
+    Never,
+    /// Side effects are uncertain.
+    Uncertain,
+    /// It was tried often enough.
+    Budget,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The working directory is gone.
+    NoDirectory,
+}
+
+impl Held {
+    /// Returns what people are told.
+    pub fn words(self) -> &'static str {
+        match self {
+            Held::Asks => "it waits for your word: resume it, or send a message",
+            Held::Never => "it does not continue by itself: resume it, or send a message",
+            Held::Uncertain => {
+                "tool calls may or may not have had their effect: look at them, then resume it or send a message"
+            }
+            Held::Budget => "it was continued twice and cut again: resume it when you know why",
+            Held::TimedOut => "nobody answered in time: resume it, or send a message",
+            Held::NoDirectory => "its working directory is not there",
+        }
+    }
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Take over the living agent, in whatever it is doing.
+    Adopt,
+    /// End the living agent: nobody wants it any more.
+    Dismiss,
+    /// Read what the dead holder left, and record its end.
+    Harvest,
+    /// Record that everything of the agent is gone, and the run with it if there is one.
+    Bury {
+        /// Why its run was cut.
+        reason: InterruptReason,
+    },
+    /// The run's prompt has reached no agent: launch one, the same run goes on.
+    Launch,
+    /// The run is to end, and has no agent that could say so.
+    Cancel,
+    /// The run cannot be begun.
+    Fail(Held),
+    /// An interrupted run is continued by a new one.
+    Continue {
+        /// Which attempt that is.
+        attempt: u32,
+    },
+    /// The oldest prompt in the queue gets its turn.
+    Begin(MessageId),
+    /// The deletion is recorded: remove the files.
+    Remove,
+    /// Ask again then.
+    Wait(Duration),
+    /// Nothing, until something happens.
+    Rest(Option<Held>),
+}
+
+/// Decides what is to be done next.
+pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
+    match about.found {
+        Found::Lives if state.deleted || state.closed => return Step::Dismiss,
+        Found::Lives => return Step::Adopt,
+        Found::Silent => return Step::Wait(Duration::from_secs(1)),
+        Found::Dead => return Step::Harvest,
+        Found::Vanished { rebooted } => {
+            let reason = match rebooted {
+                true => InterruptReason::MachineRestart,
+                false => InterruptReason::ProcessRestart,
+            };
+            return Step::Bury { reason };
+        }
+        Found::Nobody => {}
+    }
+    if state.deleted {
+        return Step::Remove;
+    }
+    if let Some(run) = state.open_run() {
+        return with_open_run(run, about);
+    }
+    if let (Some(run), Some(cut)) = (&state.run, &state.recovery.interruption) {
+        return after_interruption(state, run, cut, about);
+    }
+    match state.queue.first() {
+        Some(message) if !state.closed => Step::Begin(*message),
+        _ => Step::Rest(None),
+    }
+}
+
+/// Nobody has the run: had its prompt reached an agent, that one's end would have ended the run.
+fn with_open_run(run: &Run, about: &Circumstances) -> Step {
+    if run.cancel.is_some() {
+        return Step::Cancel;
+    }
+    if !about.has_directory {
+        return Step::Fail(Held::NoDirectory);
+    }
+    if about.failed_launches >= MOST_LAUNCHES {
+        return Step::Fail(Held::Budget);
+    }
+    Step::Launch
+}
+
+fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about: &Circumstances) -> Step {
+    // A cancel is never undone (I13).
+    if run.cancel.is_some_and(|why| why != CancelReason::WaitTimeout) {
+        return match state.queue.first() {
+            Some(message) if !state.closed => Step::Begin(*message),
+            _ => Step::Rest(None),
+        };
+    }
+    let uncertain = !cut.uncertain.is_empty() || cut.uncertain_turn;
+    let timed_out = matches!(run.end, Some(End::Interrupted { reason: InterruptReason::WaitTimeout, .. }));
+    let held = match state.options.resume {
+        _ if state.closed => None,
+        _ if timed_out => Some(Held::TimedOut),
+        ResumePolicy::Ask => Some(Held::Asks),
+        ResumePolicy::Never => Some(Held::Never),
+        ResumePolicy::Auto if run.attempt > MOST_CONTINUATIONS => Some(Held::Budget),
+        ResumePolicy::Auto if uncertain && state.options.on_uncertain == OnUncertain::Ask => {
+            Some(Held::Uncertain)
+        }
+        ResumePolicy::Auto if !about.has_directory => Some(Held::NoDirectory),
+        ResumePolicy::Auto => {
+            let wait = back_off(run.attempt);
+            return match wait.checked_sub(about.interrupted_for).filter(|left| !left.is_zero()) {
+                Some(left) => Step::Wait(left),
+                None => Step::Continue { attempt: run.attempt + 1 },
+            };
+        }
+    };
+    Step::Rest(held)
+}
+
+fn back_off(attempt: u32) -> Duration {
+    FIRST_BACK_OFF * 4_u32.saturating_pow(attempt.saturating_sub(1).min(6))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Every row of the decision table, and what must never be decided.
+
+use super::*;
+use crate::session::tests::log::Log;
+
+const STARTED: &str = "session.created; message.user; run.started msg=1";
+const AGENT: &str = "agent.launching; agent.started";
+const GONE: &str = "agent.exited";
+const QUEUED: &str = "message.user msg=2 queued=true";
+
+fn nobody() -> Circumstances {
+    Circumstances {
+        boot: "boot_b".parse().expect("an id"),
+        found: Found::Nobody,
+        has_directory: true,
+        failed_launches: 0,
+        interrupted_for: Duration::from_secs(3600),
+    }
+}
+
+fn found(found: Found) -> Circumstances {
+    Circumstances { found, ..nobody() }
+}
+
+fn state(appends: &[&str]) -> SessionState {
+    Log::of(appends).replay.state
+}
+
+fn check(appends: &[&str], about: &Circumstances, expected: Step) {
+    assert_eq!(next_step(&state(appends), about), expected, "{appends:?}, {about:?}");
+}
+
+// I4, I9: a living agent is taken over whatever it is doing, and one that does not answer is left alone.
+#[test]
+fn what_lives_is_adopted_and_what_is_silent_is_waited_for() {
+    for appends in [&[STARTED, AGENT][..], &[STARTED, AGENT, "run.completed"], &[STARTED, AGENT, QUEUED]] {
+        check(appends, &found(Found::Lives), Step::Adopt);
+        let step = next_step(&state(appends), &found(Found::Silent));
+        assert!(matches!(step, Step::Wait(_)), "{appends:?}: {step:?}");
+    }
+    check(&[STARTED, AGENT, "run.completed", "session.closed"], &found(Found::Lives), Step::Dismiss);
+}
+
+// I6: what ended is read before anything is decided about it.
+#[test]
+fn what_is_dead_is_read_and_what_vanished_is_buried() {
+    check(&[STARTED, AGENT], &found(Found::Dead), Step::Harvest);
+    let buried = |rebooted, reason| {
+        check(&[STARTED, AGENT], &found(Found::Vanished { rebooted }), Step::Bury { reason });
+    };
+    buried(false, InterruptReason::ProcessRestart);
+    buried(true, InterruptReason::MachineRestart);
+}
+
+// I5: a run is begun again only while its prompt has reached nobody.
+#[test]
+fn a_run_that_reached_nobody_goes_on_as_the_same_run() {
+    check(&[STARTED], &nobody(), Step::Launch);
+    check(&[STARTED, AGENT, GONE], &nobody(), Step::Launch);
+    let often = Circumstances { failed_launches: MOST_LAUNCHES, ..nobody() };
+    check(&[STARTED], &often, Step::Fail(Held::Budget));
+    let nowhere = Circumstances { has_directory: false, ..nobody() };
+    check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
+}
+
+// I13: nothing follows a cancel but the end, and what was queued afterwards.
+#[test]
+fn a_cancel_wins() {
+    check(&[STARTED, "run.cancel_requested"], &nobody(), Step::Cancel);
+    let cut = "run.interrupted reason=agent_exit";
+    check(&[STARTED, "run.cancel_requested", cut], &nobody(), Step::Rest(None));
+    check(&[STARTED, cut, "run.cancel_requested"], &nobody(), Step::Rest(None));
+}
+
+#[test]
+fn an_interruption_is_continued_twice_and_not_at_once() {
+    let cut = &[STARTED, AGENT, "run.interrupted reason=agent_exit", GONE][..];
+    check(cut, &nobody(), Step::Continue { attempt: 2 });
+    let soon = Circumstances { interrupted_for: Duration::from_millis(50), ..nobody() };
+    check(cut, &soon, Step::Wait(Duration::from_millis(200)));
+    let mut third = state(cut);
+    if let Some(run) = &mut third.run {
+        run.attempt = 3;
+    }
+    assert_eq!(next_step(&third, &nobody()), Step::Rest(Some(Held::Budget)));
+    let nowhere = Circumstances { has_directory: false, ..nobody() };
+    check(cut, &nowhere, Step::Rest(Some(Held::NoDirectory)));
+}
+
+#[test]
+fn people_are_asked_when_they_want_to_be_and_when_effects_are_uncertain() {
+    let cut = state(&[STARTED, AGENT, "run.interrupted reason=agent_exit", GONE]);
+    for (policy, held) in [(ResumePolicy::Ask, Held::Asks), (ResumePolicy::Never, Held::Never)] {
+        let mut state = cut.clone();
+        state.options.resume = policy;
+        assert_eq!(next_step(&state, &nobody()), Step::Rest(Some(held)));
+    }
+    let mut uncertain = cut;
+    if let Some(cut) = &mut uncertain.recovery.interruption {
+        cut.uncertain_turn = true;
+    }
+    assert_eq!(next_step(&uncertain, &nobody()), Step::Rest(Some(Held::Uncertain)));
+    uncertain.options.on_uncertain = OnUncertain::Continue;
+    assert_eq!(next_step(&uncertain, &nobody()), Step::Continue { attempt: 2 });
+    check(&[STARTED, "run.interrupted reason=wait_timeout"], &nobody(), Step::Rest(Some(Held::TimedOut)));
+}
+
+#[test]
+fn the_queue_waits_behind_a_continuation_and_moves_when_a_run_has_ended() {
+    let message = state(&[STARTED, QUEUED]).queue[0];
+    check(&[STARTED, QUEUED, "run.completed"], &nobody(), Step::Begin(message));
+    check(&[STARTED, QUEUED, "run.interrupted reason=agent_exit"], &nobody(), Step::Continue { attempt: 2 });
+    check(&[STARTED, "run.completed"], &nobody(), Step::Rest(None));
+    check(&["session.created"], &nobody(), Step::Rest(None));
+}
+
+#[test]
+fn a_deletion_is_finished_once_nobody_is_left() {
+    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Lives), Step::Dismiss);
+    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Dead), Step::Harvest);
+    check(&["session.created", "session.deleted"], &nobody(), Step::Remove);
+}
