@@ -118,6 +118,11 @@ pub struct Blobs {
 }
 
 impl Blobs {
+    /// Returns the blobs of a home for someone who only reads them, whoever owns the home.
+    pub fn reading(disk: SharedDisk, layout: Layout) -> Blobs {
+        Blobs::new(disk, layout, Arc::default())
+    }
+
     pub(crate) fn new(disk: SharedDisk, layout: Layout, writing: Arc<Mutex<()>>) -> Blobs {
         Blobs { disk, layout, writing }
     }

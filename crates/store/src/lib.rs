@@ -28,5 +28,5 @@ pub use complete::Completion;
 pub use error::AppendError;
 pub use load::{LoadError, Loaded, Want};
 pub use recover::{RecoverError, Recovered};
-pub use store::{OpenError, OpenSessionError, Opener, Store};
+pub use store::{Observer, OpenError, OpenSessionError, Opener, Store};
 pub use wal::scan::{ScanError, WalDamage};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rekindle_domain::event::{LogRepaired, Raw};
 use rekindle_domain::id::{BootId, SessionId};
@@ -63,7 +63,12 @@ pub struct Store<C: Commits = Committer> {
     loading: Mutex<()>,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
+    /// Who is told of every append.
+    observer: OnceLock<Observer>,
 }
+
+/// Someone who is told of every append that succeeded, on the thread that made it and before it knows: must not block.
+pub type Observer = Box<dyn Fn(SessionId, &Receipt) + Send + Sync>;
 
 impl Store {
     /// Opens a home, making it if there is none, and completes its logs.
@@ -110,7 +115,8 @@ impl<C: Commits> Store<C> {
         let committer = start(Core::new(disk.clone(), layout.clone(), limits, clock, wal))?;
         let unannounced = Mutex::new(repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
-        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing })
+        let observer = OnceLock::new();
+        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing, observer })
     }
 
     /// Returns where everything lives.
@@ -218,7 +224,17 @@ impl<C: Commits> Store<C> {
 
     /// Appends and waits.
     pub fn append(&self, append: Append) -> Result<Receipt, AppendError> {
-        self.committer.append(append)
+        let session = append.session;
+        let receipt = self.committer.append(append)?;
+        if let Some(observer) = self.observer.get() {
+            observer(session, &receipt);
+        }
+        Ok(receipt)
+    }
+
+    /// Has someone told of every append from now on; only the first to ask is.
+    pub fn observe(&self, observer: Observer) {
+        let _ = self.observer.set(observer);
     }
 
     /// Writes a session's token index and snapshot, once everything they say is on disk. Returns the

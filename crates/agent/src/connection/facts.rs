@@ -54,6 +54,8 @@ pub(super) struct Input {
     pub(super) accepted: bool,
     /// A record derived from the journal says that its turn began.
     pub(super) begun: bool,
+    /// The journal has it.
+    pub(super) heard: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +103,7 @@ impl Facts {
             over: false,
             accepted: false,
             begun: false,
+            heard: false,
         })
     }
 

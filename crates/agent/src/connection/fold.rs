@@ -107,7 +107,9 @@ impl Connection {
 
     fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Out) {
         let sent = self.profile.sent(what, bytes);
-        let input = self.facts.input(number, what, sent, out.seq).clone();
+        let input = self.facts.input(number, what, sent, out.seq);
+        input.heard = true;
+        let input = input.clone();
         match input.sent.request {
             Request::Load | Request::Resume => {
                 // What was said before is no part of what is told again.

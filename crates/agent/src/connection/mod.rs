@@ -17,7 +17,7 @@ pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored,
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Event, Kind, Raw, RunCompleted, Usage};
+use rekindle_domain::event::{Event, InputKind, Kind, Raw, RunCompleted, Usage};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::{Line, Source};
 use rekindle_holder::journal::Item;
@@ -227,6 +227,14 @@ impl Connection {
             return Taken::default();
         }
         self.fold_at(seq, unfinished, |connection, out| connection.fold_item(item, out))
+    }
+
+    /// Tells whether a run's prompt may have reached the agent: the journal has it, or it was in the command. What is
+    /// not read again after a restart was logged, and so has begun.
+    pub fn may_have_reached(&self, run: RunId) -> bool {
+        let mut prompts = self.facts.inputs.values().filter(|input| input.what == InputKind::Prompt);
+        self.profile.prompt_in_command()
+            || prompts.any(|input| input.run == Some(run) && (input.heard || input.begun || input.over))
     }
 
     /// Ends a dead journal: what was half said is recorded as such. Nothing may be taken in afterwards.
