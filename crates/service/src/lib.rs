@@ -1,4 +1,19 @@
 //! Doing what was decided: an agent's journal becomes its session's log, and what the log says is to be sent is
 //! sent. The rules are below, in the domain and the agent crate; here they meet files and processes.
 
+mod agents;
+mod core;
+mod crash;
+pub mod daemon;
+mod directory;
+pub mod error;
+pub mod feed;
+mod follow;
+pub mod home;
 pub mod live;
+pub mod request;
+mod sessions;
+mod shape;
+mod tokens;
+pub mod view;
+mod worker;

@@ -60,8 +60,9 @@ impl Home {
         let child = Command::new(REKINDLE)
             .arg("--home")
             .arg(self.path("home"))
-            .args(["dev", "drive", "--seconds", "60", "--cwd"])
+            .args(["dev", "drive", "--cwd"])
             .arg(self.tmp.path())
+            .args(if arguments.contains(&"--seconds") { &[][..] } else { &["--seconds", "60"] })
             .args(arguments)
             .arg("--")
             .args(command)
@@ -217,6 +218,10 @@ impl Drop for Home {
 pub(crate) struct Supervisor(Option<Child>);
 
 impl Supervisor {
+    pub(crate) fn pid(&self) -> i32 {
+        self.0.as_ref().map_or(0, |child| child.id() as i32)
+    }
+
     pub(crate) fn finish(mut self) -> std::process::Output {
         self.0.take().expect("it was not finished before").wait_with_output().expect("our child")
     }

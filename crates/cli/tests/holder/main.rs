@@ -10,6 +10,7 @@ mod home;
 mod inputs;
 mod kills;
 mod lab;
+mod lost;
 mod output;
 mod places;
 mod relay;

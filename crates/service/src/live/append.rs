@@ -7,22 +7,29 @@ use rekindle_agent::connection::{Ask, Exited, Taken};
 use rekindle_agent::replay::compare;
 use rekindle_agent::said::Request;
 use rekindle_domain::event::{
-    AgentExited, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunInterrupted, RunResumed,
-    RunWaiting, SessionRestored, TokenMinted, TokenRevoked, TokenScope,
+    AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunCancelled,
+    RunFailed, RunInterrupted, RunResumed, RunWaiting, SessionRestored, TokenMinted, TokenScope,
 };
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
+use rekindle_domain::session::Run;
+use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::sha256_hex;
-use rekindle_holder::dir::{ExitNote, HolderDir};
+use rekindle_holder::dir::{ExitNote, HolderDir, Launch};
+use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
-use super::{Live, LiveError, Progress, new_wait, random};
+use super::say::revocations;
+use super::{Live, LiveError, Progress, millis, new_wait, note_own, random};
 
 impl Live {
     /// Appends everything that follows from an item, then does what the log now says.
     pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
-        progress.deltas.append(&mut taken.deltas);
+        match &self.listener {
+            Some(listener) => taken.deltas.drain(..).for_each(|delta| listener(&delta)),
+            None => progress.deltas.append(&mut taken.deltas),
+        }
         let exit = taken.exited.clone();
         for ask in std::mem::take(&mut taken.asks) {
             self.open_wait(&mut taken, &ask, progress)?;
@@ -38,12 +45,31 @@ impl Live {
             taken.add(SessionRestored { method: method.into(), verdict: verdict.as_str().into(), counts });
         }
         if let Some(refused) = taken.refused.take() {
-            progress.refused = Some(refused.failure.to_string());
+            match refused.request {
+                // The agent does not have it any more: it gets a new session, and is told of the old one.
+                Request::Load | Request::Resume => self.cursor = None,
+                _ => progress.refused = Some(refused.failure),
+            }
         }
         if let Some(ended) = taken.ended.take() {
-            let run = self.store.open_session(self.session)?.state.run;
-            if let Some(event) = ended.event(run.and_then(|run| run.cancel)) {
-                taken.add(event);
+            let cancel = self.store.open_session(self.session)?.state.run.and_then(|run| run.cancel);
+            match (cancel, ended.run_id) {
+                // Nobody answered in time: that is an interruption, whatever the agent calls it.
+                (Some(CancelReason::WaitTimeout), Some(run_id)) => {
+                    let (reason, uncertain) = (InterruptReason::WaitTimeout, Vec::new());
+                    taken.add(RunInterrupted {
+                        run_id,
+                        reason,
+                        uncertain,
+                        uncertain_turn: false,
+                        detail: None,
+                    });
+                }
+                _ => {
+                    if let Some(event) = ended.event(cancel) {
+                        taken.add(event);
+                    }
+                }
             }
             progress.ended = ended.run_id;
         }
@@ -78,8 +104,7 @@ impl Live {
         let append = Append { persist, ..Append::durable(self.session, records.clone()) };
         let receipt = self.store.append(append)?;
         for draft in &records {
-            self.connection.note(&draft.event, draft.source);
-            self.spoken.note(&draft.event);
+            self.take_in(draft);
             if let Some(source) = draft.source {
                 self.low = source.3;
                 self.unacknowledged.get_or_insert_with(Instant::now);
@@ -88,16 +113,27 @@ impl Live {
         Ok(receipt)
     }
 
+    /// Takes in a record that is in the log.
+    pub(super) fn take_in(&mut self, draft: &Draft) {
+        self.connection.note(&draft.event, draft.source);
+        self.spoken.note(&draft.event);
+        self.story.note(&draft.event);
+        note_own(&draft.event, self.connection.holder(), &mut self.native, &mut self.prompted);
+    }
+
     fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<(), LiveError> {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
         let (wait_id, resume_token_id) = new_wait()?;
+        let now = Timestamp::from_millis(i64::try_from(millis()).unwrap_or(i64::MAX));
+        let timeout = self.wait_timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
+        let deadline_at = timeout.map(|timeout| now.plus_millis(timeout));
         taken.add(RunWaiting {
             run_id,
             wait_id,
             wait_kind: ask.kind,
             resume_token_id,
-            deadline_at: None,
+            deadline_at,
             request: Some(ask.request.clone()),
         });
         taken.add(TokenMinted {
@@ -106,7 +142,7 @@ impl Live {
             // The wait's own secret is shown to nobody: only its hash ever exists.
             secret_hash: sha256_hex(&[random()?.to_le_bytes(), random()?.to_le_bytes()].concat()).into(),
             scope: TokenScope { session_id: self.session, run_id, wait_id },
-            expires_at: None,
+            expires_at: deadline_at,
             by: None,
         });
         progress.waits.push(wait_id);
@@ -115,13 +151,9 @@ impl Live {
 
     fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<(), LiveError> {
         let (Some(run_id), Some(wait_id)) = (ask.run_id, ask.wait_id) else { return Ok(()) };
-        for token in self.tokens_of(run_id, Some(wait_id))? {
-            taken.add(TokenRevoked {
-                resume_token_id: token,
-                wait_id: Some(wait_id),
-                reason: "withdrawn".into(),
-                by: None,
-            });
+        let tokens = self.store.open_session(self.session)?.tokens;
+        for revoked in revocations(&tokens, wait_id, None, "withdrawn") {
+            taken.add(revoked.event);
         }
         let how = ResumeHow::Withdrawn;
         taken.add(RunResumed { run_id, wait_id, answer: None, by: Some("agent".into()), how });
@@ -137,28 +169,8 @@ impl Live {
         };
         let run = self.store.open_session(self.session)?.state.run.filter(|run| run.end.is_none());
         let ends = taken.records.iter().any(|draft| ends_run(&draft.event));
-        // Of an agent that never was the run has not noticed anything: the next one gets it.
-        if let Some(run) = run.filter(|_| !ends && *exited != Exited::NeverAsked) {
-            let reason = match exited {
-                Exited::Ended { .. } | Exited::NeverStarted { .. } => InterruptReason::AgentExit,
-                Exited::NeverAsked | Exited::Unknown => InterruptReason::HolderLost,
-            };
-            let uncertain = std::mem::take(&mut taken.uncertain);
-            let detail = match exited {
-                Exited::NeverStarted { error } => Some(error.clone().into()),
-                Exited::Ended { .. } | Exited::NeverAsked | Exited::Unknown => None,
-            };
-            taken.add(RunInterrupted {
-                run_id: run.run_id,
-                reason,
-                uncertain,
-                uncertain_turn: false,
-                detail,
-            });
-            for token in self.tokens_of(run.run_id, None)? {
-                let reason = "interrupted".into();
-                taken.add(TokenRevoked { resume_token_id: token, wait_id: None, reason, by: None });
-            }
+        if let Some(run) = run.filter(|_| !ends) {
+            self.end_run(taken, &run, exited)?;
         }
         let tail = note.map(|note| note.stderr_tail).filter(|tail| !tail.is_empty());
         let holder_id = self.connection.holder();
@@ -166,19 +178,42 @@ impl Live {
         Ok(())
     }
 
-    /// Returns the tokens of a run's open waits.
-    fn tokens_of(
-        &self,
-        run: RunId,
-        wait: Option<rekindle_domain::id::WaitId>,
-    ) -> Result<Vec<rekindle_domain::id::TokenId>, LiveError> {
-        let state = self.store.open_session(self.session)?.state;
-        let run = state.run.filter(|open| open.run_id == run);
-        let waits = run.into_iter().flat_map(|run| run.waits);
-        Ok(waits
-            .filter(|open| wait.is_none_or(|wait| open.wait_id == wait))
-            .map(|open| open.resume_token_id)
-            .collect())
+    /// Ends the run of an agent that is gone. One whose prompt reached nobody has noticed nothing: the next agent gets
+    /// it. One that was to be cancelled is (I13).
+    fn end_run(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<(), LiveError> {
+        let reached = *exited != Exited::NeverAsked && self.connection.may_have_reached(run.run_id);
+        let cancelled = run.cancel.filter(|why| *why != CancelReason::WaitTimeout);
+        if !reached && cancelled.is_none() && !matches!(exited, Exited::NeverStarted { .. }) {
+            return Ok(());
+        }
+        let run_id = run.run_id;
+        let tokens = self.store.open_session(self.session)?.tokens;
+        if let Some(why) = cancelled {
+            let by = if why == CancelReason::User { "user" } else { "daemon" };
+            taken.add(RunCancelled { run_id, by: Some(by.into()) });
+        } else if let Exited::NeverStarted { error } = exited {
+            taken.add(RunFailed { run_id, error: format!("the agent could not be started: {error}").into() });
+        } else {
+            let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
+            let rebooted =
+                launch.zip(machine_boot().ok()).is_some_and(|(then, now)| then.machine_boot != now);
+            let reason = match exited {
+                _ if run.cancel.is_some() => InterruptReason::WaitTimeout,
+                Exited::Ended { .. } => InterruptReason::AgentExit,
+                _ if rebooted => InterruptReason::MachineRestart,
+                _ => InterruptReason::HolderLost,
+            };
+            let uncertain = std::mem::take(&mut taken.uncertain);
+            let uncertain_turn = reason == InterruptReason::MachineRestart || self.damage.is_some();
+            let detail = self.damage.clone().map(Into::into);
+            taken.add(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail });
+        }
+        for wait in &run.waits {
+            for revoked in revocations(&tokens, wait.wait_id, None, "interrupted") {
+                taken.add(revoked.event);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the record of an input that has the newest number.
@@ -202,7 +237,7 @@ impl Live {
 }
 
 /// Stores large payloads apart, and puts references in their places.
-pub(super) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
+pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
     for draft in records {
         // Each round makes the largest payload small; a record has few.
         while let Some(text) = blob::oversize(draft) {

@@ -8,7 +8,7 @@ use rekindle_holder::wire::{Mode, Refusal};
 use super::{LiveError, STEP, Supervisor};
 
 /// Commands a holder under the supervisor's epoch.
-pub(super) fn command(dir: &HolderDir, supervisor: Supervisor) -> Result<Control, LiveError> {
+pub(crate) fn command(dir: &HolderDir, supervisor: Supervisor) -> Result<Control, LiveError> {
     let instance = supervisor.boot_id.to_string();
     match Control::connect(dir, Mode::Control, &instance, supervisor.epoch, STEP) {
         Err(ConnectError::Refused(no)) if no.reason == Refusal::Stale => {

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_agent::profile::Profile;
-use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, Raw};
+use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
 use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_domain::line::Draft;
+use rekindle_domain::story::Story;
 use rekindle_holder::client::{Executable, Spec, prepare, start};
 use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
 
-use super::say::unsent_prompt;
+use super::prompt::{Memory, Unsent};
 use super::{Live, LiveError, Supervisor};
 
 /// Where holders live.
@@ -52,11 +54,11 @@ impl Live {
         supervisor: Supervisor,
     ) -> Result<Live, LiveError> {
         let state = store.open_session(session)?.state;
-        let run_id = state.run.as_ref().filter(|run| run.end.is_none()).map(|run| run.run_id);
-        let command = match run_id {
+        let run = state.open_run();
+        let command = match run {
             Some(run) if profile.prompt_in_command() => {
-                let prompt = unsent_prompt(&store, session, run)?.ok_or(LiveError::NoPrompt)?;
-                profile.command(&launching.argv, &Raw::text(&prompt))
+                let unsent = Unsent::find(&store, session, run)?.ok_or(LiveError::NoPrompt)?;
+                profile.command(&launching.argv, &unsent.words(&Story::default(), Memory::Whole))
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
             _ => launching.argv,
@@ -75,9 +77,15 @@ impl Live {
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
         let argv = command.into_iter().map(Into::into).collect();
         // The directory stands, nothing runs: whoever finds it later finds that it was never started.
-        let launched = AgentLaunching { holder_id, run_id, argv };
-        let record = rekindle_store::commit::Append::durable(session, vec![launched.into()]);
-        store.append(record)?;
+        let mut records: Vec<Draft> = Vec::new();
+        // A run that another life of ours began and gave to nobody goes on as the same run.
+        if let Some(run) = run.filter(|run| run.boot_id != supervisor.boot_id) {
+            let (run_id, boot_id) = (run.run_id, supervisor.boot_id);
+            records.push(RunAdopted { run_id, boot_id, holder_id: None, gap: 0 }.into());
+        }
+        let run_id = run.map(|run| run.run_id);
+        records.push(AgentLaunching { holder_id, run_id, argv }.into());
+        store.append(rekindle_store::commit::Append::durable(session, records))?;
         let spawned = start(&prepared)?;
         reap(spawned.child);
         Live::adopt(store, session, prepared.dir, profile, supervisor, launching.env)

@@ -4,30 +4,52 @@
 mod append;
 mod command;
 mod launch;
+pub(crate) mod prompt;
 mod say;
 
 pub use launch::{Launching, Places};
+pub use prompt::Unsent;
 pub use say::Queued;
 
+pub(crate) use append::keep_large;
+pub(crate) use command::command;
+use say::Answerer;
+pub(crate) use say::revocations;
+
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::{Connection, Delta, Phase};
-use rekindle_agent::profile::{Answer, AnswerError, Open, Profile};
+use rekindle_agent::profile::{Answer, AnswerError, Open, Profile, Setting};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::RunAdopted;
-use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
-use rekindle_domain::line::Line;
+use rekindle_agent::said::Failure;
+use rekindle_domain::event::{Event, InputKind, Options, RunAdopted};
+use rekindle_domain::id::{BootId, HolderId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::story::Story;
 use rekindle_holder::client::{ConnectError, Control, FollowError, Follower, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::commit::Commits;
 use rekindle_store::{AppendError, OpenSessionError, Store};
-use say::unsent_prompt;
+
+/// Who hears words that are in no record yet.
+pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
+
+/// The word for a session that was told of its past instead of brought back.
+const CONTEXT: &str = "context";
+
+/// Names of settings of a session.
+pub(crate) const MODE: &str = "mode";
+pub(crate) const WAIT_TIMEOUT: &str = "wait_timeout_s";
 
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
+
+/// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
+const TURN: Duration = Duration::from_millis(50);
 
 /// What was read is acknowledged within this.
 const ACKNOWLEDGE: Duration = Duration::from_millis(200);
@@ -113,10 +135,22 @@ pub struct Progress {
     pub waits: Vec<WaitId>,
     /// The run that ended.
     pub ended: Option<RunId>,
-    /// The agent is gone.
+    /// The agent is gone: its end is recorded.
     pub exited: bool,
-    /// A request of ours was refused: what, and why.
-    pub refused: Option<String>,
+    /// The connection is gone, and with it maybe the holder: only its lock tells.
+    pub lost: bool,
+    /// There is more to read than one turn takes.
+    pub more: bool,
+    /// The agent does not want to be greeted, or makes no session: why.
+    pub refused: Option<Failure>,
+}
+
+/// What a holder has told.
+enum News {
+    None,
+    Some,
+    /// It has hung up.
+    Gone,
 }
 
 /// A session with a living agent.
@@ -136,8 +170,23 @@ pub struct Live {
     cursor: Option<String>,
     /// The newest input queued.
     input_seq: u64,
-    /// The prompt to send once the agent takes one.
-    prompt: Option<(RunId, String)>,
+    /// What is to be said once the agent takes a prompt.
+    prompt: Option<Unsent>,
+    /// What happened in the session, for an agent that was not there.
+    story: Story,
+    /// This agent brought its own session back, and so was there.
+    native: bool,
+    /// The run of which this agent was given a prompt last.
+    prompted: Option<RunId>,
+    /// The mode and the model that the session asks for, until they are set.
+    mode: Option<String>,
+    model: Option<String>,
+    /// How long a question may wait for its answer.
+    wait_timeout: Option<Duration>,
+    /// Who hears words that are in no record yet.
+    listener: Option<Listener>,
+    /// Where the journal of a dead holder cannot be read on.
+    damage: Option<String>,
     /// The holder knows that nothing follows.
     input_closed: bool,
     /// Since when something that was read is not acknowledged.
@@ -179,7 +228,9 @@ impl Live {
                     RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
                 ])?;
             }
-            live.prompt = unsent_prompt(&live.store, session, run.run_id)?.map(|text| (run.run_id, text));
+            if live.prompted != Some(run.run_id) {
+                live.prompt = Unsent::find(&live.store, session, run)?;
+            }
         }
         live.send_again()?;
         Ok(live)
@@ -207,8 +258,22 @@ impl Live {
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, Default::default());
-        let mut spoken = Spoken::default();
-        note_log(&store, session, &mut connection, &mut spoken)?;
+        let (mut spoken, mut story) = (Spoken::default(), Story::default());
+        let (mut native, mut prompted) = (false, None);
+        let reader = store.reader(session).map_err(LiveError::Log)?;
+        let mut lines = reader.forward(0);
+        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+            let Ok(line) = Line::parse(raw.bytes) else { continue };
+            // A record that cannot be read is none of a connection's: the store refused to write such.
+            let _ = connection.note_line(&line);
+            let Ok(event) = line.event() else { continue };
+            spoken.note(&event);
+            story.note(&event);
+            match &event {
+                Event::AgentLaunching(_) => (native, prompted) = (false, None),
+                event => note_own(event, agent.holder_id, &mut native, &mut prompted),
+            }
+        }
         Ok(Live {
             follower: Follower::new(&dir, connection.start()),
             low: connection.start(),
@@ -223,6 +288,14 @@ impl Live {
             working_dir: state.working_dir.clone(),
             cursor: agent.cursor.clone(),
             prompt: None,
+            story,
+            native,
+            prompted,
+            mode: text_option(&state.options, MODE),
+            model: state.provider.model.clone(),
+            wait_timeout: wait_timeout(&state.options),
+            listener: None,
+            damage: None,
             input_closed: false,
             unacknowledged: None,
         })
@@ -238,27 +311,100 @@ impl Live {
         &self.connection
     }
 
-    /// Reads what there is, does what follows from it, and waits for more if there was nothing.
-    pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
+    /// Has someone hear words that are in no record yet, before the record that has them.
+    pub fn listen(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    /// Has a prompt sent that is in the log already; what was appended with it is taken in.
+    pub fn say(&mut self, unsent: Unsent, appended: &[Draft]) {
+        appended.iter().for_each(|draft| self.take_in(draft));
+        self.prompt = Some(unsent);
+    }
+
+    /// Returns what to poll for news; none of a holder that is gone.
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.control.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns how long to wait at most before the next [`Live::step`].
+    pub fn patience(&self) -> Option<Duration> {
+        self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
+    }
+
+    /// Does everything that can be done without waiting.
+    pub fn step(&mut self) -> Result<Progress, LiveError> {
         let mut progress = Progress::default();
-        let mut read = false;
-        while let Some(item) = self.follower.next_item()? {
+        let begin = Instant::now();
+        // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,
+        // and nobody would be woken for these.
+        loop {
+            self.advance()?;
+            self.close_input()?;
+            // News before the journal: whatever they announce is there by then.
+            let news = self.hear_news()?;
+            let read = self.read(&mut progress)?;
+            self.acknowledge(progress.ended.is_some() || progress.exited)?;
+            match news {
+                _ if progress.exited => break,
+                News::None if !read => break,
+                News::Gone if !read => {
+                    progress.lost = true;
+                    break;
+                }
+                _ if begin.elapsed() >= TURN => {
+                    progress.more = true;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Takes in what the holder has told.
+    fn hear_news(&mut self) -> Result<News, LiveError> {
+        let Some(control) = &mut self.control else { return Ok(News::Gone) };
+        let mut news = News::None;
+        loop {
+            match control.next_event(Duration::ZERO) {
+                Ok(Some(_)) => news = News::Some,
+                Ok(None) => return Ok(news),
+                Err(RequestError::Closed) => return Ok(News::Gone),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads what there is, but no more than others can wait for; tells whether there was anything.
+    fn read(&mut self, progress: &mut Progress) -> Result<bool, LiveError> {
+        let (mut read, begin) = (false, Instant::now());
+        while begin.elapsed() < TURN
+            && let Some(item) = self.follower.next_item()?
+        {
             read = true;
             let unfinished = Some(self.follower.low()).filter(|low| *low < self.follower.next_seq());
             let taken = self.connection.take(&item, unfinished);
-            self.carry_out(taken, &mut progress)?;
+            self.carry_out(taken, progress)?;
         }
+        Ok(read)
+    }
+
+    /// Reads what there is, does what follows from it, and waits for more if there was nothing.
+    pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
+        let mut progress = Progress::default();
+        let read = self.read(&mut progress)?;
         self.advance()?;
         self.close_input()?;
         self.acknowledge(progress.ended.is_some() || progress.exited)?;
         if !read && !progress.exited {
+            // What a holder wrote before it hung up was read, or is by the next turn.
             let wait = self
                 .unacknowledged
                 .map_or(most, |since| ACKNOWLEDGE.saturating_sub(since.elapsed()).min(most));
             match self.control.as_mut().map(|control| control.next_event(wait)) {
                 Some(Ok(_)) => {}
-                // The holder has ended: everything it had to say is in its journal.
-                Some(Err(RequestError::Closed)) | None => return self.finish(progress),
+                Some(Err(RequestError::Closed)) | None => progress.lost = true,
                 Some(Err(error)) => return Err(error.into()),
             }
         }
@@ -270,12 +416,19 @@ impl Live {
         self.control.as_mut().map_or(Ok(()), |control| Ok(control.stop(reason, actor, grace)?))
     }
 
-    /// Answers a wait.
-    pub fn answer(&mut self, wait: WaitId, answer: Answer<'_>, by: &str) -> Result<(), LiveError> {
+    /// Answers a wait; `hash` names the answer, so that the same one is known again.
+    pub fn answer(
+        &mut self,
+        wait: WaitId,
+        answer: Answer<'_>,
+        by: &str,
+        token: Option<TokenId>,
+        hash: &str,
+    ) -> Result<(), LiveError> {
         let ask = self.connection.asks().find(|ask| ask.wait_id == Some(wait));
         let ask = ask.cloned().ok_or(LiveError::NoSuchWait(wait))?;
         let outgoing = self.connection.answer(ask.key, answer).ok_or(LiveError::NoSuchWait(wait))??;
-        self.say_answer(wait, &ask, outgoing, by)
+        self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash })
     }
 
     /// Does the next step towards a turn: greet, open, prompt.
@@ -296,16 +449,15 @@ impl Live {
                 let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
             }
-            Phase::Ready => match self.prompt.take() {
-                Some((run_id, text)) => {
-                    let content = rekindle_domain::event::Raw::text(&text);
-                    let (next, cursor) = (self.input_seq + 1, self.connection.cursor());
-                    let outgoing = self.connection.profile().prompt(next, cursor, &content);
-                    let queued = Queued { run_id: Some(run_id), ..Queued::default() };
-                    outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, queued))
-                }
-                None => Ok(()),
-            },
+            // Asked of a new agent only: one that has worked already has been asked, or a person chose otherwise.
+            Phase::Ready if self.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
+                let (mode, model) = (self.mode.take(), self.model.take());
+                let mode = mode.as_deref().map(Setting::Mode);
+                let model = model.as_deref().map(|model| Setting::Choose("model", model));
+                [mode, model].into_iter().flatten().try_for_each(|setting| self.set(setting))?;
+                self.advance()
+            }
+            Phase::Ready => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
             _ => Ok(()),
         }
     }
@@ -341,9 +493,20 @@ impl Live {
 
     /// The holder is gone: read what it left, and record the end.
     fn finish(&mut self, mut progress: Progress) -> Result<Progress, LiveError> {
-        while let Some(item) = self.follower.next_item()? {
-            let taken = self.connection.take(&item, None);
-            self.carry_out(taken, &mut progress)?;
+        loop {
+            match self.follower.next_item() {
+                Ok(Some(item)) => {
+                    let taken = self.connection.take(&item, None);
+                    self.carry_out(taken, &mut progress)?;
+                }
+                Ok(None) => break,
+                // What comes before is right; of what comes behind nothing is known.
+                Err(FollowError::Damaged(damage)) => {
+                    self.damage = Some(damage.to_string());
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         if let Some(item) = self.follower.finish() {
             let taken = self.connection.take(&item, None);
@@ -357,25 +520,24 @@ impl Live {
     }
 }
 
-/// Takes in the log since the agent was launched.
-fn note_log(
-    store: &Store,
-    session: SessionId,
-    connection: &mut Connection,
-    spoken: &mut Spoken,
-) -> Result<(), LiveError> {
-    let reader = store.reader(session).map_err(LiveError::Log)?;
-    let mut lines = reader.forward(0);
-    while let Some(raw) = lines.next().map_err(LiveError::Log)? {
-        if let Ok(line) = Line::parse(raw.bytes) {
-            // A record that cannot be read is none of a connection's: the store refused to write such.
-            let _ = connection.note_line(&line);
-            if let Ok(event) = line.event() {
-                spoken.note(&event);
-            }
+fn text_option(options: &Options, name: &str) -> Option<String> {
+    options.extra.get(name)?.as_str().map(str::to_owned)
+}
+
+/// Returns how long a question may wait, by a session's settings.
+fn wait_timeout(options: &Options) -> Option<Duration> {
+    options.extra.get(WAIT_TIMEOUT)?.as_u64().map(Duration::from_secs)
+}
+
+/// Takes in what tells how well an agent knows the session.
+fn note_own(event: &Event<'_>, holder: HolderId, native: &mut bool, prompted: &mut Option<RunId>) {
+    match event {
+        Event::SessionRestored(restored) => *native = restored.method != CONTEXT,
+        Event::InputQueued(queued) if queued.holder_id == holder && queued.what == InputKind::Prompt => {
+            *prompted = queued.run_id;
         }
+        _ => {}
     }
-    Ok(())
 }
 
 fn random() -> Result<u128, LiveError> {

@@ -1,20 +1,22 @@
 //! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
 use rekindle_agent::connection::Ask;
-use rekindle_agent::profile::Outgoing;
+use rekindle_agent::profile::{Outgoing, Setting};
 use rekindle_domain::event::{
-    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunResumed, RunStarted,
-    TokenConsumed, TokenRevoked,
+    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunCancelled,
+    RunResumed, RunStarted, SessionRestored, TokenConsumed, TokenRevoked,
 };
-use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
+use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::token::{TokenIndex, TokenState};
 use rekindle_holder::client::RequestError;
 use rekindle_store::Store;
-use rekindle_store::blobs::BlobRef;
 use rekindle_store::commit::Append;
 
 use super::append::keep_large;
-use super::{Live, LiveError, Supervisor, millis, random};
+use super::prompt::{Memory, Unsent, whole};
+use super::{CONTEXT, Live, LiveError, Supervisor, millis, random};
+use crate::crash::crash_point;
 
 /// What an input belongs to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +32,7 @@ impl Live {
     pub fn prompt(&mut self, text: &str) -> Result<RunId, LiveError> {
         let (run_id, records) = begun(text, self.supervisor)?;
         self.append(records)?;
-        self.prompt = Some((run_id, text.to_owned()));
+        self.prompt = Some(Unsent::message(run_id, Raw::text(text)));
         Ok(run_id)
     }
 
@@ -47,6 +49,28 @@ impl Live {
         Ok(run_id)
     }
 
+    /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
+    /// that it was (never silently fresh).
+    pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
+        let profile = self.connection.profile();
+        let strange = self.prompted.is_none() && !self.native && !profile.ready_at_start();
+        let told = strange && unsent.needs_past(&self.story);
+        let memory = if strange { Memory::None } else { Memory::Whole };
+        let words = unsent.words(&self.story, memory);
+        let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
+            return Ok(());
+        };
+        self.input_seq += 1;
+        let mut records: Vec<Draft> = Vec::new();
+        if told {
+            let (method, verdict) = (CONTEXT.into(), "reprimed".into());
+            records.push(SessionRestored { method, verdict, counts: None }.into());
+        }
+        records.push(self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None).into());
+        self.append(records)?;
+        self.send(self.input_seq, word(outgoing.what), &outgoing.line)
+    }
+
     /// Records an input and sends it.
     pub(super) fn queue_and_send(&mut self, outgoing: Outgoing, of: Queued) -> Result<(), LiveError> {
         self.input_seq += 1;
@@ -56,57 +80,77 @@ impl Live {
         Ok(())
     }
 
+    /// Asks for a setting of the agent's session. One that it does not have is refused, which the log tells.
+    pub(super) fn set(&mut self, setting: Setting<'_>) -> Result<(), LiveError> {
+        let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
+        let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
+        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
+    }
+
     pub(super) fn say_answer(
         &mut self,
         wait_id: WaitId,
         ask: &Ask,
         outgoing: Outgoing,
-        by: &str,
+        who: Answerer<'_>,
     ) -> Result<(), LiveError> {
+        let Answerer { by, token, hash } = who;
         let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
-        let state = self.store.open_session(self.session)?.state;
-        let wait = state.run.and_then(|run| run.waits.into_iter().find(|wait| wait.wait_id == wait_id));
-        let wait = wait.ok_or(LiveError::NoSuchWait(wait_id))?;
+        let current = self.store.open_session(self.session)?;
+        let wait = current.state.run.as_ref().and_then(|run| run.wait(wait_id));
+        let own = wait.ok_or(LiveError::NoSuchWait(wait_id))?.resume_token_id;
+        let consumed = token.unwrap_or(own);
         self.input_seq += 1;
-        let hash = rekindle_domain::token::sha256_hex(&outgoing.line);
         let answer =
             std::str::from_utf8(&outgoing.line).ok().map(|line| Raw::text(line.trim_end()).into_owned());
-        let records: Vec<Draft> = vec![
+        let mut records: Vec<Draft> = vec![
             TokenConsumed {
-                resume_token_id: wait.resume_token_id,
+                resume_token_id: consumed,
                 wait_id,
-                answer_hash: Some(hash.into()),
+                answer_hash: Some(hash.to_owned().into()),
                 by: Some(by.to_owned().into()),
             }
             .into(),
             RunResumed { run_id, wait_id, answer, by: Some(by.to_owned().into()), how: ResumeHow::Answered }
                 .into(),
-            self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into(),
         ];
+        records.extend(revocations(&current.tokens, wait_id, Some(consumed), "answered"));
+        records.push(self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into());
         self.append(records)?;
+        crash_point("live.answer.after_record");
         self.send(self.input_seq, "answer", &outgoing.line)?;
         Ok(())
     }
 
     /// Cancels the run that is going on: recorded before anything else happens, together with what is sent. Asked
     /// again, it does nothing: it is in the log, and on its way.
-    pub fn cancel(&mut self, why: CancelReason, by: &str) -> Result<(), LiveError> {
-        let run = self.store.open_session(self.session)?.state.run;
-        let Some(run) = run.filter(|run| run.end.is_none() && run.cancel.is_none()) else { return Ok(()) };
+    pub fn cancel(
+        &mut self,
+        why: CancelReason,
+        by: &str,
+        dropped: Vec<MessageId>,
+        behind: Vec<Draft>,
+    ) -> Result<(), LiveError> {
+        let current = self.store.open_session(self.session)?;
+        let run = current.state.open_run().filter(|run| run.cancel.is_none());
+        let Some(run) = run else { return Ok(()) };
         let run_id = run.run_id;
-        let requested = RunCancelRequested {
-            run_id: Some(run_id),
-            by: Some(by.to_owned().into()),
-            why,
-            dropped: Vec::new(),
-        };
+        let requested =
+            RunCancelRequested { run_id: Some(run_id), by: Some(by.to_owned().into()), why, dropped };
         let mut records: Vec<Draft> = vec![requested.into()];
         for wait in &run.waits {
-            let (wait_id, resume_token_id) = (wait.wait_id, wait.resume_token_id);
-            let reason = "cancelled".into();
-            records.push(TokenRevoked { resume_token_id, wait_id: Some(wait_id), reason, by: None }.into());
-            let (by, how) = (Some(by.to_owned().into()), ResumeHow::Cancelled);
+            let wait_id = wait.wait_id;
+            let (how, reason) = match why {
+                CancelReason::WaitTimeout => (ResumeHow::Timeout, "timeout"),
+                _ => (ResumeHow::Cancelled, "cancelled"),
+            };
+            records.extend(revocations(&current.tokens, wait_id, None, reason));
+            let by = Some(by.to_owned().into());
             records.push(RunResumed { run_id, wait_id, answer: None, by, how }.into());
+        }
+        // What was not said yet is never said.
+        if self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some() {
+            records.push(RunCancelled { run_id, by: Some(by.to_owned().into()) }.into());
         }
         let mut lines = Vec::new();
         for (_, outgoing) in self.connection.cancel() {
@@ -114,7 +158,9 @@ impl Live {
             records.push(self.queued(outgoing.what, &outgoing.line, Some(run_id), None).into());
             lines.push((self.input_seq, outgoing));
         }
+        records.extend(behind);
         self.append(records)?;
+        crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
             self.send(number, word(outgoing.what), &outgoing.line)?;
         }
@@ -139,7 +185,10 @@ impl Live {
                 && queued.holder_id == holder
                 && queued.input_seq > accepted
             {
-                missing.push((queued.input_seq, queued.what, whole_text(&self.store, &queued.line)?));
+                let line = whole(&self.store, &queued.line)?;
+                let text: String =
+                    serde_json::from_str(line.as_json()).map_err(|error| LiveError::Log(error.into()))?;
+                missing.push((queued.input_seq, queued.what, text));
             }
         }
         for (number, what, text) in missing {
@@ -166,41 +215,27 @@ impl Live {
     }
 }
 
-/// Returns the prompt of a run that no input was queued for yet: until then the message is the queue.
-pub(super) fn unsent_prompt(
-    store: &Store,
-    session: SessionId,
-    run: RunId,
-) -> Result<Option<String>, LiveError> {
-    let reader = store.reader(session).map_err(LiveError::Log)?;
-    let mut lines = reader.forward(0);
-    let (mut wanted, mut sent) = (None, false);
-    let mut messages: Vec<(MessageId, Raw<'static>)> = Vec::new();
-    while let Some(raw) = lines.next().map_err(LiveError::Log)? {
-        let Ok(line) = Line::parse(raw.bytes) else { continue };
-        match line.event() {
-            Ok(Event::MessageUser(message)) => {
-                messages.push((message.message_id, message.content.into_owned()));
-            }
-            Ok(Event::RunStarted(started)) if started.run_id == run => wanted = started.message_id,
-            Ok(Event::InputQueued(queued)) if queued.run_id == Some(run) => {
-                sent |= queued.what == InputKind::Prompt;
-            }
-            _ => {}
-        }
-    }
-    let Some(wanted) = wanted.filter(|_| !sent) else { return Ok(None) };
-    let message = messages.into_iter().find(|(id, _)| *id == wanted);
-    message.map(|(_, content)| whole_text(store, &content)).transpose()
+/// Who answers, with which token, and what names the answer.
+pub(super) struct Answerer<'a> {
+    pub(super) by: &'a str,
+    pub(super) token: Option<TokenId>,
+    pub(super) hash: &'a str,
 }
 
-/// Returns a text of the log, fetched from where it is kept if it was too large for the log.
-fn whole_text(store: &Store, field: &Raw<'_>) -> Result<String, LiveError> {
-    let unreadable = |error: serde_json::Error| LiveError::Log(error.into());
-    if let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) {
-        return serde_json::from_slice(&store.blobs().get(&reference.blob)?).map_err(unreadable);
-    }
-    serde_json::from_str(field.as_json()).map_err(unreadable)
+/// Returns records that take back every active token of a wait, except one.
+pub(crate) fn revocations(
+    tokens: &TokenIndex,
+    wait: WaitId,
+    except: Option<TokenId>,
+    reason: &'static str,
+) -> Vec<Draft> {
+    let active = tokens.tokens.iter().filter(|(id, token)| {
+        token.scope.wait_id == wait && token.state == TokenState::Active && Some(**id) != except
+    });
+    let revoked = |(id, _): (&TokenId, _)| {
+        TokenRevoked { resume_token_id: *id, wait_id: Some(wait), reason: reason.into(), by: None }.into()
+    };
+    active.map(revoked).collect()
 }
 
 /// Returns the records of a prompt and the run that begins with it.

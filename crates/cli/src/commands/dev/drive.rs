@@ -1,6 +1,8 @@
 //! `rekindle dev drive`: one turn with one agent, without a daemon: launch it or take it over, prompt it, record what
 //! it says, until the turn ends. Made to be killed at any moment and started again.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -99,20 +101,38 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let found = inspect_all(&holders).unwrap_or_default();
     let supervisor = Supervisor { boot_id, epoch: highest_epoch(&found) + 1 };
     let profile = args.profile();
-    let mut live = live(context, args, &store, session, &profile, supervisor)?;
+    if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {
+        let message = "no turn is going on, and no agent lives: begin one with --prompt".to_owned();
+        return Err(Failure::usage("no_turn", message));
+    }
+    let again = || take_over(context, &store, session, &profile, supervisor);
+    let mut live = match again()? {
+        Some(live) => live,
+        None => launch(context, args, &store, session, &profile, supervisor)?,
+    };
     if let (false, Some(prompt)) = (has_open_run(&store, session)?, &args.prompt) {
         live.prompt(prompt).map_err(failed)?;
     }
     if args.cancel {
-        live.cancel(CancelReason::User, "dev").map_err(failed)?;
+        live.cancel(CancelReason::User, "dev", Vec::new(), Vec::new()).map_err(failed)?;
     }
     let deadline = Instant::now() + Duration::from_secs(args.seconds);
-    let (exit, exited) = turn(&mut live, args, deadline)?;
+    let (exit, exited) = match has_open_run(&store, session)? {
+        true => turn(&mut live, args, deadline, &again)
+            .map_or_else(|late| (Err(late), false), |(exit, gone)| (Ok(exit), gone)),
+        false => (Ok(Exit::Ok), false),
+    };
     if args.stop && !exited {
         live.stop("driven to its end", "dev", Duration::from_secs(2)).map_err(failed)?;
-        while !live.pump(Duration::from_millis(200)).map_err(failed)?.exited && Instant::now() < deadline {}
+        let ending = Instant::now();
+        while ending.elapsed() < NO_ANSWER {
+            let progress = live.pump(Duration::from_millis(200)).map_err(failed)?;
+            if progress.exited || progress.lost && again()?.is_none() {
+                break;
+            }
+        }
     }
-    Ok(exit)
+    exit
 }
 
 /// Returns the home's session, made if there is none.
@@ -142,28 +162,39 @@ fn has_open_run(store: &Store, session: SessionId) -> Result<bool, Failure> {
     Ok(state.run.is_some_and(|run| run.end.is_none()))
 }
 
-/// Takes over the session's agent, or launches one.
-fn live(
+fn has_agent(store: &Store, session: SessionId) -> Result<bool, Failure> {
+    let state = store.open_session(session).map_err(failed)?.state;
+    Ok(state.agent.is_some_and(|agent| !agent.exited))
+}
+
+/// Returns what the agent is given of our environment: what is text.
+fn environment() -> BTreeMap<String, String> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
+}
+
+/// Takes over the session's agent; one that is dead is harvested.
+fn take_over(
     context: &Context,
-    args: &Args,
     store: &Arc<Store>,
     session: SessionId,
     profile: &Arc<dyn Profile>,
     supervisor: Supervisor,
-) -> Result<Live, Failure> {
+) -> Result<Option<Live>, Failure> {
     let agent = store.open_session(session).map_err(failed)?.state.agent;
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
         let deadline = Instant::now() + NO_ANSWER;
         while let LockState::Held { .. } = inspect(&dir).lock {
-            let (dir, env) = (dir.clone(), std::env::vars().collect());
+            let (dir, env) = (dir.clone(), environment());
             match Live::adopt(store.clone(), session, dir, profile.clone(), supervisor, env) {
                 Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
                     if Instant::now() < deadline =>
                 {
                     std::thread::sleep(Duration::from_millis(10));
                 }
-                outcome => return outcome.map_err(failed),
+                outcome => return outcome.map(Some).map_err(failed),
             }
         }
         let gone = rekindle_holder::client::harvest(&dir).map_err(failed)?;
@@ -173,6 +204,18 @@ fn live(
         }
         Live::harvest(store.clone(), session, dir, profile.clone(), supervisor).map_err(failed)?;
     }
+    Ok(None)
+}
+
+/// Launches an agent for the session.
+fn launch(
+    context: &Context,
+    args: &Args,
+    store: &Arc<Store>,
+    session: SessionId,
+    profile: &Arc<dyn Profile>,
+    supervisor: Supervisor,
+) -> Result<Live, Failure> {
     if profile.prompt_in_command()
         && let Some(prompt) = &args.prompt
         && !has_open_run(store, session)?
@@ -189,28 +232,40 @@ fn live(
     let launching = Launching {
         agent: None,
         argv: args.command.clone(),
-        env: std::env::vars().collect(),
+        env: environment(),
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
     Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
 }
 
-/// Runs the loop until the turn has ended; tells also whether the agent has.
-fn turn(live: &mut Live, args: &Args, deadline: Instant) -> Result<(Exit, bool), Failure> {
+/// Runs the loop until the turn has ended; tells also whether the agent has. A connection that is lost says nothing
+/// about the agent: it is looked for again.
+fn turn(
+    live: &mut Live,
+    args: &Args,
+    deadline: Instant,
+    again: &dyn Fn() -> Result<Option<Live>, Failure>,
+) -> Result<(Exit, bool), Failure> {
     let mut out = std::io::stdout();
     while Instant::now() < deadline {
-        let progress = live.pump(Duration::from_millis(500)).map_err(failed)?;
+        let mut progress = live.pump(Duration::from_millis(500)).map_err(failed)?;
+        if progress.lost {
+            match again()? {
+                Some(found) => *live = found,
+                None => progress.exited = true,
+            }
+        }
         for delta in &progress.deltas {
             writeln!(out, "{}", json!({"delta": delta.text}))?;
         }
         if let Some(why) = &progress.refused {
-            writeln!(out, "{}", json!({"refused": why}))?;
+            writeln!(out, "{}", json!({"refused": why.to_string()}))?;
         }
         let open: Vec<_> = live.connection().asks().filter_map(|ask| ask.wait_id).collect();
         for wait in open {
             writeln!(out, "{}", json!({"wait": wait.to_string()}))?;
             let Some(kind) = &args.answer else { continue };
-            live.answer(wait, Answer::Kind(kind), "dev").map_err(failed)?;
+            live.answer(wait, Answer::Kind(kind), "dev", None, kind).map_err(failed)?;
         }
         if let Some(run) = progress.ended {
             writeln!(out, "{}", json!({"ended": run.to_string()}))?;

@@ -13,6 +13,7 @@ mod unsynced;
 use std::sync::Arc;
 
 use rekindle_domain::id::BootId;
+use rekindle_domain::time::Clock;
 use rekindle_store::Store;
 use rekindle_store::disk::SharedDisk;
 
@@ -49,6 +50,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
 /// Opens the home as its owner.
 fn open(context: &Context, disk: SharedDisk) -> Result<(Store, BootId), Failure> {
     let opener = opener()?;
-    let store = Store::open(disk, &context.home, opener, Arc::new(SystemClock))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let store = rekindle_service::home::open(&disk, &context.home, opener, &clock)?;
     Ok((store, opener.boot_id))
 }

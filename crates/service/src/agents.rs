@@ -1,0 +1,117 @@
+//! From what a session says of its agent to what is launched: the command, the profile, the environment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use rekindle_agent::acp::Acp;
+use rekindle_agent::environment::is_for_agents;
+use rekindle_agent::exec::{Exec, PromptBy};
+use rekindle_agent::find::{How, find};
+use rekindle_agent::known::{KnownAgent, by_id};
+use rekindle_agent::profile::Profile;
+use rekindle_domain::event::Provider;
+use rekindle_domain::session::SessionState;
+use rekindle_holder::dir::Limits;
+
+use crate::core::{Core, Env, locked};
+use crate::error::ServiceError;
+use crate::live::Launching;
+use crate::request::AgentChoice;
+
+/// Checks a choice and returns what a session's log says of it.
+pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Provider, ServiceError> {
+    let (profile, agent, command) = match choice {
+        AgentChoice::Known(name) => {
+            known(&name)?;
+            ("acp".to_owned(), Some(name), None)
+        }
+        AgentChoice::Command { profile, command } => {
+            named_profile(&profile)?;
+            if command.first().is_none_or(String::is_empty) {
+                return Err(ServiceError::invalid("invalid_agent", "the agent's command is empty"));
+            }
+            (profile, None, Some(command))
+        }
+    };
+    Ok(Provider { profile, agent, model, command })
+}
+
+/// Returns how a session's agent is spoken with.
+pub(crate) fn profile(provider: &Provider) -> Result<Arc<dyn Profile>, ServiceError> {
+    named_profile(&provider.profile)
+}
+
+fn named_profile(name: &str) -> Result<Arc<dyn Profile>, ServiceError> {
+    match name {
+        "acp" => Ok(Arc::new(Acp::default())),
+        "exec" => Ok(Arc::new(Exec { prompt_by: PromptBy::Stdin })),
+        other => Err(ServiceError::invalid("invalid_agent", format!("there is no profile {other:?}"))
+            .hint("acp, or exec for any command")),
+    }
+}
+
+fn known(name: &str) -> Result<&'static KnownAgent, ServiceError> {
+    by_id(name).ok_or_else(|| {
+        ServiceError::invalid("agent_unknown", format!("there is no agent called {name:?}"))
+            .hint("rekindle agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}")
+    })
+}
+
+/// What keeps an agent from being launched.
+pub(crate) enum Obstacle {
+    /// Variables that the session had and nobody has now.
+    Env(Vec<String>),
+    /// It is not here, or was never known.
+    Agent(ServiceError),
+}
+
+/// Returns what to launch for a session.
+pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, Obstacle> {
+    let mut env = environment(core, state);
+    let missing: Vec<String> =
+        state.env_names.iter().filter(|name| !env.contains_key(*name)).cloned().collect();
+    if !missing.is_empty() {
+        return Err(Obstacle::Env(missing));
+    }
+    let agent = state.provider.agent.clone();
+    let argv = match (&state.provider.command, &agent) {
+        (Some(command), _) => command.clone(),
+        (None, Some(name)) => {
+            let known = known(name).map_err(Obstacle::Agent)?;
+            env.extend(known.set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            let found = find(known, OsStr::new(env.get("PATH").map_or("", String::as_str)));
+            if found.how == How::Missing {
+                let error = ServiceError::conflict("agent_missing", format!("{} is not here", known.title));
+                return Err(Obstacle::Agent(error.hint(known.install)));
+            }
+            found.command
+        }
+        (None, None) => {
+            let error = ServiceError::conflict("agent_missing", "the session does not say what its agent is");
+            return Err(Obstacle::Agent(error));
+        }
+    };
+    Ok(Launching { agent, argv, env, limits: Limits::default() })
+}
+
+/// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
+pub(crate) fn environment(core: &Core, state: &SessionState) -> Env {
+    let prefixes = prefixes(&state.provider);
+    let ours = core.env.iter().filter(|(name, _)| is_for_agents(OsStr::new(name), prefixes));
+    let mut env: Env = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Some(brought) = locked(&core.brought).get(&state.id) {
+        env.extend(brought.clone());
+    }
+    env
+}
+
+fn prefixes(provider: &Provider) -> &'static [&'static str] {
+    provider.agent.as_deref().and_then(by_id).map_or(&[], |known| known.environment)
+}
+
+/// Returns those names of what a caller brings that no launch may be without: all that are not everybody's.
+pub(crate) fn names_to_keep(env: &Env) -> Vec<String> {
+    let names: BTreeSet<&String> = env.keys().filter(|name| !is_for_agents(OsStr::new(name), &[])).collect();
+    names.into_iter().cloned().collect()
+}

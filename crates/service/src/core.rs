@@ -1,0 +1,82 @@
+//! What all services share: the store, who we are, where things live. Nothing is decided here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_domain::line::Draft;
+use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_holder::dir::HolderDir;
+use rekindle_store::Store;
+use rekindle_store::commit::{Append, Receipt};
+
+use crate::directory::Directory;
+use crate::error::{Refusal, ServiceError};
+use crate::feed::Feed;
+use crate::live::{Places, Supervisor};
+use crate::worker::Workers;
+
+/// Values of environment variables, by name.
+pub(crate) type Env = BTreeMap<String, String>;
+
+pub(crate) struct Core {
+    pub(crate) store: Arc<Store>,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) places: Places,
+    pub(crate) home: PathBuf,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) workers: Workers,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Our own environment, from which every agent's is built.
+    pub(crate) env: Env,
+    /// What callers brought for their agents: in memory only.
+    pub(crate) brought: Mutex<HashMap<SessionId, Env>>,
+    /// We are not the home's supervisor any more.
+    pub(crate) superseded: AtomicBool,
+    /// What was going on when we began has been looked at.
+    pub(crate) recovered: AtomicBool,
+}
+
+impl Core {
+    /// Appends records that must be on disk before anyone is told.
+    pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt, ServiceError> {
+        Ok(self.store.append(Append::durable(session, records))?)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn holder_dir(&self, holder: HolderId) -> HolderDir {
+        HolderDir::new(self.places.holders.join(holder.to_string()))
+    }
+
+    /// Keeps what a caller brought, over what was brought before.
+    pub(crate) fn bring(&self, session: SessionId, env: Env) {
+        if !env.is_empty() {
+            locked(&self.brought).entry(session).or_default().extend(env);
+        }
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these guard is changed in single steps: a panic elsewhere leaves it whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns 128 random bits for an id.
+pub(crate) fn random() -> Result<u128, ServiceError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| {
+        ServiceError::new(Refusal::Internal, "no_randomness", "the system has no random numbers")
+    })?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// Returns the time as ids have it.
+pub(crate) fn millis(now: Timestamp) -> u64 {
+    u64::try_from(now.as_millis()).unwrap_or(0)
+}

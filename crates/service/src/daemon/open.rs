@@ -1,0 +1,80 @@
+//! Becoming the daemon of a home: the lock, the store, the list of sessions, the next epoch.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use rekindle_domain::id::BootId;
+use rekindle_domain::time::Clock;
+use rekindle_holder::client::{InstallError, highest_epoch, inspect_all, install_executable};
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::{OpenError, Opener, Store};
+
+use super::{Daemon, Settings};
+use crate::core::Core;
+use crate::directory::Directory;
+use crate::feed::{Feed, News};
+use crate::live::{Places, Supervisor};
+use crate::worker::Workers;
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenDaemonError {
+    /// The home cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The holder's executable is not there, or cannot be copied.
+    #[error("cannot install the holder's executable")]
+    Executable(#[from] InstallError),
+    /// The holders cannot be listed.
+    #[error("cannot list the holders")]
+    Holders(#[source] io::Error),
+    /// The sessions cannot be listed.
+    #[error("cannot list the sessions")]
+    Sessions(#[source] io::Error),
+}
+
+impl Daemon {
+    /// Opens a home: from here on nobody else writes it. Sessions are listed, nothing is recovered yet.
+    pub fn open(
+        settings: Settings,
+        disk: &SharedDisk,
+        boot_id: BootId,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Daemon>, OpenDaemonError> {
+        let opener = Opener { pid: std::process::id(), boot_id };
+        let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
+        let (feed, directory) = (Arc::new(Feed::default()), Arc::new(Directory::default()));
+        directory.survey(&store).map_err(OpenDaemonError::Sessions)?;
+        observe(&store, &feed, &directory);
+        let holders = settings.home.join("holders");
+        let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
+        let epoch = 1 + highest_epoch(&found);
+        let executable = install_executable(&settings.holder, &settings.home.join("bin"))?;
+        let core = Core {
+            store,
+            supervisor: Supervisor { boot_id, epoch },
+            places: Places { holders, runtime: settings.runtime, executable },
+            home: settings.home,
+            feed,
+            directory,
+            workers: Workers::default(),
+            clock,
+            env: settings.env,
+            brought: Mutex::new(HashMap::new()),
+            superseded: AtomicBool::new(false),
+            recovered: AtomicBool::new(false),
+        };
+        Ok(Arc::new(Daemon { core: Arc::new(core) }))
+    }
+}
+
+/// Every append is news, and makes what is listed old.
+fn observe(store: &Store, feed: &Arc<Feed>, directory: &Arc<Directory>) {
+    let (feed, directory) = (feed.clone(), directory.clone());
+    store.observe(Box::new(move |session, receipt| {
+        directory.touch(session);
+        feed.tell(session, News::Appended(receipt.last_seq));
+    }));
+}

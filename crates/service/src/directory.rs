@@ -1,0 +1,122 @@
+//! Every session of the home, as lists show it. What was listed at the start stays as it is until its log grows; then it
+//! is looked at again when someone asks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::session::SessionState;
+use rekindle_domain::token::TokenIndex;
+use rekindle_store::Store;
+
+use crate::core::locked;
+
+/// What is known of a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) state: Arc<SessionState>,
+    pub(crate) tokens: Arc<TokenIndex>,
+    /// What is wrong with its log.
+    pub(crate) damage: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    entries: HashMap<SessionId, Entry>,
+    /// Sessions whose log has grown since they were looked at, and how often.
+    stale: HashMap<SessionId, u64>,
+    /// Which session a key made.
+    keys: HashMap<String, SessionId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    inner: Mutex<Inner>,
+}
+
+impl Directory {
+    /// Lists every session of a home.
+    pub(crate) fn survey(&self, store: &Store) -> std::io::Result<()> {
+        let mut inner = Inner::default();
+        store.survey(|id, loaded| match loaded {
+            Ok(loaded) => {
+                let damage =
+                    loaded.damage.map(|damage| format!("at byte {}: {}", damage.offset, damage.detail));
+                if let Some(key) = &loaded.state.created_by_key {
+                    inner.keys.insert(key.clone(), id);
+                }
+                let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
+                inner.entries.insert(id, Entry { state, tokens, damage });
+            }
+            // It hides no other (I10); doctor says more.
+            Err(error) => tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error)),
+        })?;
+        *locked(&self.inner) = inner;
+        Ok(())
+    }
+
+    /// A session's log has grown.
+    pub(crate) fn touch(&self, session: SessionId) {
+        *locked(&self.inner).stale.entry(session).or_default() += 1;
+    }
+
+    /// A session was made by a key.
+    pub(crate) fn note_key(&self, key: &str, session: SessionId) {
+        locked(&self.inner).keys.insert(key.to_owned(), session);
+    }
+
+    pub(crate) fn by_key(&self, key: &str) -> Option<SessionId> {
+        locked(&self.inner).keys.get(key).copied()
+    }
+
+    pub(crate) fn has_key(&self, is: impl Fn(&str) -> bool) -> bool {
+        locked(&self.inner).keys.keys().any(|key| is(key))
+    }
+
+    /// A session is gone.
+    pub(crate) fn forget(&self, session: SessionId) {
+        let mut inner = locked(&self.inner);
+        inner.entries.remove(&session);
+        inner.stale.remove(&session);
+        inner.keys.retain(|_, made| *made != session);
+    }
+
+    /// Returns a session as it is now.
+    pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<Entry> {
+        self.refresh(store, session);
+        locked(&self.inner).entries.get(&session).cloned()
+    }
+
+    /// Returns all sessions as they are now, newest first.
+    pub(crate) fn all(&self, store: &Store) -> Vec<Entry> {
+        let stale: Vec<SessionId> = locked(&self.inner).stale.keys().copied().collect();
+        stale.into_iter().for_each(|session| self.refresh(store, session));
+        let mut all: Vec<Entry> = locked(&self.inner).entries.values().cloned().collect();
+        all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
+        all
+    }
+
+    /// Finds the session that has a wait, open or void.
+    pub(crate) fn with_wait(&self, store: &Store, wait: WaitId) -> Option<Entry> {
+        let has = |entry: &Entry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
+        let tokens = |entry: &Entry| entry.tokens.tokens.values().any(|token| token.scope.wait_id == wait);
+        let all = self.all(store);
+        all.iter().find(|entry| has(entry)).or_else(|| all.iter().find(|entry| tokens(entry))).cloned()
+    }
+
+    /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.
+    fn refresh(&self, store: &Store, session: SessionId) {
+        let Some(grown) = locked(&self.inner).stale.get(&session).copied() else { return };
+        let Ok(current) = store.open_session(session) else { return };
+        let (state, tokens) = (Arc::new(current.state), Arc::new(current.tokens));
+        let mut inner = locked(&self.inner);
+        let known = inner.entries.get(&session);
+        if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
+            let damage = known.and_then(|known| known.damage.clone());
+            inner.entries.insert(session, Entry { state, tokens, damage });
+        }
+        if inner.stale.get(&session) == Some(&grown) {
+            inner.stale.remove(&session);
+        }
+    }
+}

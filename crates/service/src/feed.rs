@@ -1,0 +1,124 @@
+//! Live news: who follows a session is told of every record and of words that are in no record yet. Records are read
+//! from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+/// News that a follower may be behind before it is sent away to begin again.
+const BUFFER: usize = 1024;
+
+/// Words that are in no record yet.
+#[derive(Debug, Clone, Serialize)]
+pub struct Words {
+    /// The run.
+    pub run_id: Option<String>,
+    /// The message they belong to.
+    pub message_id: String,
+    /// `message` or `thought`.
+    pub kind: &'static str,
+    /// How many bytes of the message came before: who has more of it has seen these words.
+    pub at: usize,
+    /// The words.
+    pub text: String,
+}
+
+/// Something new in a session.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// Its log has grown to this record.
+    Appended(u64),
+    /// Its agent said something.
+    Said(Arc<Words>),
+}
+
+/// Something new anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anywhere {
+    /// Where.
+    pub session: SessionId,
+    /// Its newest record.
+    pub last_seq: u64,
+}
+
+/// A record as it stands in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Its number.
+    pub seq: u64,
+    /// Its kind.
+    pub kind: String,
+    /// Its hash, unless it is of an older version.
+    pub hash: Option<ChainHash>,
+    /// The whole line, without its newline: a JSON object.
+    pub line: String,
+}
+
+/// What a follower gets.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// A record.
+    Record(LogLine),
+    /// Words.
+    Words(Arc<Words>),
+    /// The log is not what the follower thinks: begin again, it ends here.
+    Reset {
+        /// Its newest record.
+        last_seq: u64,
+    },
+    /// The follower is too slow: it is to come again with the last record it has.
+    TooSlow,
+    /// The session is gone.
+    Deleted,
+}
+
+/// Where news come together.
+#[derive(Debug)]
+pub struct Feed {
+    sessions: Mutex<HashMap<SessionId, broadcast::Sender<News>>>,
+    all: broadcast::Sender<Anywhere>,
+}
+
+impl Default for Feed {
+    fn default() -> Feed {
+        Feed { sessions: Mutex::default(), all: broadcast::channel(BUFFER).0 }
+    }
+}
+
+impl Feed {
+    /// Tells those who follow a session; nobody may.
+    pub fn tell(&self, session: SessionId, news: News) {
+        if let News::Appended(last_seq) = news {
+            let _ = self.all.send(Anywhere { session, last_seq });
+        }
+        if let Some(sender) = self.lock().get(&session) {
+            let _ = sender.send(news);
+        }
+    }
+
+    /// Tells whether anyone follows a session.
+    pub fn is_followed(&self, session: SessionId) -> bool {
+        self.lock().contains_key(&session)
+    }
+
+    /// Follows a session from now on.
+    pub fn follow(&self, session: SessionId) -> broadcast::Receiver<News> {
+        let mut sessions = self.lock();
+        // Those whom nobody follows any more are forgotten when somebody comes.
+        sessions.retain(|_, sender| sender.receiver_count() > 0);
+        sessions.entry(session).or_insert_with(|| broadcast::channel(BUFFER).0).subscribe()
+    }
+
+    /// Follows everything from now on.
+    pub fn follow_all(&self) -> broadcast::Receiver<Anywhere> {
+        self.all.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<News>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

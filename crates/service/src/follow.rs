@@ -1,0 +1,147 @@
+//! Following one session: every record once and in order, from the log itself; and between them the words that are in no
+//! record yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
+use rekindle_store::log::LogReader;
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::core::Core;
+use crate::daemon::Since;
+use crate::error::ServiceError;
+use crate::feed::{LogLine, News, Told};
+
+/// Records read at once.
+const PAGE: usize = 256;
+
+/// Someone who follows a session.
+pub struct Following {
+    core: Arc<Core>,
+    session: SessionId,
+    news: broadcast::Receiver<News>,
+    /// The last record that was told, and where the next one begins.
+    last: u64,
+    offset: u64,
+    /// The newest record that is known to be there.
+    known: u64,
+    ready: VecDeque<Told>,
+    over: bool,
+}
+
+impl Following {
+    pub(crate) fn new(core: &Arc<Core>, session: SessionId, since: Since) -> Result<Following, ServiceError> {
+        // Before the log is looked at: what comes meanwhile is news.
+        let news = core.feed.follow(session);
+        let known = core.store.open_session(session)?.state.last_seq;
+        let reader = reader(core, session)?;
+        let (after, wanted) = match since {
+            Since::After(seq) => (seq, None),
+            Since::Point(seq, hash) => (seq, Some(hash)),
+        };
+        let mut following = Following {
+            core: core.clone(),
+            session,
+            news,
+            last: 0,
+            offset: 0,
+            known,
+            ready: VecDeque::new(),
+            over: false,
+        };
+        match position(&reader, after, wanted)? {
+            Some(offset) => (following.last, following.offset) = (after, offset),
+            None => {
+                following.ready.push_back(Told::Reset { last_seq: known });
+                following.over = true;
+            }
+        }
+        Ok(following)
+    }
+
+    /// Waits for the next thing to tell; none when it is over.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Some(told);
+            }
+            if self.over {
+                return None;
+            }
+            if self.last < self.known {
+                // The log is in the page cache, or near it: not worth a thread.
+                if self.read().is_err() {
+                    self.over = true;
+                    self.ready.push_back(Told::Deleted);
+                }
+                continue;
+            }
+            match self.news.recv().await {
+                Ok(News::Appended(seq)) => self.known = self.known.max(seq),
+                Ok(News::Said(words)) => return Some(Told::Words(words)),
+                Err(RecvError::Lagged(_)) => {
+                    self.over = true;
+                    return Some(Told::TooSlow);
+                }
+                Err(RecvError::Closed) => self.over = true,
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<(), ServiceError> {
+        let reader = reader(&self.core, self.session)?;
+        let mut lines = reader.forward(self.offset);
+        let before = self.last;
+        while self.ready.len() < PAGE && self.last < self.known {
+            let Some(raw) = lines.next().map_err(|error| ServiceError::internal(&error))? else { break };
+            let (len, Some(line)) = (raw.bytes.len() as u64 + 1, log_line(raw.bytes)) else { break };
+            self.offset += len;
+            self.last = line.seq;
+            let deleted = line.kind == "session.deleted";
+            self.ready.push_back(Told::Record(line));
+            if deleted {
+                self.ready.push_back(Told::Deleted);
+                self.over = true;
+            }
+        }
+        if self.last == before {
+            // Known and not there: the log is behind and will be written; the next news tell.
+            self.known = self.last;
+        }
+        Ok(())
+    }
+}
+
+/// Finds where the record behind a point begins; none if the log is not what the caller thinks.
+fn position(reader: &LogReader, after: u64, wanted: Option<ChainHash>) -> Result<Option<u64>, ServiceError> {
+    if after == 0 {
+        return Ok(Some(0));
+    }
+    let failed = |error: std::io::Error| ServiceError::internal(&error);
+    let Some(offset) = reader.offset_of(after).map_err(failed)? else { return Ok(None) };
+    let mut lines = reader.forward(offset);
+    let Some(raw) = lines.next().map_err(failed)? else { return Ok(None) };
+    let line = log_line(raw.bytes).filter(|line| line.seq == after);
+    let same = line.is_some_and(|line| wanted.is_none_or(|hash| line.hash == Some(hash)));
+    Ok(same.then_some(offset + raw.bytes.len() as u64 + 1))
+}
+
+pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {
+    core.store.reader(session).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            ServiceError::not_found("session_unknown", format!("there is no session {session} here"))
+                .hint("rekindle ps -a")
+        }
+        _ => ServiceError::internal(&error),
+    })
+}
+
+/// Reads a line of a log as it is told.
+pub(crate) fn log_line(bytes: &[u8]) -> Option<LogLine> {
+    let line = Line::parse(bytes).ok()?;
+    let (seq, kind, hash) = (line.seq, line.kind.to_owned(), line.hash);
+    Some(LogLine { seq, kind, hash, line: String::from_utf8(bytes.to_vec()).ok()? })
+}

@@ -1,0 +1,136 @@
+//! What a run has to say to its agent, while nothing of it is queued: the message, or the words that continue a turn
+//! that was cut. Until an input is queued the log's own records are the queue, so that this is found again after any
+//! death.
+
+use rekindle_domain::event::{Event, Raw};
+use rekindle_domain::id::{MessageId, RunId, SessionId};
+use rekindle_domain::line::Line;
+use rekindle_domain::session::Run;
+use rekindle_domain::story::Story;
+use rekindle_store::Store;
+use rekindle_store::blobs::BlobRef;
+use rekindle_store::log::LogReader;
+
+use super::LiveError;
+
+/// Lines looked at at once, from the end.
+const PAGE: usize = 256;
+
+/// Something that is to be said.
+#[derive(Debug, Clone)]
+pub struct Unsent {
+    pub(super) run_id: RunId,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Message(Raw<'static>),
+    Continuation { attempt: u32 },
+}
+
+/// What an agent has to be told beside the message itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// Nothing: it was there, or there is nothing to tell.
+    Whole,
+    /// What happened before: it is a new one.
+    None,
+}
+
+impl Unsent {
+    /// A message that was just recorded.
+    pub fn message(run_id: RunId, content: Raw<'static>) -> Unsent {
+        Unsent { run_id, what: What::Message(content) }
+    }
+
+    /// A turn that was just begun to continue another.
+    pub fn continuation(run_id: RunId, attempt: u32) -> Unsent {
+        Unsent { run_id, what: What::Continuation { attempt } }
+    }
+
+    /// Finds what an open run has to say, in the log.
+    pub fn find(store: &Store, session: SessionId, run: &Run) -> Result<Option<Unsent>, LiveError> {
+        let what = match run.message_id {
+            Some(message) => What::Message(content(store, session, message)?),
+            None if run.continues.is_some() => What::Continuation { attempt: run.attempt },
+            None => return Ok(None),
+        };
+        Ok(Some(Unsent { run_id: run.run_id, what }))
+    }
+
+    /// Tells whether an agent that was not there has to be told what happened before.
+    pub(super) fn needs_past(&self, story: &Story) -> bool {
+        matches!(self.what, What::Continuation { .. }) || story.has_past()
+    }
+
+    /// Returns the words.
+    pub(super) fn words(&self, story: &Story, memory: Memory) -> Raw<'static> {
+        match &self.what {
+            What::Continuation { attempt } => {
+                Raw::text(&story.continuation(*attempt, memory == Memory::Whole))
+            }
+            What::Message(content) if memory == Memory::None && story.has_past() => {
+                behind(&story.digest(), content)
+            }
+            What::Message(content) => content.clone(),
+        }
+    }
+}
+
+/// Puts a text before a message: before its words, or before its blocks.
+fn behind(text: &str, content: &Raw<'_>) -> Raw<'static> {
+    let joined = match serde_json::from_str::<serde_json::Value>(content.as_json()) {
+        Ok(serde_json::Value::String(words)) => Raw::from_value(&format!("{text}{words}")),
+        Ok(serde_json::Value::Array(mut blocks)) => {
+            blocks.insert(0, serde_json::json!({"type": "text", "text": text}));
+            Raw::from_value(&blocks)
+        }
+        _ => return content.clone().into_owned(),
+    };
+    joined.unwrap_or_else(|_| content.clone().into_owned())
+}
+
+/// Returns the content of a message, fetched from where it is kept if it was too large for the log.
+fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>, LiveError> {
+    let reader = store.reader(session).map_err(LiveError::Log)?;
+    let found = find_back(&reader, |event| match event {
+        Event::MessageUser(message) if message.message_id == wanted => {
+            Some(message.content.clone().into_owned())
+        }
+        _ => None,
+    })?;
+    whole(store, &found.ok_or(LiveError::NoPrompt)?)
+}
+
+/// Returns a field of a record, fetched from where it is kept if it was too large for the log.
+pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>, LiveError> {
+    let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) else {
+        return Ok(field.clone().into_owned());
+    };
+    let bytes = store.blobs().get(&reference.blob)?;
+    let read = serde_json::from_slice::<Raw<'_>>(&bytes).map(Raw::into_owned);
+    read.map_err(|error| LiveError::Log(error.into()))
+}
+
+/// Looks through a log from its end until something is found.
+pub(crate) fn find_back<T>(
+    reader: &LogReader,
+    mut pick: impl FnMut(&Event<'_>) -> Option<T>,
+) -> Result<Option<T>, LiveError> {
+    let mut end = reader.len();
+    while end > 0 {
+        let lines = reader.last(end, PAGE).map_err(LiveError::Log)?;
+        let Some((first, _)) = lines.first() else { break };
+        for (_, bytes) in lines.iter().rev() {
+            if let Ok(line) = Line::parse(bytes)
+                && let Ok(event) = line.event()
+                && let Some(found) = pick(&event)
+            {
+                return Ok(Some(found));
+            }
+        }
+        end = *first;
+    }
+    Ok(None)
+}

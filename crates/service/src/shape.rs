@@ -1,0 +1,157 @@
+//! From state to what is shown.
+
+use rekindle_domain::event::{Event, Raw, WaitKind};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::Line;
+use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
+use rekindle_domain::session::{End, Run, SessionState, Wait};
+use rekindle_store::log::LogReader;
+use serde_json::value::RawValue;
+
+use crate::core::Core;
+use crate::directory::Entry;
+use crate::live::prompt::find_back;
+use crate::view::{Health, RunView, SessionView, WaitView};
+use crate::worker::Seen;
+
+/// Characters of an agent's last words that a list shows.
+const LAST_WORDS: usize = 160;
+
+/// Shows a session.
+pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
+    let state = &*entry.state;
+    let seen = core.workers.seat(state.id).map(|seat| seat.seen());
+    let observed = Observed {
+        boot: Some(core.supervisor.boot_id),
+        holder: seen.as_ref().and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
+        wall: core.now(),
+    };
+    let derived = project(state, &entry.tokens, &observed);
+    let waits: Vec<WaitView> = waits(core, entry);
+    let open = || waits.iter().position(|wait| wait.state == "open");
+    SessionView {
+        id: state.id,
+        title: state.title.clone(),
+        working_dir: state.working_dir.clone(),
+        agent: agent_name(state),
+        status: derived.status,
+        since: derived.since,
+        evidence: derived.evidence,
+        last_seq: state.last_seq,
+        run: state.run.as_ref().map(run),
+        wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),
+        waits,
+        queued: state.queue.len(),
+        held: held(core, state, seen),
+        usage: state.usage,
+        cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
+        created_at: state.created_at,
+        updated_at: state.updated_at,
+        last_words: last_words(core, state.id),
+        health: match &entry.damage {
+            Some(damage) => Health { state: "damaged", detail: Some(damage.clone()) },
+            None => Health { state: "ok", detail: None },
+        },
+    }
+}
+
+/// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
+fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String> {
+    if let Some(held) = seen.and_then(|seen| seen.held) {
+        return Some(held);
+    }
+    state.recovery.interruption.as_ref()?;
+    let about = Circumstances {
+        boot: core.supervisor.boot_id,
+        found: Found::Nobody,
+        has_directory: std::path::Path::new(&state.working_dir).is_dir(),
+        failed_launches: 0,
+        interrupted_for: std::time::Duration::MAX,
+    };
+    match next_step(state, &about) {
+        Step::Rest(held) => held.map(|held| held.words().to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the name of a session's agent, or of its command.
+pub(crate) fn agent_name(state: &SessionState) -> String {
+    let command = state.provider.command.as_ref().and_then(|command| command.first());
+    let program = command.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
+    state.provider.agent.clone().or(program).unwrap_or_else(|| state.provider.profile.clone())
+}
+
+fn run(run: &Run) -> RunView {
+    let state = match run.end {
+        None if run.waits.is_empty() => "running",
+        None => "waiting",
+        Some(End::Completed) => "completed",
+        Some(End::Failed) => "failed",
+        Some(End::Cancelled) => "cancelled",
+        Some(End::Interrupted { .. }) => "interrupted",
+    };
+    let Run { run_id, started_at, ended_at, attempt, .. } = *run;
+    RunView { run_id, state, started_at, ended_at, attempt }
+}
+
+/// Shows the waits of a session, open and void.
+pub(crate) fn waits(core: &Core, entry: &Entry) -> Vec<WaitView> {
+    let Some(run) = &entry.state.run else { return Vec::new() };
+    run.waits.iter().map(|one| wait(core, entry.state.id, run, one)).collect()
+}
+
+fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
+    let kind = match wait.kind {
+        WaitKind::Permission => "permission",
+        WaitKind::Question => "question",
+        WaitKind::ToolResult => "tool_result",
+        WaitKind::External | WaitKind::Unknown => "external",
+    };
+    WaitView {
+        wait_id: wait.wait_id,
+        session_id,
+        run_id: run.run_id,
+        kind,
+        state: if run.end.is_none() { "open" } else { "void" },
+        request: request(core, session_id, wait),
+        since: wait.since,
+        deadline_at: wait.deadline_at,
+    }
+}
+
+/// Reads what the agent asked from the record that began the wait.
+fn request(core: &Core, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
+    let reader = core.store.reader(session).ok()?;
+    let offset = reader.offset_of(wait.since_seq).ok()??;
+    let mut lines = reader.forward(offset);
+    let raw = lines.next().ok()??;
+    let line = Line::parse(raw.bytes).ok()?;
+    match line.event().ok()? {
+        Event::RunWaiting(waiting) => {
+            let request = crate::live::prompt::whole(&core.store, &waiting.request?).ok()?;
+            RawValue::from_string(request.as_json().to_owned()).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Returns the end of what an agent said last, in one line.
+fn last_words(core: &Core, session: SessionId) -> Option<String> {
+    let reader: LogReader = core.store.reader(session).ok()?;
+    let found = find_back(&reader, |event| match event {
+        Event::MessageAgent(said) => Some(text(&said.content)),
+        Event::SessionCreated(_) => Some(String::new()),
+        _ => None,
+    });
+    let said = found.ok()??;
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let count = line.chars().count();
+    let end: String = line.chars().skip(count.saturating_sub(LAST_WORDS)).collect();
+    (!end.is_empty()).then_some(end)
+}
+
+/// Returns the words of a message.
+pub(crate) fn text(content: &Raw<'_>) -> String {
+    rekindle_agent::exec::plain_text(content)
+}

@@ -1,0 +1,214 @@
+//! Resume tokens and the answers they let in: what an answer is, who may give it, and what the same one again gets.
+
+use rekindle_agent::profile::Answer;
+use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
+use rekindle_domain::id::{TokenId, WaitId};
+use rekindle_domain::time::{Moment, Timestamp};
+use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256_hex};
+use rekindle_store::commit::Current;
+
+use crate::core::{Core, millis, random};
+use crate::directory::Entry;
+use crate::error::{Refusal, ServiceError};
+use crate::request::NewAnswer;
+use crate::view::{AnswerTaken, TokenShown};
+
+/// How long a further token is good.
+const FURTHER: i64 = 24 * 3600 * 1000;
+
+/// An answer that has left its caller.
+#[derive(Debug, Clone)]
+pub(crate) enum OwnAnswer {
+    Kind(String),
+    OptionId(String),
+    Text(String),
+    Form(Raw<'static>),
+}
+
+impl OwnAnswer {
+    /// Takes the one thing that was answered.
+    pub(crate) fn from_request(new: &NewAnswer) -> Result<OwnAnswer, ServiceError> {
+        let form = new.form.as_ref().map(|form| Raw::from_value(form));
+        let form = form.transpose().map_err(|error| ServiceError::invalid("invalid_answer", error))?;
+        let mut given = [
+            new.option.clone().map(OwnAnswer::Kind),
+            new.option_id.clone().map(OwnAnswer::OptionId),
+            new.text.clone().map(OwnAnswer::Text),
+            form.map(OwnAnswer::Form),
+        ]
+        .into_iter()
+        .flatten();
+        match (given.next(), given.next()) {
+            (Some(answer), None) => Ok(answer),
+            _ => Err(ServiceError::invalid(
+                "invalid_answer",
+                "an answer is exactly one of option, option_id, text and form",
+            )),
+        }
+    }
+
+    pub(crate) fn as_answer(&self) -> Answer<'_> {
+        match self {
+            OwnAnswer::Kind(kind) => Answer::Kind(kind),
+            OwnAnswer::OptionId(id) => Answer::OptionId(id),
+            OwnAnswer::Text(text) => Answer::Text(text),
+            OwnAnswer::Form(form) => Answer::Form(form),
+        }
+    }
+
+    /// Names the answer, so that the same one is known again.
+    pub(crate) fn hash(&self) -> String {
+        let (sort, value) = match self {
+            OwnAnswer::Kind(value) => ("option", value.as_str()),
+            OwnAnswer::OptionId(value) => ("option_id", value.as_str()),
+            OwnAnswer::Text(value) => ("text", value.as_str()),
+            OwnAnswer::Form(value) => ("form", value.as_json()),
+        };
+        sha256_hex(format!("{sort}:{value}").as_bytes())
+    }
+
+    /// Returns what a person would read, for an answer that becomes a message.
+    pub(crate) fn words(&self) -> &str {
+        match self {
+            OwnAnswer::Kind(value) | OwnAnswer::OptionId(value) | OwnAnswer::Text(value) => value,
+            OwnAnswer::Form(value) => value.as_json(),
+        }
+    }
+}
+
+/// What is answered to permissions without asking anyone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Ask,
+    Allow,
+    Deny,
+}
+
+impl Policy {
+    /// The name of the setting.
+    pub(crate) const SETTING: &'static str = "permissions";
+
+    pub(crate) fn of(options: &Options) -> Policy {
+        match options.extra.get(Policy::SETTING).and_then(|value| value.as_str()) {
+            Some("allow") => Policy::Allow,
+            Some("deny") => Policy::Deny,
+            _ => Policy::Ask,
+        }
+    }
+
+    pub(crate) fn option(self) -> Option<&'static str> {
+        match self {
+            Policy::Ask => None,
+            Policy::Allow => Some("allow_once"),
+            Policy::Deny => Some("reject_once"),
+        }
+    }
+}
+
+/// What a token is worth.
+pub(crate) enum Verdict {
+    /// The answer may be given.
+    Fresh,
+    /// It was given before: this was the result.
+    Repeated(AnswerTaken),
+}
+
+/// Says that a wait is over.
+pub(crate) fn closed(wait: WaitId) -> ServiceError {
+    ServiceError::conflict("wait_closed", format!("the wait {wait} is not open any more"))
+        .hint("rekindle waits")
+}
+
+/// Checks a token that a caller shows; whoever shows none is known otherwise.
+pub(crate) fn show(
+    entry: &Entry,
+    wait: WaitId,
+    text: &str,
+    hash: &str,
+    now: Timestamp,
+) -> Result<TokenId, ServiceError> {
+    let shown: Presented = text.parse().map_err(|error: Rejection| rejected(&error))?;
+    let token = entry.tokens.tokens.get(&shown.id).ok_or_else(|| rejected(&Rejection::Unknown))?;
+    let scope = TokenScope { wait_id: wait, ..token.scope };
+    let moment = Moment { wall: now, newest: entry.state.updated_at };
+    entry.tokens.validate(&shown, &scope, hash, moment).map_err(|error| rejected(&error))?;
+    Ok(shown.id)
+}
+
+/// Decides whether a wait may be answered now, with a token that was shown or the wait's own.
+pub(crate) fn judge(
+    current: &Current,
+    wait: WaitId,
+    token: Option<TokenId>,
+    hash: &str,
+    now: Timestamp,
+) -> Result<Verdict, ServiceError> {
+    let moment = Moment { wall: now, newest: current.state.updated_at };
+    let open = current.state.open_run().and_then(|run| run.wait(wait));
+    let used =
+        current.tokens.tokens.iter().find(|(_, token)| {
+            token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. })
+        });
+    if let Some((id, consumed)) = used {
+        return match &consumed.state {
+            TokenState::Consumed { answer_hash: Some(first), .. } if first == hash => {
+                let run_id = consumed.scope.run_id;
+                Ok(Verdict::Repeated(AnswerTaken { run_id, resume_token_id: Some(*id) }))
+            }
+            _ => Err(rejected(&Rejection::Consumed)),
+        };
+    }
+    let Some(open) = open else { return Err(closed(wait)) };
+    let id = token.unwrap_or(open.resume_token_id);
+    let known = current.tokens.tokens.get(&id).ok_or_else(|| rejected(&Rejection::Unknown))?;
+    match &known.state {
+        TokenState::Revoked { reason, .. } => Err(rejected(&Rejection::Revoked(reason.clone()))),
+        TokenState::Expired { .. } => Err(rejected(&Rejection::Expired)),
+        _ if !current.tokens.is_active(id, moment) => Err(rejected(&Rejection::Expired)),
+        _ if open.deadline_at.is_some_and(|deadline| moment.is_past(deadline)) => {
+            Err(rejected(&Rejection::Expired))
+        }
+        _ => Ok(Verdict::Fresh),
+    }
+}
+
+/// Returns the token that a wait was answered with.
+pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<TokenId> {
+    let used = |token: &rekindle_domain::token::Token| {
+        token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. })
+    };
+    tokens.tokens.iter().find(|(_, token)| used(token)).map(|(id, _)| *id)
+}
+
+/// Says no, each with its code.
+pub(crate) fn rejected(why: &Rejection) -> ServiceError {
+    let refusal = match why {
+        Rejection::Unknown => Refusal::Unauthorized,
+        Rejection::Scope => Refusal::Forbidden,
+        Rejection::Consumed => Refusal::Conflict,
+        Rejection::Expired | Rejection::Revoked(_) => Refusal::Gone,
+    };
+    ServiceError::new(refusal, why.code(), why)
+}
+
+/// Mints a further token for an open wait. Only its hash is kept.
+pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
+    let run = entry.state.open_run().filter(|run| run.wait(wait).is_some()).ok_or_else(|| closed(wait))?;
+    let now = core.now();
+    let id = TokenId::mint(millis(now), random()?);
+    let mut secret = [0; 32];
+    secret[..16].copy_from_slice(&random()?.to_le_bytes());
+    secret[16..].copy_from_slice(&random()?.to_le_bytes());
+    let (token, presented) = Presented::mint(id, secret);
+    let expires_at = now.plus_millis(FURTHER);
+    let minted = TokenMinted {
+        resume_token_id: id,
+        wait_id: wait,
+        secret_hash: presented.secret_hash().to_owned().into(),
+        scope: TokenScope { session_id: entry.state.id, run_id: run.run_id, wait_id: wait },
+        expires_at: Some(expires_at),
+        by: Some(by.to_owned().into()),
+    };
+    core.append(entry.state.id, vec![minted.into()])?;
+    Ok(TokenShown { token, expires_at })
+}

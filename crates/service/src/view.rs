@@ -1,0 +1,192 @@
+//! What the daemon shows: the shapes that callers rely on. Fields may be added, none of these goes.
+
+use rekindle_domain::event::Usage;
+use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::time::Timestamp;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A session.
+#[derive(Debug, Serialize)]
+pub struct SessionView {
+    /// The session.
+    pub id: SessionId,
+    /// A short title.
+    pub title: String,
+    /// Where its agent works.
+    pub working_dir: String,
+    /// Its agent's name, or its command's.
+    pub agent: String,
+    /// What it is doing.
+    pub status: SessionStatus,
+    /// Since when.
+    pub since: Timestamp,
+    /// How that is known.
+    pub evidence: Evidence,
+    /// Its newest record.
+    pub last_seq: u64,
+    /// Its latest run.
+    pub run: Option<RunView>,
+    /// The oldest open wait.
+    pub wait: Option<WaitView>,
+    /// All of them; those of a dead agent are `void`.
+    pub waits: Vec<WaitView>,
+    /// Prompts that wait for their turn.
+    pub queued: usize,
+    /// Why nothing happens by itself, if something should: for people.
+    pub held: Option<String>,
+    /// Tokens and money.
+    pub usage: Usage,
+    /// The agent's own session.
+    pub cursor: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When anything last happened.
+    pub updated_at: Timestamp,
+    /// The end of the last thing its agent said, in one line.
+    pub last_words: Option<String>,
+    /// Whether it is whole.
+    pub health: Health,
+}
+
+/// A run.
+#[derive(Debug, Serialize)]
+pub struct RunView {
+    /// The run.
+    pub run_id: RunId,
+    /// `running`, `waiting`, `completed`, `failed`, `cancelled` or `interrupted`.
+    pub state: &'static str,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Which attempt it is.
+    pub attempt: u32,
+}
+
+/// A wait.
+#[derive(Debug, Serialize)]
+pub struct WaitView {
+    /// The wait.
+    pub wait_id: WaitId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its run.
+    pub run_id: RunId,
+    /// What for.
+    pub kind: &'static str,
+    /// `open`, or `void` if its agent is gone: an answer then becomes a message.
+    pub state: &'static str,
+    /// What the agent asked, whole.
+    pub request: Option<Box<RawValue>>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when.
+    pub deadline_at: Option<Timestamp>,
+}
+
+/// Whether a session is whole.
+#[derive(Debug, Serialize)]
+pub struct Health {
+    /// `ok`, `damaged` or `degraded`.
+    pub state: &'static str,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Debug, Serialize)]
+pub struct SessionList {
+    /// The sessions, newest first.
+    pub sessions: Vec<SessionView>,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+/// A message that was taken.
+#[derive(Debug, Clone, Serialize)]
+pub struct MessageTaken {
+    /// The message.
+    pub message_id: MessageId,
+    /// Its run, unless it waits for its turn.
+    pub run_id: Option<RunId>,
+    /// Its record.
+    pub seq: u64,
+    /// It waits for its turn.
+    pub queued: bool,
+}
+
+/// An answer that was taken.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerTaken {
+    /// The run that goes on.
+    pub run_id: RunId,
+    /// The token that was consumed.
+    pub resume_token_id: Option<TokenId>,
+}
+
+/// A continuation that was begun.
+#[derive(Debug, Clone, Serialize)]
+pub struct Resumed {
+    /// The new run.
+    pub run_id: RunId,
+    /// How: `continue` or `answer`.
+    pub method: &'static str,
+    /// Which attempt.
+    pub attempt: u32,
+}
+
+/// A token, shown once.
+#[derive(Debug, Clone, Serialize)]
+pub struct TokenShown {
+    /// The token with its secret.
+    pub token: String,
+    /// Until when it is good.
+    pub expires_at: Timestamp,
+}
+
+/// A holder.
+#[derive(Debug, Serialize)]
+pub struct HolderView {
+    /// The holder.
+    pub id: String,
+    /// Its session, by its own word.
+    pub session_id: Option<String>,
+    /// `lives`, `silent`, `dead`, `copied` or `unreadable`.
+    pub state: &'static str,
+    /// No session of this home knows it.
+    pub unknown: bool,
+    /// Its process.
+    pub pid: Option<i32>,
+    /// Its agent's process.
+    pub agent_pid: Option<i32>,
+    /// What it was last heard of.
+    pub phase: Option<String>,
+    /// The epoch that commands it.
+    pub epoch: Option<u64>,
+    /// Versions of the protocol that it speaks.
+    pub versions: Option<(u16, u16)>,
+    /// Since when nobody is attached.
+    pub detached_since: Option<String>,
+    /// What is wrong with it.
+    pub trouble: Option<String>,
+}
+
+/// What the daemon says of itself.
+#[derive(Debug, Clone, Serialize)]
+pub struct About {
+    /// The version.
+    pub version: &'static str,
+    /// Its process.
+    pub pid: u32,
+    /// Its life.
+    pub boot_id: String,
+    /// Its epoch.
+    pub epoch: u64,
+    /// Its home.
+    pub home: String,
+    /// Recovery is through with what it found at the start.
+    pub recovered: bool,
+}

@@ -1,0 +1,117 @@
+//! What others ask of a session that has an agent, or may have one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCancelled, RunResumed};
+use rekindle_domain::id::RunId;
+use rekindle_domain::line::Draft;
+
+use super::{Answering, Cancelling, Command, Worker};
+use crate::core::Core;
+use crate::crash::crash_point;
+use crate::error::ServiceError;
+use crate::live::revocations;
+use crate::tokens::{self, Verdict};
+use crate::view::AnswerTaken;
+
+/// How long each step of an agent's end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Worker {
+    pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {
+        match command {
+            Command::Look => {}
+            Command::Prompt(unsent, appended) => {
+                if let Some(live) = &mut self.live {
+                    live.say(unsent, &appended);
+                }
+            }
+            Command::Answer(answering) => {
+                let answer = self.answer(core, &answering);
+                let _ = answering.reply.send(answer);
+            }
+            Command::Cancel(mut cancelling) => {
+                let cancelled = self.cancel(core, &mut cancelling);
+                let _ = cancelling.reply.send(cancelled);
+            }
+            Command::Stop { why, by } => {
+                if let Some(live) = &mut self.live
+                    && let Err(error) = live.stop(why, &by, GRACE)
+                {
+                    tracing::warn!(session = %self.session, "cannot end the agent: {error}");
+                }
+                if core.store.open_session(self.session).is_ok_and(|current| current.state.deleted) {
+                    // Nothing that it still says is recorded.
+                    self.live = None;
+                    self.rest(Some(Duration::ZERO));
+                }
+            }
+            Command::Leave => self.leaving = true,
+        }
+    }
+
+    fn answer(&mut self, core: &Arc<Core>, asked: &Answering) -> Result<AnswerTaken, ServiceError> {
+        let hash = asked.answer.hash();
+        // Looked at here, where nobody else can answer at the same time.
+        let current = core.store.open_session(self.session)?;
+        let moment = core.now();
+        match tokens::judge(&current, asked.wait, asked.token, &hash, moment)? {
+            Verdict::Repeated(taken) => return Ok(taken),
+            Verdict::Fresh => {}
+        }
+        let run = current.state.run.as_ref();
+        let run_id = run.map(|run| run.run_id).ok_or_else(|| tokens::closed(asked.wait))?;
+        if self.live.is_none() {
+            self.next(core);
+        }
+        let Some(live) = &mut self.live else {
+            return Err(ServiceError::conflict("agent_unreachable", "the agent cannot be reached just now")
+                .hint("try again in a moment; rekindle status tells how it stands"));
+        };
+        crash_point("answer.before_record");
+        live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash)?;
+        let after = core.store.open_session(self.session)?;
+        Ok(AnswerTaken { run_id, resume_token_id: tokens::consumed(&after.tokens, asked.wait) })
+    }
+
+    fn cancel(&mut self, core: &Arc<Core>, asked: &mut Cancelling) -> Result<Option<RunId>, ServiceError> {
+        let (why, by) = (asked.why, asked.by.clone());
+        let (dropped, behind) = (std::mem::take(&mut asked.dropped), std::mem::take(&mut asked.behind));
+        let current = core.store.open_session(self.session)?;
+        let run = current.state.run.as_ref();
+        let run_id = run.map(|run| run.run_id);
+        let open = current.state.open_run().filter(|run| run.cancel.is_none());
+        crash_point("cancel.before_record");
+        if let (Some(live), Some(run)) = (&mut self.live, open) {
+            self.cancelled = Some((run.run_id, Instant::now()));
+            live.cancel(why, &by, dropped, behind)?;
+            return Ok(run_id);
+        }
+        let mut records: Vec<Draft> = Vec::new();
+        let requested = run.filter(|run| run.cancel.is_none());
+        let who = || Some(by.clone().into());
+        if requested.is_some() || !dropped.is_empty() {
+            let run_id = requested.map(|run| run.run_id);
+            records.push(RunCancelRequested { run_id, by: who(), why, dropped }.into());
+        }
+        // Without an agent to speak with nobody else says that it ended; one that may live is ended when it is met.
+        if let Some(run) = open {
+            for wait in &run.waits {
+                let (run_id, wait_id) = (run.run_id, wait.wait_id);
+                records.extend(revocations(&current.tokens, wait_id, None, "cancelled"));
+                let how = ResumeHow::Cancelled;
+                records.push(RunResumed { run_id, wait_id, answer: None, by: who(), how }.into());
+            }
+            if !run.prompted && why != CancelReason::WaitTimeout {
+                records.push(RunCancelled { run_id: run.run_id, by: who() }.into());
+            }
+        }
+        records.extend(behind);
+        if !records.is_empty() {
+            core.append(self.session, records)?;
+        }
+        crash_point("cancel.after_record");
+        Ok(run_id)
+    }
+}

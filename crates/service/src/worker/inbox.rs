@@ -1,0 +1,88 @@
+//! What a worker is told, and how it is woken while it waits for its agent.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use rekindle_domain::event::CancelReason;
+use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
+use rekindle_domain::line::Draft;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::core::locked;
+use crate::error::ServiceError;
+use crate::live::Unsent;
+use crate::view::AnswerTaken;
+
+/// Something for a worker to do.
+pub(crate) enum Command {
+    /// Something has changed: decide again.
+    Look,
+    /// A run was begun.
+    Prompt(Unsent, Vec<Draft>),
+    /// A wait is to be answered.
+    Answer(Box<Answering>),
+    /// What goes on is to be cancelled.
+    Cancel(Box<Cancelling>),
+    /// The agent is to end.
+    Stop { why: &'static str, by: String },
+    /// The daemon goes; agents work on.
+    Leave,
+}
+
+pub(crate) struct Answering {
+    pub(crate) wait: WaitId,
+    pub(crate) answer: crate::tokens::OwnAnswer,
+    pub(crate) by: String,
+    pub(crate) token: Option<TokenId>,
+    pub(crate) reply: SyncSender<Result<AnswerTaken, ServiceError>>,
+}
+
+pub(crate) struct Cancelling {
+    pub(crate) why: CancelReason,
+    pub(crate) by: String,
+    pub(crate) dropped: Vec<MessageId>,
+    /// Records of what comes instead.
+    pub(crate) behind: Vec<Draft>,
+    pub(crate) reply: SyncSender<Result<Option<RunId>, ServiceError>>,
+}
+
+pub(crate) struct Inbox {
+    commands: Mutex<VecDeque<Command>>,
+    bell: OwnedFd,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> io::Result<Inbox> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Inbox { commands: Mutex::default(), bell })
+    }
+
+    pub(crate) fn push(&self, command: Command) {
+        locked(&self.commands).push_back(command);
+        // A bell that has rung too often to count rings all the same.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    pub(crate) fn pop(&self) -> Option<Command> {
+        locked(&self.commands).pop_front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        locked(&self.commands).is_empty()
+    }
+
+    /// Waits until something comes: a command, news of the agent, or the end of the time.
+    pub(crate) fn wait(&self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
+        fds.extend(other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let timeout = most.and_then(|most| Timespec::try_from(most).ok());
+        // Whatever goes wrong, looking again is all there is to do.
+        if poll(&mut fds, timeout.as_ref()).is_ok() && !fds[0].revents().is_empty() {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! One worker for each session that has something to do, on a thread of its own: everything that changes the session's
+//! course passes through it, one thing after the other. It asks what is to be done, does it, and asks again, so that
+//! recovery after a crash is nothing else than going on.
+
+mod carry;
+mod commands;
+mod inbox;
+mod observe;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::projector::HolderProof;
+use rekindle_domain::recovery::Found;
+use rekindle_domain::time::Timestamp;
+
+pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
+
+use crate::core::{Core, locked};
+use crate::error::ServiceError;
+use crate::live::Live;
+
+/// A worker that has nothing to do and no agent ends after this.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// How many are looked at at a time when everything begins at once.
+const AT_ONCE: usize = 16;
+
+/// A cancelled run that has not ended by itself after this is ended with its agent.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(30);
+
+/// All workers.
+#[derive(Default)]
+pub(crate) struct Workers {
+    seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
+    gate: Gate,
+}
+
+/// What others see of a worker.
+pub(crate) struct Seat {
+    pub(crate) inbox: Inbox,
+    seen: Mutex<Seen>,
+}
+
+/// How a session's agent was last seen, and why nothing happens.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) holder: Option<HolderProof>,
+    pub(crate) held: Option<String>,
+}
+
+impl Seat {
+    pub(crate) fn seen(&self) -> Seen {
+        locked(&self.seen).clone()
+    }
+}
+
+/// Lets a few through at a time.
+#[derive(Default)]
+struct Gate {
+    inside: Mutex<usize>,
+    freed: std::sync::Condvar,
+}
+
+impl Gate {
+    fn enter(&self) -> Pass<'_> {
+        let inside = locked(&self.inside);
+        let full = |inside: &mut usize| *inside >= AT_ONCE;
+        let mut inside =
+            self.freed.wait_while(inside, full).unwrap_or_else(std::sync::PoisonError::into_inner);
+        *inside += 1;
+        Pass(self)
+    }
+}
+
+struct Pass<'a>(&'a Gate);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        *locked(&self.0.inside) -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
+impl Workers {
+    /// Gives a session's worker something to do, hiring one if there is none.
+    pub(crate) fn tell(
+        &self,
+        core: &Arc<Core>,
+        session: SessionId,
+        command: Command,
+    ) -> Result<(), ServiceError> {
+        let mut seats = locked(&self.seats);
+        if let Some(seat) = seats.get(&session) {
+            seat.inbox.push(command);
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| ServiceError::internal(&error);
+        let inbox = Inbox::new().map_err(failed)?;
+        inbox.push(command);
+        let seat = Arc::new(Seat { inbox, seen: Mutex::default() });
+        let worker = Worker::new(core, session, &seat);
+        let thread = std::thread::Builder::new().name(format!("s-{}", short(session))).stack_size(1 << 20);
+        thread.spawn(move || worker.run()).map_err(failed)?;
+        seats.insert(session, seat);
+        Ok(())
+    }
+
+    /// Returns a session's worker, if it has one.
+    pub(crate) fn seat(&self, session: SessionId) -> Option<Arc<Seat>> {
+        locked(&self.seats).get(&session).cloned()
+    }
+
+    /// Tells all workers.
+    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+        locked(&self.seats).values().for_each(|seat| seat.inbox.push(command()));
+    }
+
+    /// Waits until all workers have left, but not for ever; returns how many have not.
+    pub(crate) fn await_all(&self, most: Duration) -> usize {
+        let begin = Instant::now();
+        loop {
+            let left = locked(&self.seats).len();
+            if left == 0 || begin.elapsed() >= most {
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets go of a worker that has nothing to do, unless it was just told something.
+    fn dismiss(&self, session: SessionId, seat: &Seat, leaving: bool) -> bool {
+        let mut seats = locked(&self.seats);
+        let may = leaving || seat.inbox.is_empty();
+        if may {
+            seats.remove(&session);
+        }
+        may
+    }
+}
+
+fn short(session: SessionId) -> String {
+    let text = session.to_string();
+    text.chars().skip(text.len().saturating_sub(12)).collect()
+}
+
+/// One worker.
+pub(super) struct Worker {
+    core: Weak<Core>,
+    session: SessionId,
+    seat: Arc<Seat>,
+    live: Option<Live>,
+    leaving: bool,
+    /// Until when nothing is to be done unless something happens.
+    rest_until: Option<Instant>,
+    /// Launches of this run that came to nothing.
+    failed_launches: (Option<RunId>, u32),
+    /// Since when the newest interruption is known here.
+    interrupted: Option<(RunId, Instant)>,
+    /// Since when the open run is to be cancelled.
+    cancelled: Option<(RunId, Instant)>,
+    /// How often in a row the holder did not answer.
+    silent: u32,
+    /// When the next question has waited long enough.
+    deadline: Option<Timestamp>,
+}
+
+impl Worker {
+    fn new(core: &Arc<Core>, session: SessionId, seat: &Arc<Seat>) -> Worker {
+        Worker {
+            core: Arc::downgrade(core),
+            session,
+            seat: seat.clone(),
+            live: None,
+            leaving: false,
+            rest_until: None,
+            failed_launches: (None, 0),
+            interrupted: None,
+            cancelled: None,
+            silent: 0,
+            deadline: None,
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            let Some(core) = self.core.upgrade() else { return };
+            let mut told = false;
+            while let Some(command) = self.seat.inbox.pop() {
+                (self.rest_until, told) = (None, true);
+                self.obey(&core, command);
+            }
+            if told && let Err(error) = self.mind_the_run(&core) {
+                tracing::warn!(session = %self.session, "{}", error.message);
+            }
+            if self.leaving {
+                self.live = None;
+                core.workers.dismiss(self.session, &self.seat, true);
+                return;
+            }
+            match &self.live {
+                Some(_) => self.live_step(&core),
+                None if self.rest_until.is_none_or(|until| Instant::now() >= until) => self.next(&core),
+                None => {}
+            }
+            let most = self.patience();
+            drop(core);
+            if most.is_zero() {
+                continue;
+            }
+            let fd = self.live.as_ref().and_then(Live::as_fd);
+            let idle = self.live.is_none() && self.rest_until.is_none();
+            self.seat.inbox.wait(fd, Some(most));
+            if idle && self.seat.inbox.is_empty() {
+                let Some(core) = self.core.upgrade() else { return };
+                if core.workers.dismiss(self.session, &self.seat, false) {
+                    core.store.close_session(self.session);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How long to wait for something to happen.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let rest = self.rest_until.map(|until| until.saturating_duration_since(now));
+        match &self.live {
+            Some(live) => {
+                let cancel =
+                    self.cancelled.map(|(_, since)| CANCELLED_WITHIN.saturating_sub(since.elapsed()));
+                // Looked at every second: the wall may jump while we wait by another clock.
+                let deadline = self.deadline.map(|_| Duration::from_secs(1));
+                [live.patience(), cancel, deadline, rest]
+                    .into_iter()
+                    .flatten()
+                    .min()
+                    .unwrap_or(Duration::from_secs(3600))
+            }
+            None => rest.unwrap_or(IDLE),
+        }
+    }
+
+    /// Rests until something happens, or for a while.
+    fn rest(&mut self, most: Option<Duration>) {
+        self.rest_until = most.map(|most| Instant::now() + most);
+    }
+
+    fn see(&self, found: Found) {
+        let proof = match found {
+            Found::Lives => HolderProof::Lock,
+            Found::Silent => HolderProof::Unresponsive,
+            Found::Nobody | Found::Dead | Found::Vanished { .. } => HolderProof::Gone,
+        };
+        locked(&self.seat.seen).holder = Some(proof);
+    }
+
+    fn hold(&self, why: Option<String>) {
+        locked(&self.seat.seen).held = why;
+    }
+}

@@ -1,0 +1,44 @@
+//! What is left of a session's agent: looked at, never touched.
+
+use std::path::Path;
+
+use rekindle_domain::recovery::Found;
+use rekindle_domain::session::{AgentProcess, SessionState};
+use rekindle_holder::client::{LockState, inspect};
+use rekindle_holder::identity::{Identity, Presence, machine_boot};
+
+use crate::core::Core;
+
+/// Looks for the recorded holder of a session.
+pub(crate) fn observe(core: &Core, state: &SessionState) -> Found {
+    let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) else { return Found::Nobody };
+    let dir = core.holder_dir(agent.holder_id);
+    if !dir.path().is_dir() {
+        return vanished(agent.process.as_ref());
+    }
+    match inspect(&dir).lock {
+        LockState::Held { .. } => Found::Lives,
+        LockState::Free { .. } | LockState::Missing | LockState::Copied { .. } => Found::Dead,
+        LockState::Unreadable(_) => Found::Silent,
+    }
+}
+
+/// Without a directory only the processes themselves can tell.
+fn vanished(process: Option<&AgentProcess>) -> Found {
+    let Ok(boot) = machine_boot() else { return Found::Silent };
+    let Some(process) = process else { return Found::Vanished { rebooted: false } };
+    if process.machine_boot != boot {
+        return Found::Vanished { rebooted: true };
+    }
+    let lives = [process.holder, process.agent].into_iter().any(|one| {
+        let Ok(pid) = i32::try_from(one.pid) else { return true };
+        let identity = Identity { pid, start_ticks: one.started, machine_boot: boot.clone() };
+        !matches!(identity.presence(), Ok(Presence::Gone))
+    });
+    if lives { Found::Silent } else { Found::Vanished { rebooted: false } }
+}
+
+/// Tells whether a session has a place to work in.
+pub(crate) fn has_directory(state: &SessionState) -> bool {
+    Path::new(&state.working_dir).is_dir()
+}
