@@ -11,9 +11,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("agent", &["domain", "holder"]),
     ("store", &["domain"]),
     ("service", &["agent", "domain", "holder", "store"]),
+    ("server", &["agent", "domain", "service"]),
     ("testkit", &["domain", "store"]),
     ("bench", &["domain", "holder", "store", "testkit"]),
-    ("cli", &["agent", "demo-agent", "domain", "holder", "service", "store"]),
+    ("cli", &["agent", "demo-agent", "domain", "holder", "server", "service", "store"]),
 ];
 
 /// Checks the manifest of every crate against the table.

@@ -1,0 +1,125 @@
+//! Around every request: a panic becomes an answer, an error the framework wrote becomes one of ours, and the log
+//! gets one line. Bodies, headers and raw paths are never logged: they may hold secrets.
+
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::{ALLOW, CONNECTION};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::{ApiError, Noted};
+
+/// Answers a request whatever happens, and logs it.
+pub(crate) async fn around(request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let response = match caught(next.run(request)).await {
+        Ok(response) => ours(response),
+        Err(panic) => ApiError::panicked(&*panic).into_response(),
+    };
+    log(&method, path.as_ref().map_or("-", MatchedPath::as_str), &response, begun.elapsed());
+    response
+}
+
+/// Runs a future; a panic is a value.
+async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    // What panicked is dropped and never looked at again.
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
+}
+
+/// Gives an error that the framework wrote the shape of all others.
+fn ours(response: Response) -> Response {
+    let status = response.status();
+    let refused = status.is_client_error() || status.is_server_error();
+    if !refused || response.extensions().get::<Noted>().is_some() {
+        return response;
+    }
+    let words = status.canonical_reason().unwrap_or("refused");
+    let mut replaced = ApiError::new(status, "refused", words).into_response();
+    for name in [ALLOW, CONNECTION] {
+        if let Some(value) = response.headers().get(&name) {
+            replaced.headers_mut().insert(name, value.clone());
+        }
+    }
+    replaced
+}
+
+fn log(method: &Method, path: &str, response: &Response, took: Duration) {
+    let status = response.status();
+    // 503 is said to callers who come too early or too late, and passes.
+    let broken = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
+    let noted = response.extensions().get::<Noted>();
+    let (status, code) = (status.as_u16(), noted.map(|noted| noted.code));
+    // With its fraction: most requests of a daemon on the same machine take less than one.
+    let ms = took.as_secs_f64() * 1000.0;
+    if broken {
+        let message = noted.map(|noted| noted.message.as_str());
+        tracing::error!(%method, path, status, ms, code, message, "request");
+    } else if method == Method::GET || method == Method::HEAD {
+        tracing::debug!(%method, path, status, ms, code, "request");
+    } else {
+        tracing::info!(%method, path, status, ms, code, "request");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::routing::get;
+    use axum::{Router, middleware};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn ask(path: &str) -> (Response<()>, serde_json::Value) {
+        async fn broken() -> &'static str {
+            let nothing: Vec<u8> = Vec::new();
+            if nothing.is_empty() { panic!("nothing is there") } else { "no" }
+        }
+        async fn framework() -> (StatusCode, [(&'static str, &'static str); 1], &'static str) {
+            (StatusCode::NOT_ACCEPTABLE, [("allow", "PUT")], "plain words")
+        }
+        let router = Router::new()
+            .route("/broken", get(broken))
+            .route("/framework", get(framework))
+            .layer(middleware::from_fn(around));
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
+        let (head, body) = router.oneshot(request).await.expect("an answer").into_parts();
+        let body = to_bytes(body, 10_000).await.expect("a body");
+        (Response::from_parts(head, ()), serde_json::from_slice(&body).expect("JSON"))
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_handler_is_a_500_in_our_shape() {
+        let (head, body) = ask("/broken").await;
+        assert_eq!(head.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(body["error"]["code"], "internal");
+        assert!(body["error"]["message"].as_str().is_some_and(|words| words.contains("nothing is there")));
+        assert!(body["error"]["hint"].is_string());
+    }
+
+    #[tokio::test]
+    async fn an_error_of_the_framework_gets_our_shape_and_keeps_its_status() {
+        let (head, body) = ask("/framework").await;
+        assert_eq!(head.status(), StatusCode::NOT_ACCEPTABLE);
+        assert_eq!(head.headers()["content-type"], "application/json");
+        assert_eq!(head.headers()["allow"], "PUT");
+        assert_eq!(body["error"]["code"], "refused");
+        // A path that nobody serves is the framework's error too, without a fallback of ours.
+        assert_eq!(ask("/nowhere").await.1["error"]["message"], "Not Found");
+    }
+}

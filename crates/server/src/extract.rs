@@ -1,0 +1,218 @@
+//! What requests bring, checked before a handler sees it: names in paths, queries, keys and bodies. Everything that
+//! is wrong with them is said here, with a code and where it is wrong.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_service::daemon::Key;
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+
+use crate::error::ApiError;
+
+/// Largest body that is read: as long as the longest line an agent may write.
+pub const MAX_BODY: usize = 64 << 20;
+
+/// How long a body may take: on one machine the largest takes a tenth of a second, a stuck caller forever.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Longest idempotency key: what others allow, and five times a UUID.
+const MAX_KEY: usize = 255;
+
+/// The session a path names.
+pub(crate) struct Session(pub(crate) SessionId);
+
+/// The wait a path names.
+pub(crate) struct Wait(pub(crate) WaitId);
+
+/// A query.
+pub(crate) struct Ask<T>(pub(crate) T);
+
+/// A body as it came.
+pub(crate) struct Raw(pub(crate) Bytes);
+
+/// The caller's key for something that must happen once.
+pub(crate) struct Once(Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Session {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, ApiError> {
+        let text = name(parts, state).await;
+        let id = text.parse().map_err(|bad| unknown("session_unknown", bad, "rekindle ps -a"))?;
+        Ok(Session(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Wait {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
+        let text = name(parts, state).await;
+        let id = text.parse().map_err(|bad| unknown("wait_unknown", bad, "rekindle waits"))?;
+        Ok(Wait(id))
+    }
+}
+
+/// Returns what stands in the path; bytes that are no text name nothing, as the empty name does.
+async fn name<S: Send + Sync>(parts: &mut Parts, state: &S) -> String {
+    Path::<String>::from_request_parts(parts, state).await.map(|Path(text)| text).unwrap_or_default()
+}
+
+fn unknown(code: &'static str, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, code, bad).hint(hint)
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Ask<T>, ApiError> {
+        let Query(query) = Query::try_from_uri(&parts.uri)
+            .map_err(|rejection| ApiError::invalid("invalid_query", rejection.body_text()))?;
+        Ok(Ask(query))
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, state: &S) -> Result<Raw, ApiError> {
+        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        if length.and_then(|text| text.parse::<u64>().ok()).is_some_and(|length| length > MAX_BODY as u64) {
+            return Err(too_large());
+        }
+        match tokio::time::timeout(BODY_TIME, Bytes::from_request(request, state)).await {
+            Ok(Ok(bytes)) => Ok(Raw(bytes)),
+            Ok(Err(rejection)) => Err(unread(&rejection)),
+            Err(_) => Err(ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "too_slow",
+                format_args!("the body did not come within {} s", BODY_TIME.as_secs()),
+            )),
+        }
+    }
+}
+
+fn unread(rejection: &BytesRejection) -> ApiError {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+        _ => ApiError::invalid("invalid_body", rejection.body_text()),
+    }
+}
+
+fn too_large() -> ApiError {
+    let message = format!("the body is larger than {} MiB", MAX_BODY >> 20);
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        .hint("put large things into files and name them")
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Once {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Once, ApiError> {
+        idempotency_key(&parts.headers).map(Once)
+    }
+}
+
+impl Once {
+    /// Joins the key with what was asked for.
+    pub(crate) fn of(self, body: &[u8]) -> Option<Key> {
+        self.0.map(|key| Key { key, body: Sha256::digest(body).into() })
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let bytes = value.as_bytes();
+    let good = (1..=MAX_KEY).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
+    match value.to_str() {
+        Ok(key) if good && values.next().is_none() => Ok(Some(key.to_owned())),
+        _ => {
+            let message = format!("Idempotency-Key is one header of 1 to {MAX_KEY} visible ASCII characters");
+            Err(ApiError::invalid("invalid_idempotency_key", message).hint("a fresh UUID is a good key"))
+        }
+    }
+}
+
+/// Reads a body.
+pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Err(ApiError::invalid("invalid_body", "the body is empty, a JSON object is expected"));
+    }
+    // The error says what is wrong, and in which line and column.
+    serde_json::from_slice(body).map_err(|error| ApiError::invalid("invalid_body", error))
+}
+
+/// Reads a body that may be left out.
+pub(crate) fn json_if_any<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
+    if body.trim_ascii().is_empty() { Ok(T::default()) } else { json(body) }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use rekindle_service::request::{Change, NewMessage, NewSession, Resume};
+
+    use super::*;
+
+    fn key(values: &[&[u8]]) -> Result<Option<String>, ApiError> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("idempotency-key", HeaderValue::from_bytes(value).expect("a header"));
+        }
+        idempotency_key(&headers)
+    }
+
+    #[test]
+    fn a_key_is_one_header_of_visible_ascii() {
+        assert_eq!(key(&[]), Ok(None));
+        assert_eq!(key(&[b"a-1!~"]), Ok(Some("a-1!~".to_owned())));
+        assert!(key(&[&[b'k'; 255]]).is_ok());
+        let bad: [&[&[u8]]; 6] =
+            [&[b""], &[&[b'k'; 256]], &[b"a b"], &[b"a\tb"], &["é".as_bytes()], &[b"a", b"a"]];
+        for values in bad {
+            let error = key(values).expect_err("no key");
+            assert_eq!(
+                (error.status().as_u16(), error.code()),
+                (400, "invalid_idempotency_key"),
+                "{values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_key_goes_with_the_hash_of_what_was_asked() {
+        let once = Once(Some("k".to_owned())).of(b"{}").expect("a key");
+        assert_eq!(once.body, <[u8; 32]>::from(Sha256::digest(b"{}")));
+        assert_eq!(Once(None).of(b"{}"), None);
+    }
+
+    #[track_caller]
+    fn refused<T: DeserializeOwned + std::fmt::Debug>(body: &str, words: &str) {
+        let error = json::<T>(body.as_bytes()).expect_err("not accepted");
+        assert_eq!((error.status().as_u16(), error.code()), (400, "invalid_body"));
+        assert!(format!("{error:?}").contains(words), "{error:?} does not say {words:?}");
+    }
+
+    #[test]
+    fn a_body_that_is_wrong_says_where() {
+        refused::<Change>("", "empty");
+        refused::<Change>("{\n\"title\": 7}", "line 2 column 10");
+        refused::<Change>("{\"title\": \"a\"", "EOF");
+        refused::<Change>("{} {}", "trailing characters");
+        refused::<Change>("{\"titel\":\"a\"}", "unknown field `titel`");
+        refused::<NewSession>("{\"working_dir\":\"/\"}", "missing field `agent`");
+        refused::<NewSession>("{\"working_dir\":\"/\",\"agent\":7}", "a known agent's name, or");
+        refused::<NewMessage>("{\"content\":\"a\",\"content\":\"b\"}", "duplicate field");
+        refused::<NewMessage>("{\"content\":\"\u{0}\"}", "control character");
+    }
+
+    #[test]
+    fn content_is_kept_as_it_was_written() {
+        let new: NewMessage = json(br#"{"content": [ {"a" : 1.0} ]}"#).expect("a message");
+        assert_eq!(new.content.0.get(), r#"[ {"a" : 1.0} ]"#);
+        assert!(json_if_any::<Resume>(b" \n").is_ok_and(|resume| resume.token.is_none()));
+    }
+}

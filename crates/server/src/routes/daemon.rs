@@ -1,0 +1,82 @@
+//! The daemon itself: whether it is there, who it is, what it finds around it, and its end.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use rekindle_agent::find::{Found, find_all};
+use rekindle_service::view::HolderView;
+use serde::{Deserialize, Serialize};
+
+use crate::extract::{Raw, json_if_any};
+use crate::respond::{self, Answer};
+use crate::router::{App, LOCAL};
+use crate::stop::Ending;
+
+/// `GET /healthz`: it listens. Asks nobody, so that a daemon with a stuck disk is still seen to live.
+pub(crate) async fn alive() -> Answer {
+    Ok(respond::bytes(StatusCode::OK, br#"{"status":"ok"}"#.to_vec()))
+}
+
+#[derive(Serialize)]
+struct Ready {
+    status: &'static str,
+    recovered: bool,
+}
+
+/// `GET /readyz`: the home is open and its sessions are listed. Recovery may still be going on.
+pub(crate) async fn ready(State(app): State<App>) -> Answer {
+    app.ask(|daemon| {
+        let recovered = daemon.about().recovered;
+        respond::json(StatusCode::OK, &Ready { status: "ready", recovered })
+    })
+    .await
+}
+
+/// `GET /api/version`: who it is.
+pub(crate) async fn version(State(app): State<App>) -> Answer {
+    app.ask(|daemon| respond::json(StatusCode::OK, &daemon.about())).await
+}
+
+#[derive(Serialize)]
+struct Agents {
+    agents: Vec<Found>,
+}
+
+/// `GET /api/agents`: known agents, and which are here; none is started.
+pub(crate) async fn agents() -> Answer {
+    respond::blocking(|| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        respond::json(StatusCode::OK, &Agents { agents: find_all(&path) })
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct Holders {
+    holders: Vec<HolderView>,
+}
+
+/// `GET /api/holders`: every holder of the home.
+pub(crate) async fn holders(State(app): State<App>) -> Answer {
+    app.ask(|daemon| respond::json(StatusCode::OK, &Holders { holders: daemon.holders()? })).await
+}
+
+/// How the daemon is to end.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Shutdown {
+    /// Agents end too; otherwise they work on.
+    #[serde(default)]
+    agents: bool,
+}
+
+/// `POST /api/shutdown`: the answer comes first, then agents end if they are to, then the daemon.
+pub(crate) async fn shutdown(State(app): State<App>, Raw(body): Raw) -> Answer {
+    let shutdown: Shutdown = json_if_any(&body)?;
+    let agents = shutdown.agents;
+    tokio::spawn(async move {
+        let left = if agents { app.ask(|daemon| Ok(daemon.stop_all(LOCAL))).await.ok() } else { None };
+        tracing::info!(agents, left, "shutdown was asked for");
+        app.stop.now(Ending::Asked { agents_left: left });
+    });
+    respond::json(StatusCode::ACCEPTED, &shutdown)
+}

@@ -1,0 +1,204 @@
+//! Sessions: made, shown, changed, spoken to and ended. Bodies are read where they may take their time, away from
+//! the threads that serve connections.
+
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::time::Timestamp;
+use rekindle_service::feed::LogLine;
+use rekindle_service::request::Filter;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+use crate::extract::{Ask, Once, Raw, Session, json, json_if_any};
+use crate::respond::{self, Answer};
+use crate::router::{App, LOCAL};
+
+/// Records of a page, if nobody says how many: a screenful for a person, a small answer for a program.
+const PAGE: usize = 200;
+
+/// Most records of a page: with the largest payloads that a log keeps inline this is a quarter of a gigabyte.
+const MAX_PAGE: usize = 1000;
+
+/// A body that says nothing: left out, or an empty object.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// `POST /api/sessions`: makes a session.
+pub(crate) async fn create(State(app): State<App>, once: Once, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let session = daemon.create(json(&body)?, once.of(&body).as_ref())?;
+        let mut response = respond::json(StatusCode::CREATED, &session)?;
+        if let Ok(place) = HeaderValue::try_from(format!("/api/sessions/{}", session.id)) {
+            response.headers_mut().insert(LOCATION, place);
+        }
+        Ok(response)
+    })
+    .await
+}
+
+/// `GET /api/sessions`: a page of sessions.
+pub(crate) async fn list(State(app): State<App>, Ask(filter): Ask<Filter>) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.sessions(&filter)?)).await
+}
+
+/// `GET /api/sessions/{id}`: one session.
+pub(crate) async fn show(State(app): State<App>, Session(id): Session) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.session(id)?)).await
+}
+
+/// `PATCH /api/sessions/{id}`: changes a session.
+pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.change(id, json(&body)?)?)).await
+}
+
+/// What a deletion says beside its session.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deletion {
+    #[serde(default)]
+    force: Option<String>,
+}
+
+/// `DELETE /api/sessions/{id}`: removes a session.
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Session(id): Session,
+    Ask(deletion): Ask<Deletion>,
+) -> Answer {
+    let force = match deletion.force.as_deref() {
+        Some("1" | "true") => true,
+        None | Some("0" | "false") => false,
+        Some(_) => return Err(ApiError::invalid("invalid_query", "force is 1 or 0")),
+    };
+    app.ask(move |daemon| Ok(daemon.delete(id, force, LOCAL)?)).await?;
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}
+
+/// `POST …/messages`: gives a session a message.
+pub(crate) async fn message(
+    State(app): State<App>,
+    Session(id): Session,
+    once: Once,
+    Raw(body): Raw,
+) -> Answer {
+    app.ask(move |daemon| {
+        let taken = daemon.message(id, json(&body)?, once.of(&body).as_ref())?;
+        respond::json(StatusCode::ACCEPTED, &taken)
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct Cancelled {
+    run_id: Option<RunId>,
+}
+
+/// `POST …/cancel`: ends what it does, is about to do and has queued.
+pub(crate) async fn cancel(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let Nothing {} = json_if_any(&body)?;
+        respond::json(StatusCode::ACCEPTED, &Cancelled { run_id: daemon.cancel(id, LOCAL)? })
+    })
+    .await
+}
+
+/// `POST …/resume`: continues it, or answers its wait by a token.
+pub(crate) async fn resume(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        respond::json(StatusCode::ACCEPTED, &daemon.resume(id, json_if_any(&body)?, LOCAL)?)
+    })
+    .await
+}
+
+/// `POST …/close`: ends it; its log stays.
+pub(crate) async fn close(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let Nothing {} = json_if_any(&body)?;
+        daemon.close(id, LOCAL)?;
+        respond::json(StatusCode::ACCEPTED, &Nothing {})
+    })
+    .await
+}
+
+#[derive(Serialize)]
+struct Status {
+    id: SessionId,
+    status: SessionStatus,
+    since: Timestamp,
+    evidence: Evidence,
+}
+
+/// `GET …/status`: what it is doing, since when, and how that is known.
+pub(crate) async fn status(State(app): State<App>, Session(id): Session) -> Answer {
+    app.ask(move |daemon| {
+        let session = daemon.session(id)?;
+        let (status, since, evidence) = (session.status, session.since, session.evidence);
+        respond::json(StatusCode::OK, &Status { id, status, since, evidence })
+    })
+    .await
+}
+
+/// Which records of a log.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Page {
+    #[serde(default)]
+    after: u64,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// `GET …/log`: records as they stand in the log.
+pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
+    let limit = page.limit.unwrap_or(PAGE);
+    if limit == 0 {
+        return Err(ApiError::invalid("invalid_query", format_args!("limit is 1 to {MAX_PAGE}")));
+    }
+    app.ask(move |daemon| {
+        let (lines, next) = daemon.log(id, page.after, limit.min(MAX_PAGE))?;
+        Ok(respond::bytes(StatusCode::OK, records(&lines, next)))
+    })
+    .await
+}
+
+/// Joins lines to one answer; each is JSON already and stays as it is.
+fn records(lines: &[LogLine], next: Option<u64>) -> Vec<u8> {
+    let size: usize = lines.iter().map(|line| line.line.len() + 1).sum();
+    let mut body = Vec::with_capacity(size + 48);
+    body.extend_from_slice(b"{\"records\":[");
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(line.line.as_bytes());
+    }
+    body.extend_from_slice(b"],\"next\":");
+    body.extend_from_slice(next.map_or("null".to_owned(), |next| next.to_string()).as_bytes());
+    body.push(b'}');
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_not_rewritten() {
+        let line = |seq: u64| LogLine {
+            seq,
+            kind: "session.closed".to_owned(),
+            hash: None,
+            line: format!("{{\"seq\":{seq}, \"x\":1.0}}"),
+        };
+        let body = records(&[line(1), line(2)], Some(2));
+        assert_eq!(body, br#"{"records":[{"seq":1, "x":1.0},{"seq":2, "x":1.0}],"next":2}"#);
+        assert_eq!(records(&[], None), br#"{"records":[],"next":null}"#);
+    }
+}

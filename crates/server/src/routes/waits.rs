@@ -1,0 +1,35 @@
+//! Waits: what agents ask of people, and the answers.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use rekindle_service::view::WaitView;
+use serde::Serialize;
+
+use crate::extract::{Raw, Wait, json, json_if_any};
+use crate::respond::{self, Answer};
+use crate::router::{App, LOCAL};
+use crate::routes::sessions::Nothing;
+
+#[derive(Serialize)]
+struct Waits {
+    waits: Vec<WaitView>,
+}
+
+/// `GET /api/waits`: open and void waits, oldest first.
+pub(crate) async fn list(State(app): State<App>) -> Answer {
+    app.ask(|daemon| respond::json(StatusCode::OK, &Waits { waits: daemon.waits()? })).await
+}
+
+/// `POST /api/waits/{id}/token`: a further token, shown once.
+pub(crate) async fn mint(State(app): State<App>, Wait(id): Wait, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let Nothing {} = json_if_any(&body)?;
+        respond::json(StatusCode::OK, &daemon.mint(id, LOCAL)?)
+    })
+    .await
+}
+
+/// `POST /api/waits/{id}/answer`: the answer to a wait.
+pub(crate) async fn answer(State(app): State<App>, Wait(id): Wait, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::ACCEPTED, &daemon.answer(id, json(&body)?, LOCAL)?)).await
+}

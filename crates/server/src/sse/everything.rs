@@ -1,0 +1,203 @@
+//! `GET /api/events`: all sessions. Who follows is told of each session that something happened to, with what it is
+//! doing now; a session to which much happens is shown once for all of it.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use futures_util::stream::{Stream, unfold};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::SessionStatus;
+use rekindle_domain::time::Timestamp;
+use rekindle_service::daemon::Daemon;
+use rekindle_service::error::Refusal;
+use rekindle_service::feed::Anywhere;
+use rekindle_service::view::{SessionView, WaitView};
+use serde::Serialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{Hint, PING, PING_FRAME, event};
+use crate::respond::Answer;
+use crate::router::App;
+use crate::stop::Stopped;
+
+/// How long news are gathered: short for a person, long for an agent that writes a thousand records a second.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Follows all sessions.
+pub(crate) async fn follow(State(app): State<App>) -> Answer {
+    let news = app.ask(|daemon| Ok(daemon.follow_all())).await?;
+    let daemon = app.daemon;
+    let watcher = Watcher::new(news, app.stop.listen(), move |sessions| look(&daemon, sessions));
+    Ok(super::respond(events(watcher)))
+}
+
+/// Looks at sessions and writes an event for each; may block.
+type Look = dyn Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync;
+
+struct Watcher {
+    look: Arc<Look>,
+    /// None when the last event is written.
+    news: Option<Receiver<Anywhere>>,
+    stopped: Stopped,
+    /// Sessions to look at.
+    changed: BTreeSet<SessionId>,
+    /// When they are looked at.
+    due: Option<Instant>,
+    /// What is being looked at; news are heard meanwhile.
+    looking: Option<JoinHandle<Vec<u8>>>,
+}
+
+fn events(watcher: Watcher) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    unfold(watcher, |watcher| async {
+        let (bytes, watcher) = watcher.step().await?;
+        Some((Ok(bytes), watcher))
+    })
+}
+
+impl Watcher {
+    fn new(
+        news: Receiver<Anywhere>,
+        stopped: Stopped,
+        look: impl Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Watcher {
+        let (look, changed) = (Arc::new(look), BTreeSet::new());
+        Watcher { look, news: Some(news), stopped, changed, due: None, looking: None }
+    }
+
+    async fn step(mut self) -> Option<(Bytes, Watcher)> {
+        let ping = sleep(PING);
+        tokio::pin!(ping);
+        loop {
+            let news = self.news.as_mut()?;
+            let due = self.due.filter(|_| self.looking.is_none());
+            tokio::select! {
+                biased;
+                _ = self.stopped.wait() => return None,
+                heard = news.recv() => match heard {
+                    Ok(Anywhere { session, .. }) => {
+                        self.changed.insert(session);
+                        self.due.get_or_insert_with(|| Instant::now() + GATHER);
+                    }
+                    Err(RecvError::Closed) => return None,
+                    Err(RecvError::Lagged(_)) => {
+                        self.news = None;
+                        let hint = Hint { hint: "connect again and list the sessions" };
+                        return Some((event("too_slow", &hint), self));
+                    }
+                },
+                shown = async { self.looking.as_mut()?.await.ok() }, if self.looking.is_some() => {
+                    self.looking = None;
+                    // Sessions that could not be looked at are shown when something happens to them again.
+                    if let Some(bytes) = shown.filter(|bytes| !bytes.is_empty()) {
+                        return Some((bytes.into(), self));
+                    }
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.due = None;
+                    let (look, changed) = (Arc::clone(&self.look), std::mem::take(&mut self.changed));
+                    self.looking = Some(tokio::task::spawn_blocking(move || look(&changed)));
+                }
+                () = &mut ping => return Some((Bytes::from_static(PING_FRAME), self)),
+            }
+        }
+    }
+}
+
+fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for id in sessions {
+        match daemon.session(*id) {
+            Ok(session) => bytes.extend_from_slice(&shown(&session)),
+            Err(error) if matches!(error.refusal, Refusal::NotFound | Refusal::Gone) => {
+                bytes.extend_from_slice(&event("deleted", &Gone { id: *id }));
+            }
+            Err(error) => tracing::warn!(session = %id, code = error.code, "cannot show a session: {error}"),
+        }
+    }
+    bytes
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: SessionId,
+    status: SessionStatus,
+    since: Timestamp,
+    wait: Option<&'a WaitView>,
+    last_seq: u64,
+}
+
+#[derive(Serialize)]
+struct Gone {
+    id: SessionId,
+}
+
+fn shown(session: &SessionView) -> Bytes {
+    let &SessionView { id, status, since, last_seq, .. } = session;
+    event("session", &Shown { id, status, since, wait: session.wait.as_ref(), last_seq })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use tokio::sync::broadcast;
+
+    use super::*;
+    use crate::stop::{Ending, Stop};
+
+    /// Writes down who was looked at.
+    fn following(stop: &Stop, buffer: usize) -> (broadcast::Sender<Anywhere>, Watcher) {
+        let (tell, news) = broadcast::channel(buffer);
+        let look = |sessions: &BTreeSet<SessionId>| {
+            let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
+            names.join(" ").into_bytes()
+        };
+        (tell, Watcher::new(news, stop.listen(), look))
+    }
+
+    fn happened(session: &str, last_seq: u64) -> Anywhere {
+        Anywhere { session: session.parse().expect("an id"), last_seq }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn much_that_happens_to_a_session_is_shown_once() {
+        let stop = Stop::new();
+        let (tell, watcher) = following(&stop, 64);
+        let mut events = Box::pin(events(watcher));
+        for seq in 1..20 {
+            tell.send(happened("sess_a", seq)).expect("a follower");
+        }
+        tell.send(happened("sess_b", 1)).expect("a follower");
+        assert_eq!(events.next().await, Some(Ok("sess_a sess_b".into())));
+        tell.send(happened("sess_b", 2)).expect("a follower");
+        assert_eq!(events.next().await, Some(Ok("sess_b".into())));
+        assert_eq!(events.next().await, Some(Ok(PING_FRAME.into())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_too_slow_is_told_so_and_sent_away() {
+        let stop = Stop::new();
+        let (tell, watcher) = following(&stop, 2);
+        let mut events = Box::pin(events(watcher));
+        for seq in 1..20 {
+            tell.send(happened("sess_a", seq)).expect("a follower");
+        }
+        let last = events.next().await.map(|Ok(bytes)| String::from_utf8_lossy(&bytes).into_owned());
+        assert!(last.is_some_and(|text| text.starts_with("event: too_slow\ndata: {\"hint\":")));
+        assert_eq!(events.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn the_stream_ends_when_serving_ends() {
+        let stop = Stop::new();
+        let (_tell, watcher) = following(&stop, 2);
+        stop.now(Ending::Told);
+        assert_eq!(Box::pin(events(watcher)).next().await, None);
+    }
+}

@@ -1,0 +1,129 @@
+//! `GET /api/sessions/{id}/events`: one session, its records and what its agent is saying.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::body::Bytes;
+use axum::extract::State;
+use futures_util::stream::{Stream, unfold};
+use rekindle_service::daemon::Following;
+use rekindle_service::feed::Told;
+use tokio::time::sleep;
+
+use super::start::Start;
+use super::{PING, PING_FRAME, frame, is_last};
+use crate::extract::Session;
+use crate::respond::Answer;
+use crate::router::App;
+use crate::stop::Stopped;
+
+/// Follows a session.
+pub(crate) async fn follow(State(app): State<App>, Session(id): Session, Start(since): Start) -> Answer {
+    let following = app.ask(move |daemon| Ok(daemon.follow(id, since)?)).await?;
+    Ok(super::respond(events(following, next, app.stop.listen())))
+}
+
+/// The next thing to tell, and who tells it.
+type Next<F> = Pin<Box<dyn Future<Output = (F, Option<Told>)> + Send>>;
+
+fn next(mut following: Following) -> Next<Following> {
+    Box::pin(async move {
+        let told = following.next().await;
+        (following, told)
+    })
+}
+
+struct Watcher<F> {
+    /// Never given up half-way, so that nothing on its way is lost to a ping; none when the last event is written.
+    pending: Option<Next<F>>,
+    next: fn(F) -> Next<F>,
+    stopped: Stopped,
+}
+
+fn events<F: Send + 'static>(
+    following: F,
+    next: fn(F) -> Next<F>,
+    stopped: Stopped,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    let watcher = Watcher { pending: Some(next(following)), next, stopped };
+    unfold(watcher, |watcher| async {
+        let (bytes, watcher) = watcher.step().await?;
+        Some((Ok(bytes), watcher))
+    })
+}
+
+impl<F> Watcher<F> {
+    async fn step(mut self) -> Option<(Bytes, Watcher<F>)> {
+        let pending = self.pending.as_mut()?;
+        tokio::select! {
+            biased;
+            _ = self.stopped.wait() => None,
+            (following, told) = pending => {
+                let told = told?;
+                self.pending = (!is_last(&told)).then(|| (self.next)(following));
+                Some((frame(&told), self))
+            }
+            () = sleep(PING) => Some((Bytes::from_static(PING_FRAME), self)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::stop::{Ending, Stop};
+
+    type Events = Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>;
+
+    fn following(stop: &Stop) -> (UnboundedSender<Told>, Events) {
+        fn next(mut news: UnboundedReceiver<Told>) -> Next<UnboundedReceiver<Told>> {
+            Box::pin(async move {
+                let told = news.recv().await;
+                // Whatever is taken is on its way for a while.
+                tokio::time::sleep(PING / 3).await;
+                (news, told)
+            })
+        }
+        let (tell, news) = unbounded_channel();
+        (tell, Box::pin(events(news, next, stop.listen())))
+    }
+
+    async fn text(events: &mut Events) -> Option<String> {
+        events.next().await.map(|Ok(bytes)| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_filled_with_pings_and_nothing_is_lost_to_them() {
+        let stop = Stop::new();
+        let (tell, mut events) = following(&stop);
+        let begun = Instant::now();
+        assert_eq!(text(&mut events).await.as_deref(), Some(": ping\n\n"));
+        assert_eq!(begun.elapsed().as_secs(), 15);
+        let late = tokio::spawn(async move {
+            tokio::time::sleep(PING - PING / 6).await;
+            tell.send(Told::Deleted).expect("a follower");
+        });
+        assert_eq!(text(&mut events).await.as_deref(), Some(": ping\n\n"), "while it is on its way");
+        assert_eq!(text(&mut events).await.as_deref(), Some("event: deleted\ndata: {}\n\n"));
+        assert_eq!(text(&mut events).await, None, "nothing follows the last event");
+        late.await.expect("it was told");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_ends_at_once_when_serving_ends_or_the_daemon_leaves() {
+        let stop = Stop::new();
+        let (_tell, mut events) = following(&stop);
+        let begun = Instant::now();
+        stop.now(Ending::Told);
+        assert_eq!(text(&mut events).await, None);
+        assert_eq!(begun.elapsed().as_millis(), 0);
+        let open = Stop::new();
+        let (tell, mut events) = following(&open);
+        drop(tell);
+        assert_eq!(text(&mut events).await, None);
+    }
+}

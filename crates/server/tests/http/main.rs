@@ -1,0 +1,5 @@
+//! The server on a real socket, up to where the daemon would be asked: what is refused before, and how serving ends.
+
+mod client;
+mod ends;
+mod refusals;
