@@ -1,6 +1,7 @@
 //! How a command fails: an exit code, a stable code for programs, a message and its causes for people, and a
 //! hint where there is a next step. Errors of the libraries are mapped to these here, once.
 
+use std::borrow::Cow;
 use std::io;
 use std::process::ExitCode;
 
@@ -20,6 +21,14 @@ pub(crate) enum Exit {
     Failed = 1,
     /// Wrong usage, or no usable home.
     Usage = 2,
+    /// The run was interrupted and does not go on by itself.
+    Interrupted = 3,
+    /// The run waits for someone.
+    Waiting = 4,
+    /// There is no daemon.
+    NoDaemon = 5,
+    /// Whoever watched went away: what shells say of a command that was ended by Ctrl-C.
+    Detached = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -32,29 +41,57 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    code: &'static str,
+    code: Cow<'static, str>,
     error: anyhow::Error,
     hint: Option<String>,
 }
 
 impl Failure {
     /// Something went wrong.
-    pub(crate) fn failed(code: &'static str, error: impl Into<anyhow::Error>) -> Failure {
-        Failure { exit: Exit::Failed, code, error: error.into(), hint: None }
+    pub(crate) fn failed(code: impl Into<Cow<'static, str>>, error: impl Into<anyhow::Error>) -> Failure {
+        Failure { exit: Exit::Failed, code: code.into(), error: error.into(), hint: None }
     }
 
     /// The caller asked for something that makes no sense.
     pub(crate) fn usage(code: &'static str, message: String) -> Failure {
-        Failure { exit: Exit::Usage, code, error: anyhow::Error::msg(message), hint: None }
+        Failure { exit: Exit::Usage, code: code.into(), error: anyhow::Error::msg(message), hint: None }
+    }
+
+    /// There is no daemon, and one is needed.
+    pub(crate) fn no_daemon(message: impl Into<String>) -> Failure {
+        let error = anyhow::Error::msg(message.into());
+        Failure { exit: Exit::NoDaemon, code: "no_daemon".into(), error, hint: None }
     }
 
     fn unusable(code: &'static str, error: impl Into<anyhow::Error>) -> Failure {
-        Failure { exit: Exit::Usage, code, error: error.into(), hint: None }
+        Failure { exit: Exit::Usage, code: code.into(), error: error.into(), hint: None }
     }
 
     /// Adds what to do next.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// Changes how the process ends.
+    pub(crate) fn exit_with(self, exit: Exit) -> Failure {
+        Failure { exit, ..self }
+    }
+
+    /// Returns the code for programs.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Returns the message with its causes, in one line.
+    pub(crate) fn message(&self) -> String {
+        let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        sanitise::line(&message.join(": "))
+    }
+
+    /// Returns it as a JSON object.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        json!({"error": {"code": self.code, "message": message.join(": "), "hint": self.hint}})
     }
 
     /// Tells whether the reader of our output went away.
@@ -66,9 +103,7 @@ impl Failure {
     /// Prints it to stderr.
     pub(crate) fn report(&self, json: bool) {
         if json {
-            let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
-            let error = json!({"code": self.code, "message": message.join(": "), "hint": self.hint});
-            anstream::eprintln!("{}", json!({ "error": error }));
+            anstream::eprintln!("{}", self.to_json());
             return;
         }
         let clean = |text: &dyn std::fmt::Display| sanitise::block(&text.to_string());

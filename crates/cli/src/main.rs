@@ -1,9 +1,15 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
+mod agent_choice;
+mod client;
 mod clock;
 mod commands;
+mod config;
+mod daemon;
+mod evidence_text;
 mod failure;
 mod home_arg;
+mod live;
 mod output;
 mod record_text;
 mod sanitise;
@@ -20,7 +26,7 @@ use failure::{Exit, Failure};
 #[command(
     name = "rekindle",
     version,
-    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home."
+    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home, 3 interrupted, 4 waits for an\nanswer, 5 no daemon."
 )]
 struct Cli {
     #[command(flatten)]

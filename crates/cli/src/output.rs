@@ -7,6 +7,8 @@ use clap::builder::styling::{AnsiColor, Style};
 use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
+use crate::failure::{Exit, Failure};
+
 /// Bad news.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// News to look at.
@@ -31,6 +33,25 @@ const LEAST_WIDTH: usize = 40;
 /// Returns stdout: buffered, and without colours unless it is a terminal that wants them.
 pub(crate) fn stdout() -> impl io::Write {
     BufWriter::new(anstream::AutoStream::auto(io::stdout()))
+}
+
+/// Prints JSON that came from the daemon as it is, on one line.
+pub(crate) fn json_line(out: &mut impl io::Write, body: &[u8]) -> io::Result<()> {
+    out.write_all(body)?;
+    if !body.ends_with(b"\n") {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Says that something was taken: the daemon's words as JSON, or ours on stderr.
+pub(crate) fn taken(json: bool, body: &[u8], text: &str) -> Result<Exit, Failure> {
+    if json {
+        json_line(&mut stdout(), body)?;
+    } else {
+        anstream::eprintln!("{text}");
+    }
+    Ok(Exit::Ok)
 }
 
 /// Tells whether a person looks at stdout.

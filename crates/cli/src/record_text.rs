@@ -80,16 +80,31 @@ impl Renderer {
             Event::MessageThought(message) => &message.0.content,
             _ => return None,
         };
-        let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
-            return Some(content_text(content));
-        };
-        Some(match self.blobs.get(&reference.blob) {
-            Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
-                Ok(value @ (Value::String(_) | Value::Array(_))) => value_text(&value),
-                _ => String::from_utf8_lossy(&bytes).into_owned(),
-            },
-            Err(error) => format!("[{} kept apart: {error}]", size(reference.size)),
-        })
+        Some(message_text(content, &self.blobs))
+    }
+}
+
+/// Returns what a message says, fetched from where large ones are kept.
+pub(crate) fn message_text(content: &Raw<'_>, blobs: &Blobs) -> String {
+    let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
+        return content_text(content);
+    };
+    match blobs.get(&reference.blob) {
+        Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
+            Ok(value @ (Value::String(_) | Value::Array(_))) => value_text(&value),
+            _ => String::from_utf8_lossy(&bytes).into_owned(),
+        },
+        Err(error) => format!("[{} kept apart: {error}]", size(reference.size)),
+    }
+}
+
+/// Returns a payload that may be kept apart.
+pub(crate) fn payload(raw: &Raw<'_>, blobs: &Blobs) -> Value {
+    let fetched = serde_json::from_str::<BlobRef>(raw.as_json()).ok();
+    let fetched = fetched.and_then(|reference| blobs.get(&reference.blob).ok());
+    match fetched {
+        Some(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        None => serde_json::from_str(raw.as_json()).unwrap_or_default(),
     }
 }
 
@@ -111,7 +126,7 @@ fn content_text(content: &Raw<'_>) -> String {
         .map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value))
 }
 
-fn value_text(value: &Value) -> String {
+pub(crate) fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => blocks.iter().map(value_text).collect::<Vec<_>>().join("\n"),
@@ -230,7 +245,7 @@ fn by(who: Option<&str>) -> String {
 }
 
 /// Returns the word that stands for a value on disk.
-fn word(value: &impl serde::Serialize) -> String {
+pub(crate) fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word.replace('_', " "),
         _ => String::new(),
@@ -246,7 +261,7 @@ fn tokens(input: u64, output: u64, cost: Option<f64>) -> String {
     format!("{} tokens read, {} written{cost}", grouped(input), grouped(output))
 }
 
-fn plan_gist(entries: &Raw<'_>) -> String {
+pub(crate) fn plan_gist(entries: &Raw<'_>) -> String {
     let entries: Vec<Value> = serde_json::from_str(entries.as_json()).unwrap_or_default();
     let status = |entry: &Value, status: &str| entry["status"].as_str() == Some(status);
     let done = entries.iter().filter(|entry| status(entry, "completed")).count();
@@ -255,9 +270,14 @@ fn plan_gist(entries: &Raw<'_>) -> String {
     format!("{done} of {} steps done{}", entries.len(), now.unwrap_or_default())
 }
 
-/// Finds in an agent's request what it asks.
 fn request_gist(request: &Raw<'_>) -> String {
-    let request: Value = serde_json::from_str(request.as_json()).unwrap_or_default();
+    asked(&serde_json::from_str(request.as_json()).unwrap_or_default())
+}
+
+/// Finds in an agent's request what it asks.
+pub(crate) fn asked(request: &Value) -> String {
+    // Requests are kept whole: what is asked is in their parameters.
+    let request = request.get("params").unwrap_or(request);
     let places = ["/toolCall/title", "/title", "/question", "/message", "/text"];
     places.iter().find_map(|place| request.pointer(place)?.as_str()).unwrap_or_default().to_owned()
 }

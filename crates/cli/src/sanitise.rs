@@ -3,27 +3,100 @@
 
 /// Returns the text with line ends and tabs, and without everything else that is not to be seen.
 pub(crate) fn block(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\x1b' => match chars.next() {
-                Some('[') => skip_csi(&mut chars),
-                // Strings for the terminal: titles, links, clipboards, downloads.
-                Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut chars),
-                // An intermediate byte is followed by a final one.
-                Some(' '..='/') => drop(chars.next()),
-                Some(_) | None => {}
-            },
-            '\u{9b}' => skip_csi(&mut chars),
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
-            '\n' | '\t' => out.push(c),
-            '\r' if chars.peek() != Some(&'\n') => out.push('\n'),
-            c if c.is_control() || turns_direction(c) => {}
-            c => out.push(c),
+    let mut filter = Filter::default();
+    let mut out = filter.push(text);
+    out.push_str(filter.finish());
+    out
+}
+
+/// Takes text in pieces; a sequence may be cut anywhere between them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filter {
+    within: Within,
+}
+
+/// What the next character belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Within {
+    /// Nothing special.
+    #[default]
+    Text,
+    /// Behind a carriage return, which may be half a line end.
+    Return,
+    /// Behind ESC.
+    Escape,
+    /// Behind ESC and an intermediate byte, which is followed by a final one.
+    Intermediate,
+    /// `ESC [ parameters intermediates final`.
+    Control,
+    /// A string for the terminal: titles, links, clipboards, downloads.
+    String,
+    /// Behind ESC in such a string.
+    StringEscape,
+}
+
+impl Filter {
+    /// Returns what of the next piece is to be seen.
+    pub(crate) fn push(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            self.take(c, &mut out);
+        }
+        out
+    }
+
+    /// Ends the text; returns what was held back.
+    pub(crate) fn finish(&mut self) -> &'static str {
+        match std::mem::take(&mut self.within) {
+            Within::Return => "\n",
+            _ => "",
         }
     }
-    out
+
+    fn take(&mut self, c: char, out: &mut String) {
+        self.within = match self.within {
+            Within::Text => return self.text(c, out),
+            Within::Return => {
+                if c != '\n' {
+                    out.push('\n');
+                }
+                return self.text(c, out);
+            }
+            Within::Escape => match c {
+                '[' => Within::Control,
+                ']' | 'P' | 'X' | '^' | '_' => Within::String,
+                ' '..='/' => Within::Intermediate,
+                _ => Within::Text,
+            },
+            Within::Intermediate => Within::Text,
+            // A control character in between belongs to no sequence; ending there keeps what follows visible.
+            Within::Control if matches!(c, ' '..='?') => Within::Control,
+            Within::Control => Within::Text,
+            // It ends with BEL, ST or the line: a sequence that never ends must not swallow the text.
+            Within::String => match c {
+                '\n' => return self.text(c, out),
+                '\x07' | '\u{9c}' => Within::Text,
+                '\x1b' => Within::StringEscape,
+                _ => Within::String,
+            },
+            Within::StringEscape if c == '\\' => Within::Text,
+            Within::StringEscape => return self.text(c, out),
+        };
+    }
+
+    fn text(&mut self, c: char, out: &mut String) {
+        self.within = match c {
+            '\x1b' => Within::Escape,
+            '\u{9b}' => Within::Control,
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => Within::String,
+            '\r' => Within::Return,
+            _ => Within::Text,
+        };
+        let plain = self.within == Within::Text && !c.is_control() && !turns_direction(c);
+        if plain || matches!(c, '\n' | '\t') {
+            out.push(c);
+        }
+    }
 }
 
 /// Returns the text as one line: white space folded.
@@ -37,38 +110,6 @@ pub(crate) fn line(text: &str) -> String {
         out.push_str(word);
     }
     out
-}
-
-/// Passes over the rest of `ESC [ parameters intermediates final`.
-fn skip_csi(chars: &mut impl Iterator<Item = char>) {
-    // A control character in between belongs to no sequence; ending there keeps what follows visible.
-    for c in chars {
-        if !matches!(c, ' '..='?') {
-            return;
-        }
-    }
-}
-
-/// Passes over a string for the terminal, up to its end (BEL, ST) or the end of the line: a sequence that
-/// never ends must not swallow the text.
-fn skip_string(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    while let Some(c) = chars.peek().copied() {
-        match c {
-            '\n' => return,
-            '\x07' | '\u{9c}' => {
-                chars.next();
-                return;
-            }
-            '\x1b' => {
-                chars.next();
-                if chars.peek() == Some(&'\\') {
-                    chars.next();
-                }
-                return;
-            }
-            _ => drop(chars.next()),
-        }
-    }
 }
 
 fn turns_direction(c: char) -> bool {
@@ -98,6 +139,11 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(block(text), expected, "{text:?}");
+            for (cut, _) in text.char_indices() {
+                let mut filter = Filter::default();
+                let pieces = [filter.push(&text[..cut]), filter.push(&text[cut..]), filter.finish().into()];
+                assert_eq!(pieces.concat(), expected, "{text:?} cut at {cut}");
+            }
         }
         assert_eq!(line("  a\n\n b\tc\x1b[2J "), "a b c");
     }

@@ -1,60 +1,161 @@
-//! Which session is meant: an id, or the beginning of one that only one session has.
+//! Which session is meant: an id, the beginning of one that only one session has, or this directory's latest.
 
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
+use rekindle_domain::time::Timestamp;
+use rekindle_store::disk::Disk;
+use rekindle_store::layout::{Layout, SessionFile, session_file};
 use rekindle_store::offline::Offline;
 
+use crate::client::http::escape;
+use crate::client::{Client, wire};
+use crate::commands::Context;
 use crate::failure::Failure;
 
 /// Most candidates that are listed.
 const MAX_SHOWN: usize = 8;
 
+/// The shortest beginning of an id that is shown in its stead: the time to about a second.
+const SHORTEST: usize = 8;
+
 /// Names a session.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SessionArg {
-    /// The session's id, or the beginning of it; `sess_` may be left out
+    /// The session's id, or the beginning of it; `sess_` may be left out [default: this directory's latest]
     #[arg(value_name = "SESSION")]
-    session: String,
+    session: Option<String>,
 }
 
 impl SessionArg {
-    /// Finds the session that is meant.
+    /// Finds the session that is meant, in a home without a daemon.
     pub(crate) fn find(&self, home: &Offline) -> Result<SessionId, Failure> {
-        let prefix = self.prefix()?;
-        let sessions = home.sessions().map_err(|error| {
-            let error = anyhow::Error::new(error).context("cannot list the sessions");
-            Failure::failed("sessions_unreadable", error)
-        })?;
-        if let Some(exact) = sessions.iter().find(|id| id.as_str() == prefix) {
-            return Ok(*exact);
-        }
-        let matching: Vec<SessionId> =
-            sessions.iter().copied().filter(|id| id.as_str().starts_with(&prefix)).collect();
-        match matching.as_slice() {
-            [one] => Ok(*one),
-            [] => Err(unknown(&prefix, &sessions, home)),
-            several => Err(ambiguous(&prefix, several)),
-        }
+        let Some(name) = &self.session else { return latest_offline(home) };
+        let prefix = prefix(name)?;
+        let sessions = home.sessions().map_err(unlisted)?;
+        choose(&prefix, &sessions, home.layout())
     }
 
-    /// Returns what the id must begin with. Nothing but what ids are made of gets through.
-    fn prefix(&self) -> Result<String, Failure> {
-        let rest = self.session.strip_prefix("sess_").unwrap_or(&self.session);
-        let clean = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        let whole = format!("{}_{rest}", SessionId::PREFIX);
-        if rest.is_empty() || !clean || whole.len() > MAX_ID_LEN {
-            // It may be huge or hostile: the beginning is enough, and quoted.
-            let shown: String = self.session.chars().take(MAX_ID_LEN).collect();
-            let message = format!("{shown:?} is not a session id nor the beginning of one");
-            return Err(Failure::usage("bad_session_id", message)
-                .hint("ids look like sess_01khz0p6r8… and are made of letters, digits, _ and -"));
-        }
-        Ok(whole)
+    /// Finds the session that is meant, with a daemon.
+    pub(crate) fn find_live(&self, context: &Context, client: &Client) -> Result<String, Failure> {
+        find_live(self.session.as_deref(), context, client)
     }
 }
 
-fn unknown(prefix: &str, sessions: &[SessionId], home: &Offline) -> Failure {
+/// Finds the session that a name means, with a daemon.
+pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) -> Result<String, Failure> {
+    let Some(name) = name else { return latest_live(client) };
+    let prefix = prefix(name)?;
+    let layout = Layout::new(&context.home);
+    let sessions = listed(&*context.disk(), &layout).map_err(unlisted)?;
+    choose(&prefix, &sessions, &layout).map(|id| id.to_string())
+}
+
+/// Lists the sessions that have a log; with a daemon every one has.
+fn listed(disk: &dyn Disk, layout: &Layout) -> std::io::Result<Vec<SessionId>> {
+    let entries = disk.list(&layout.sessions())?;
+    let id = |name: &str| match session_file(name) {
+        SessionFile::Log(id) => Some(id),
+        _ => None,
+    };
+    let mut sessions: Vec<SessionId> = entries.iter().filter_map(|entry| id(&entry.name)).collect();
+    sessions.sort_unstable();
+    Ok(sessions)
+}
+
+fn unlisted(error: std::io::Error) -> Failure {
+    let error = anyhow::Error::new(error).context("cannot list the sessions");
+    Failure::failed("sessions_unreadable", error)
+}
+
+/// Returns the only session whose id begins so.
+fn choose(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Result<SessionId, Failure> {
+    if let Some(exact) = sessions.iter().find(|id| id.as_str() == prefix) {
+        return Ok(*exact);
+    }
+    let matching: Vec<SessionId> =
+        sessions.iter().copied().filter(|id| id.as_str().starts_with(prefix)).collect();
+    match matching.as_slice() {
+        [one] => Ok(*one),
+        [] => Err(unknown(prefix, sessions, layout)),
+        several => Err(ambiguous(prefix, several)),
+    }
+}
+
+/// Returns what an id must begin with. Nothing but what ids are made of gets through.
+fn prefix(name: &str) -> Result<String, Failure> {
+    let rest = name.strip_prefix("sess_").unwrap_or(name);
+    let clean = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let whole = format!("{}_{rest}", SessionId::PREFIX);
+    if rest.is_empty() || !clean || whole.len() > MAX_ID_LEN {
+        // It may be huge or hostile: the beginning is enough, and quoted.
+        let shown: String = name.chars().take(MAX_ID_LEN).collect();
+        let message = format!("{shown:?} is not a session id nor the beginning of one");
+        return Err(Failure::usage("bad_session_id", message)
+            .hint("ids look like sess_01khz0p6r8… and are made of letters, digits, _ and -"));
+    }
+    Ok(whole)
+}
+
+/// Returns the directory we are in, as sessions name theirs.
+pub(crate) fn here() -> Result<String, Failure> {
+    let error = match std::env::current_dir() {
+        Ok(path) => match path.into_os_string().into_string() {
+            Ok(path) => return Ok(path),
+            Err(path) => format!("the current directory's path is no text: {}", path.display()),
+        },
+        Err(error) => format!("the current directory cannot be told: {error}"),
+    };
+    Err(Failure::usage("no_directory", error).hint("name the session, or go to another directory"))
+}
+
+fn latest_live(client: &Client) -> Result<String, Failure> {
+    let here = here()?;
+    let list: wire::Sessions = client.get(&format!("/api/sessions?cwd={}&limit=200", escape(&here)))?;
+    let in_here = list.sessions.into_iter().filter(|session| session.working_dir == here);
+    let latest = in_here.max_by_key(|session| session.updated_at);
+    latest.map(|session| session.id).ok_or_else(|| none_here(&here))
+}
+
+fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
+    let here = here()?;
+    let mut latest: Option<(Timestamp, SessionId)> = None;
+    let surveyed = home.survey(|id, loaded| {
+        if let Ok(loaded) = loaded
+            && loaded.state.working_dir == here
+            && !loaded.state.deleted
+        {
+            latest = latest.max(Some((loaded.state.updated_at, id)));
+        }
+    });
+    surveyed.map_err(unlisted)?;
+    latest.map(|(_, id)| id).ok_or_else(|| none_here(&here))
+}
+
+fn none_here(here: &str) -> Failure {
+    Failure::usage("session_unnamed", format!("no session works in {here}"))
+        .hint("name one by the beginning of its id; rekindle ps -a lists them")
+}
+
+/// Returns how much of each id is needed to tell these sessions apart, without what all ids begin with.
+pub(crate) fn short_len<'a>(ids: impl IntoIterator<Item = &'a str>) -> usize {
+    let mut ids: Vec<&str> = ids.into_iter().map(bare).collect();
+    ids.sort_unstable();
+    let common = |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
+    ids.windows(2).map(common).max().map_or(SHORTEST, |common| (common + 1).max(SHORTEST))
+}
+
+/// Returns the beginning of an id.
+pub(crate) fn short(id: &str, len: usize) -> &str {
+    let id = bare(id);
+    id.get(..len).unwrap_or(id)
+}
+
+fn bare(id: &str) -> &str {
+    id.split_once('_').map_or(id, |(_, rest)| rest)
+}
+
+fn unknown(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Failure {
     let error = anyhow::anyhow!("no session's id begins with {prefix}");
-    let place = home.layout().sessions();
+    let place = layout.sessions();
     let hint = match sessions {
         [] => format!("there is no session in {} yet", place.display()),
         // Ids begin with the time: the last are the newest.
@@ -72,4 +173,37 @@ fn names<'a>(ids: impl ExactSizeIterator<Item = &'a SessionId>) -> String {
     let more = if ids.len() > MAX_SHOWN { "\n  …" } else { "" };
     let shown: String = ids.take(MAX_SHOWN).map(|id| format!("\n  {id}")).collect();
     shown + more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> SessionId {
+        text.parse().expect("an id")
+    }
+
+    #[test]
+    fn a_beginning_names_the_only_session_that_has_it() {
+        let layout = Layout::new("/nowhere");
+        let sessions = [id("sess_01abc"), id("sess_01abd"), id("sess_01abcd")];
+        let choose = |name: &str| choose(&prefix(name)?, &sessions, &layout);
+        assert_eq!(choose("01abd").ok(), Some(sessions[1]));
+        assert_eq!(choose("sess_01abc").ok(), Some(sessions[0]), "a whole id is no beginning");
+        assert_eq!(choose("01abcd").ok(), Some(sessions[2]));
+        for (name, code) in
+            [("01ab", "session_ambiguous"), ("02", "session_unknown"), ("../x", "bad_session_id")]
+        {
+            assert_eq!(choose(name).expect_err(name).code(), code);
+        }
+    }
+
+    #[test]
+    fn shortened_ids_still_tell_sessions_apart() {
+        let ids = ["sess_01khz0p6r8aaaa", "sess_01khz0p6r8aabb", "sess_01khz0zzzzzzzz"];
+        let len = short_len(ids);
+        assert_eq!(ids.map(|id| short(id, len)), ["01khz0p6r8aaa", "01khz0p6r8aab", "01khz0zzzzzzz"]);
+        assert_eq!(short("sess_1", short_len(["sess_1"])), "1");
+        assert_eq!(short_len([]), SHORTEST);
+    }
 }

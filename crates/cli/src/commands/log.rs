@@ -24,6 +24,7 @@ use crate::session_arg::SessionArg;
 #[command(after_help = "Examples:
   rekindle log 01khz0p6r8
   rekindle log sess_01khz0p6r8hcbaw1pk5ssrvwsr --last 20
+  rekindle log -f
   rekindle log 01khz0p6r8 --json --from 100 | jq -r .kind")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -37,9 +38,18 @@ pub(crate) struct Args {
     /// Show at most the last so many records
     #[arg(long, value_name = "N")]
     last: Option<u64>,
+    /// Go on with what happens from here on
+    #[arg(long, short)]
+    follow: bool,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if args.follow {
+        let client = context.living_daemon()?;
+        let session = args.session.find_live(context, &client)?;
+        let after = super::log_follow::after(&client, &session, args.from, args.last)?;
+        return super::log_follow::run(context, &client, session, after);
+    }
     let home = context.offline()?;
     let session = args.session.find(&home)?;
     // A newer snapshot says nothing against the log: only how it ends is not known then.

@@ -1,28 +1,61 @@
 //! The commands, a file each.
 
 mod agents;
+mod answer;
+mod attach;
+mod cancel;
+mod completions;
 mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
+mod holders;
 mod log;
+mod log_follow;
+mod ps;
+mod resume;
+mod rm;
+mod run;
+mod send;
+mod serve;
 mod status;
+mod status_live;
+mod stop;
+mod waits;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{RealDisk, SharedDisk};
+use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 
 use crate::Shared;
+use crate::client::{Client, start};
 use crate::failure::{Exit, Failure};
 
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    Agents(agents::Args),
-    Doctor(doctor::Args),
+    Run(run::Args),
+    Ps(ps::Args),
+    Attach(attach::Args),
+    Send(send::Args),
+    Waits(waits::Args),
+    Answer(answer::Args),
+    Resume(resume::Args),
+    Cancel(cancel::Args),
+    Rm(rm::Args),
     Log(log::Args),
     Status(status::Args),
+    Agents(agents::Args),
+    Serve(serve::Args),
+    Restart(stop::RestartArgs),
+    Stop(stop::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    Holders(holders::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
     #[command(hide = true)]
@@ -35,9 +68,23 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
     match command {
         // Which agents there are has nothing to do with any home.
         Command::Agents(args) => agents::run(shared.json, &args),
-        Command::Doctor(args) => doctor::run(&context()?, &args),
+        Command::Run(args) => run::run(&context()?, args),
+        Command::Ps(args) => ps::run(&context()?, &args),
+        Command::Attach(args) => attach::run(&context()?, &args),
+        Command::Send(args) => send::run(&context()?, &args),
+        Command::Waits(args) => waits::run(&context()?, &args),
+        Command::Answer(args) => answer::run(&context()?, &args),
+        Command::Resume(args) => resume::run(&context()?, &args),
+        Command::Cancel(args) => cancel::run(&context()?, &args),
+        Command::Rm(args) => rm::run(&context()?, &args),
         Command::Log(args) => log::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),
+        Command::Serve(args) => serve::run(&context()?, &args),
+        Command::Restart(args) => stop::restart(&context()?, &args),
+        Command::Stop(args) => stop::run(&context()?, &args),
+        Command::Doctor(args) => doctor::run(&context()?, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.
         Command::DemoAgent(args) => demo_agent::run(args),
         Command::Dev(args) => dev::run(&context()?, args),
@@ -56,6 +103,30 @@ impl Context {
     /// Returns the disk.
     pub(crate) fn disk(&self) -> SharedDisk {
         Arc::new(RealDisk)
+    }
+
+    /// Returns the payloads that are kept apart.
+    pub(crate) fn blobs(&self) -> Blobs {
+        Blobs::reading(self.disk(), Layout::new(&self.home))
+    }
+
+    /// Returns the daemon, if one lives.
+    pub(crate) fn daemon(&self) -> Result<Option<Client>, Failure> {
+        Client::find(&self.home)
+    }
+
+    /// Returns the daemon; one is started if none lives.
+    pub(crate) fn daemon_or_start(&self) -> Result<Client, Failure> {
+        start::ensure(&self.home)
+    }
+
+    /// Returns the daemon, or says that there is none: for what makes no sense without one.
+    pub(crate) fn living_daemon(&self) -> Result<Client, Failure> {
+        self.daemon()?.ok_or_else(|| {
+            let message = format!("no daemon runs for {}", self.home.display());
+            Failure::no_daemon(message)
+                .hint("rekindle serve runs one; rekindle run and rekindle attach start it by themselves")
+        })
     }
 
     /// Looks at the home without owning it.

@@ -22,7 +22,7 @@ use crate::session_arg::SessionArg;
 
 /// Show what a session is doing, since when, and how that is known
 ///
-/// Works without a daemon and changes nothing. An interrupted session is no error: the exit code says only
+/// Asks the daemon if one runs; works without one too, and changes nothing. An interrupted session is no error: the exit code says only
 /// whether the status could be told.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,6 +36,7 @@ pub(crate) struct Args {
 /// A session's status as JSON.
 #[derive(Serialize)]
 struct Shown<'a> {
+    id: SessionId,
     session_id: SessionId,
     title: &'a str,
     #[serde(flatten)]
@@ -44,6 +45,9 @@ struct Shown<'a> {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if let Some(client) = context.daemon()? {
+        return super::status_live::run(context, &client, &args.session);
+    }
     let home = context.offline()?;
     let session = args.session.find(&home)?;
     let loaded = home.load(session, Want::Everything)?;
@@ -56,7 +60,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut out = output::stdout();
     if context.json {
         let health = health(&loaded);
-        let shown = Shown { session_id: session, title: &loaded.state.title, derived: &derived, health };
+        let shown =
+            Shown { id: session, session_id: session, title: &loaded.state.title, derived: &derived, health };
         let text = serde_json::to_string(&shown).map_err(|error| Failure::failed("output", error))?;
         writeln!(out, "{text}")?;
     } else {

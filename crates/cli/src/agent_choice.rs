@@ -1,0 +1,139 @@
+//! Which agent is run when none is named: the one that was set, else the only one that is here, else a person is asked.
+//! The demo agent is never run on a real prompt.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use rekindle_agent::find::{Found, How, find_all};
+use rekindle_agent::known::by_id;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::output::{BOLD, DIM, styled};
+
+/// Install lines that are shown when no agent is here: those of the agents most people have.
+const SHOWN: usize = 4;
+
+/// What is to be done about the choice.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    /// This one.
+    Take(String),
+    /// A person chooses from these.
+    Ask(Vec<&'static str>),
+    /// There is none.
+    None,
+}
+
+/// Chooses from what was set and what is here. An agent that would have to be fetched first counts only when nothing
+/// is installed.
+fn choose(set: Option<&str>, found: &[Found]) -> Choice {
+    if let Some(set) = set {
+        return Choice::Take(set.to_owned());
+    }
+    let of = |how: How| {
+        found.iter().filter(move |agent| agent.how == how).map(|agent| agent.id).collect::<Vec<_>>()
+    };
+    let (installed, fetched) = (of(How::Installed), of(How::Fetched));
+    let here = if installed.is_empty() { fetched } else { installed };
+    match here.as_slice() {
+        [] => Choice::None,
+        [one] => Choice::Take((*one).to_owned()),
+        _ => Choice::Ask(here),
+    }
+}
+
+/// Returns the name of the agent to run.
+pub(crate) fn agent(named: Option<&str>) -> Result<String, Failure> {
+    if let Some(name) = named {
+        return known(name, "--agent");
+    }
+    let config = Config::read()?;
+    if let Some(set) = &config.agent {
+        return known(set, "the configuration");
+    }
+    let found = find_all(&std::env::var_os("PATH").unwrap_or_default());
+    match choose(None, &found) {
+        Choice::Take(name) => Ok(name),
+        Choice::Ask(names) if io::stdin().is_terminal() && io::stderr().is_terminal() => ask(&names),
+        Choice::Ask(names) => Err(several(&names)),
+        Choice::None => Err(none(&found)),
+    }
+}
+
+fn known(name: &str, by: &str) -> Result<String, Failure> {
+    if by_id(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::usage("unknown_agent", format!("there is no known agent named {name:?} (named by {by})"))
+        .hint("`rekindle agents` lists the names; any other command can be run as an agent: rekindle run TEXT -- COMMAND"))
+}
+
+fn ask(names: &[&'static str]) -> Result<String, Failure> {
+    anstream::eprintln!("Which agent?");
+    for (index, name) in names.iter().enumerate() {
+        let title = by_id(name).map_or("", |agent| agent.title);
+        anstream::eprintln!("  {}  {}  {}", index + 1, styled(BOLD, name), styled(DIM, title));
+    }
+    anstream::eprint!("1-{}: ", names.len());
+    io::stderr().flush()?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let word = line.trim();
+    let number = word.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+    let name = number.or_else(|| names.iter().find(|name| **name == word)).ok_or_else(|| several(names))?;
+    anstream::eprintln!(
+        "{}",
+        styled(DIM, format_args!("to be asked no more, put into config.toml: agent = \"{name}\""))
+    );
+    Ok((*name).to_owned())
+}
+
+fn several(names: &[&str]) -> Failure {
+    Failure::usage("which_agent", format!("several agents are here: {}", names.join(", "))).hint(format!(
+        "name one with --agent {}, or put it into config.toml: agent = \"{}\"",
+        names[0], names[0]
+    ))
+}
+
+fn none(found: &[Found]) -> Failure {
+    let lines: String =
+        found.iter().take(SHOWN).map(|agent| format!("\n  {:10}  {}", agent.id, agent.install)).collect();
+    Failure::usage("no_agent", "no known agent is installed".into()).hint(format!(
+        "install one of these and sign in (rekindle agents lists all):{lines}\nany command will do: rekindle run TEXT -- COMMAND; \
+         to see what Rekindle does without an agent: rekindle demo"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(installed: &[&str], fetched: &[&str]) -> Vec<Found> {
+        let mut all = find_all("".as_ref());
+        for agent in &mut all {
+            if installed.contains(&agent.id) {
+                agent.how = How::Installed;
+            } else if fetched.contains(&agent.id) {
+                agent.how = How::Fetched;
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_one_that_was_set_or_the_only_one_is_taken() {
+        let take = |name: &str| Choice::Take(name.into());
+        assert_eq!(choose(Some("codex"), &found(&["claude"], &[])), take("codex"));
+        assert_eq!(choose(None, &found(&["claude"], &["codex", "gemini"])), take("claude"));
+        assert_eq!(choose(None, &found(&[], &["codex"])), take("codex"));
+        assert_eq!(choose(None, &found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
+        assert_eq!(choose(None, &found(&[], &["codex", "claude"])), Choice::Ask(vec!["claude", "codex"]));
+        assert_eq!(choose(None, &found(&[], &[])), Choice::None);
+    }
+
+    #[test]
+    fn whoever_has_no_agent_is_told_how_to_get_one() {
+        let failure = none(&found(&[], &[])).to_json().to_string();
+        assert!(failure.contains("npm") && failure.contains("rekindle demo"), "{failure}");
+    }
+}

@@ -1,0 +1,215 @@
+//! Following a session on a thread of its own: what the daemon tells is handed on, and when it goes away the stream is
+//! taken up again where it was, at its successor.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use serde::Deserialize;
+
+use super::http::{self, Ask, Lost};
+use super::place::Place;
+use super::sse::{Event, Parser};
+use super::start;
+use super::wire::{self, Words};
+use crate::failure::Failure;
+
+/// How long the daemon may be away before following ends.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// Pauses between two attempts to come back: doubled from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is heard of a session.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A record: its line.
+    Record(String),
+    /// Words that are in no record yet.
+    Words(Words),
+    /// The daemon went away.
+    Away,
+    /// The stream was taken up again: words may have been missed, records not.
+    Back {
+        /// It was said before that the daemon went away.
+        away: bool,
+    },
+    /// The log ends earlier than what was heard: a power cut took the rest.
+    Reset {
+        /// Its newest record.
+        last_seq: u64,
+    },
+    /// The session was removed.
+    Deleted,
+    /// Nothing more will be heard.
+    Over(Failure),
+}
+
+/// Whom to follow, from where.
+#[derive(Debug, Clone)]
+pub(crate) struct Follow {
+    /// The home, where a successor is found.
+    pub(crate) home: PathBuf,
+    /// The daemon.
+    pub(crate) place: Place,
+    /// The session.
+    pub(crate) session: String,
+    /// The record behind which to begin.
+    pub(crate) after: u64,
+}
+
+/// How a stream ended.
+enum Ended {
+    /// The daemon went away.
+    Cut,
+    /// The daemon lives and wants us to begin again.
+    Again,
+    /// Whoever listens has heard enough, or there is nothing more to hear.
+    Done,
+}
+
+impl Follow {
+    /// Begins to follow; `tell` says whether anyone still listens.
+    pub(crate) fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
+        std::thread::spawn(move || self.run(tell));
+    }
+
+    fn run(mut self, mut tell: impl FnMut(Heard) -> bool) {
+        let runtime = match http::runtime() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tell(Heard::Over(Failure::failed("runtime", error)));
+                return;
+            }
+        };
+        let mut stream = Stream { last_id: None, after: self.after, ..Stream::default() };
+        let mut since = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match runtime.block_on(stream.read(&self.place, &self.session, &mut tell)) {
+                Ok(Ended::Done) => return,
+                Ok(Ended::Again) => continue,
+                Ok(Ended::Cut) | Err(None) => {}
+                Err(Some(failure)) => {
+                    tell(Heard::Over(failure));
+                    return;
+                }
+            }
+            if std::mem::take(&mut stream.heard) {
+                (since, pause) = (Instant::now(), FIRST_PAUSE);
+            }
+            if !stream.away {
+                stream.away = true;
+                if !tell(Heard::Away) {
+                    return;
+                }
+            }
+            let left = AWAY.saturating_sub(since.elapsed());
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LAST_PAUSE);
+            match next_daemon(&self.home, left) {
+                Ok(place) => self.place = place,
+                Err(failure) => {
+                    tell(Heard::Over(failure));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn next_daemon(home: &Path, left: Duration) -> Result<Place, Failure> {
+    if left.is_zero() {
+        return Err(Failure::no_daemon("the daemon does not come back")
+            .hint("the agent works on without it; look at logs/daemon.log in the home"));
+    }
+    start::successor(home, left)
+}
+
+/// Where a stream stands.
+#[derive(Default)]
+struct Stream {
+    last_id: Option<String>,
+    after: u64,
+    /// Something was heard since it was taken up.
+    heard: bool,
+    /// It was said that the daemon is away.
+    away: bool,
+    /// It was read before.
+    again: bool,
+}
+
+impl Stream {
+    /// Reads the stream to its end; a failure without words is worth another attempt.
+    async fn read(
+        &mut self,
+        place: &Place,
+        session: &str,
+        tell: &mut impl FnMut(Heard) -> bool,
+    ) -> Result<Ended, Option<Failure>> {
+        let path = format!("/api/sessions/{}/events?after={}", http::escape(session), self.after);
+        let last_id = self.last_id.clone();
+        let mut headers = vec![("accept", "text/event-stream")];
+        headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
+        let ask = Ask { method: "GET", path, body: None, headers };
+        let response = match http::send(&place.socket, &ask).await {
+            Ok(response) => response,
+            Err(Lost::Request(error)) => return Err(Some(Failure::failed("request", error))),
+            Err(Lost::NotThere { .. } | Lost::Midway(_) | Lost::TooLong) => return Err(None),
+        };
+        let status = response.status().as_u16();
+        let mut body = response.into_body();
+        if status != 200 {
+            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            // A daemon that is only just up, or about to leave, may say that it cannot yet, or any more.
+            let failure = (status < 500).then(|| wire::refusal(status, &body));
+            return Err(failure);
+        }
+        let away = std::mem::take(&mut self.away);
+        if std::mem::replace(&mut self.again, true) && !tell(Heard::Back { away }) {
+            return Ok(Ended::Done);
+        }
+        let mut parser = Parser::default();
+        while let Some(Ok(frame)) = body.frame().await {
+            let Some(bytes) = frame.data_ref() else { continue };
+            for event in parser.push(bytes) {
+                self.heard = true;
+                if let Some(ended) = self.take(event, tell) {
+                    return Ok(ended);
+                }
+            }
+        }
+        Ok(Ended::Cut)
+    }
+
+    /// Hands an event on; tells whether the stream is over.
+    fn take(&mut self, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
+        #[derive(Deserialize)]
+        struct Reset {
+            #[serde(default)]
+            last_seq: u64,
+        }
+        let heard = match event.name.as_str() {
+            "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
+            "too_slow" => return Some(Ended::Again),
+            "deleted" => {
+                tell(Heard::Deleted);
+                return Some(Ended::Done);
+            }
+            "reset" => {
+                let last_seq = serde_json::from_str(&event.data).map_or(0, |reset: Reset| reset.last_seq);
+                (self.last_id, self.after) = (None, last_seq);
+                return if tell(Heard::Reset { last_seq }) { Some(Ended::Again) } else { Some(Ended::Done) };
+            }
+            _ => {
+                let id = event.id?;
+                let seq = id.split('.').next().and_then(|seq| seq.parse().ok());
+                self.after = seq.unwrap_or(self.after);
+                self.last_id = Some(id);
+                Heard::Record(event.data)
+            }
+        };
+        (!tell(heard)).then_some(Ended::Done)
+    }
+}

@@ -1,0 +1,117 @@
+//! HTTP over the daemon's socket: one request a connection, on a runtime of this thread alone. What goes wrong on
+//! the way is told apart by whether the request may have arrived.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+
+/// How long the daemon may take to take a connection: it listens before it does anything else.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long an answer may take. Ending every agent takes as long as agents get for it.
+const ANSWER: Duration = Duration::from_secs(90);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Lost {
+    /// Nobody listens: nothing was asked.
+    #[error("nobody answers at {path}")]
+    NotThere {
+        /// The socket.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The connection broke; what was asked may have been done.
+    #[error("the daemon went away before it answered")]
+    Midway(#[source] hyper::Error),
+    /// It takes too long; what was asked may still be done.
+    #[error("the daemon does not answer")]
+    TooLong,
+    /// Our own request cannot be written.
+    #[error("the request cannot be made")]
+    Request(#[source] hyper::http::Error),
+}
+
+/// One request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask<'a> {
+    /// The method.
+    pub(crate) method: &'static str,
+    /// The path and what follows it.
+    pub(crate) path: String,
+    /// The body: JSON.
+    pub(crate) body: Option<String>,
+    /// Further headers.
+    pub(crate) headers: Vec<(&'static str, &'a str)>,
+}
+
+/// Returns a runtime for one thread.
+pub(crate) fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// Asks, and returns the head of the answer; its body is still to come.
+pub(crate) async fn send(socket: &Path, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
+    let not_there = |source| Lost::NotThere { path: socket.display().to_string(), source };
+    let stream = tokio::time::timeout(CONNECT, UnixStream::connect(socket)).await;
+    let stream = stream.map_err(|_| Lost::TooLong)?.map_err(not_there)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
+    // Its end is also told to whoever waits for the answer.
+    tokio::spawn(connection);
+    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", "rekindle");
+    for (name, value) in &ask.headers {
+        request = request.header(*name, *value);
+    }
+    if ask.body.is_some() {
+        request = request.header("content-type", "application/json");
+    }
+    let body = ask.body.clone().unwrap_or_default();
+    let request = request.body(Full::new(Bytes::from(body))).map_err(Lost::Request)?;
+    sender.send_request(request).await.map_err(Lost::Midway)
+}
+
+/// Asks, and returns the status and the whole body.
+pub(crate) fn call(runtime: &Runtime, socket: &Path, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
+    runtime.block_on(async {
+        let answer = async {
+            let response = send(socket, ask).await?;
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.map_err(Lost::Midway)?;
+            Ok((status, body.to_bytes()))
+        };
+        tokio::time::timeout(ANSWER, answer).await.map_err(|_| Lost::TooLong)?
+    })
+}
+
+/// Writes a value into a query or a path: everything but letters, digits and a few marks is escaped.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_queries_are_escaped() {
+        assert_eq!(escape("/my repo&x=ü"), "%2Fmy%20repo%26x%3D%C3%BC");
+        assert_eq!(escape("sess_01-a.b~"), "sess_01-a.b~");
+    }
+}

@@ -1,0 +1,133 @@
+//! Speaking with the daemon: finding it, starting it, asking it, and following a session.
+
+pub(crate) mod follow;
+pub(crate) mod http;
+pub(crate) mod place;
+mod sse;
+pub(crate) mod start;
+pub(crate) mod wire;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::body::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+
+use self::http::{Ask, Lost};
+use self::place::{Place, Seen};
+use crate::clock::random;
+use crate::failure::Failure;
+
+/// How long a request that carries a key waits for the daemon's successor before it gives up.
+const SUCCESSOR: Duration = Duration::from_secs(15);
+
+/// A daemon that can be asked.
+pub(crate) struct Client {
+    runtime: Runtime,
+    home: PathBuf,
+    place: Place,
+}
+
+impl Client {
+    /// Returns the daemon of a home, if one lives.
+    pub(crate) fn find(home: &Path) -> Result<Option<Client>, Failure> {
+        match place::look(home) {
+            Seen::Lives(place) => Client::at(home, place).map(Some),
+            Seen::Died | Seen::None => Ok(None),
+        }
+    }
+
+    fn at(home: &Path, place: Place) -> Result<Client, Failure> {
+        let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
+        if place.version != env!("CARGO_PKG_VERSION") {
+            anstream::eprintln!(
+                "note: the daemon is version {}, this is {}; `rekindle restart` replaces it while agents work on",
+                crate::sanitise::line(&place.version),
+                env!("CARGO_PKG_VERSION")
+            );
+        }
+        Ok(Client { runtime, home: home.to_owned(), place })
+    }
+
+    /// Returns where it is.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Fetches something.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        read(&self.get_raw(path)?)
+    }
+
+    /// Fetches something as it was sent.
+    pub(crate) fn get_raw(&self, path: &str) -> Result<Bytes, Failure> {
+        self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })
+    }
+
+    /// Asks for something to be done; returns what was sent back.
+    pub(crate) fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let body = Some(write(body)?);
+        self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
+    }
+
+    /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
+    pub(crate) fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let key = format!("cli-{:032x}", random()?);
+        let headers = vec![("idempotency-key", key.as_str())];
+        let ask = Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers };
+        match http::call(&self.runtime, &self.place.socket, &ask) {
+            Err(Lost::NotThere { .. } | Lost::Midway(_)) => {
+                anstream::eprintln!("note: the daemon went away; asking its successor");
+                self.place = start::successor(&self.home, SUCCESSOR)?;
+                self.ask(&ask)
+            }
+            answer => judge(answer),
+        }
+    }
+
+    /// Removes something.
+    pub(crate) fn delete(&self, path: &str) -> Result<Bytes, Failure> {
+        self.ask(&Ask { method: "DELETE", path: path.to_owned(), ..Ask::default() })
+    }
+
+    fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {
+        let answer = http::call(&self.runtime, &self.place.socket, ask);
+        // Nothing was asked yet: its successor may listen elsewhere.
+        if let Err(Lost::NotThere { .. }) = &answer
+            && let Seen::Lives(place) = place::look(&self.home)
+        {
+            return judge(http::call(&self.runtime, &place.socket, ask));
+        }
+        judge(answer)
+    }
+}
+
+/// Returns the body of an answer, or the failure it tells of.
+fn judge(answer: Result<(u16, Bytes), Lost>) -> Result<Bytes, Failure> {
+    match answer {
+        Ok((status, body)) if (200..300).contains(&status) => Ok(body),
+        Ok((status, body)) => Err(wire::refusal(status, &body)),
+        Err(lost @ Lost::NotThere { .. }) => Err(Failure::no_daemon(lost.to_string())),
+        Err(lost @ Lost::Midway(_)) => Err(Failure::failed("outcome_unknown", lost)
+            .hint("it may have been done: look with rekindle ps before you repeat it")),
+        Err(lost @ Lost::TooLong) => {
+            Err(Failure::failed("daemon_silent", lost).hint("look at logs/daemon.log in the home"))
+        }
+        Err(lost @ Lost::Request(_)) => Err(Failure::failed("request", lost)),
+    }
+}
+
+/// Reads what the daemon sent.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
+        let error = anyhow::Error::new(error).context("the daemon's answer cannot be understood");
+        Failure::failed("answer_unreadable", error)
+            .hint("rekindle restart, if its version is another than ours")
+    })
+}
+
+fn write(body: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(body).map_err(|error| Failure::failed("request", error))
+}

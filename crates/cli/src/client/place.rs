@@ -1,0 +1,108 @@
+//! Where the daemon of a home is: a file that it writes when it listens and removes when it leaves. One that is left
+//! behind without a listener tells of a daemon that died.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rekindle_holder::identity::Identity;
+use serde::{Deserialize, Serialize};
+
+/// The file's name in the home.
+const FILE: &str = "daemon.json";
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The daemon's process.
+    pub(crate) pid: u32,
+    /// Its life.
+    pub(crate) boot_id: String,
+    /// Its epoch.
+    #[serde(default)]
+    pub(crate) epoch: u64,
+    /// Where it listens: an absolute path.
+    pub(crate) socket: PathBuf,
+    /// Where else it listens, if anywhere.
+    #[serde(default)]
+    pub(crate) listen: Option<String>,
+    /// Its version.
+    pub(crate) version: String,
+    /// Which process is meant, so that a later one with its pid is not.
+    #[serde(default)]
+    pub(crate) process: Option<Identity>,
+}
+
+/// What is known of a home's daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// It listens.
+    Lives(Place),
+    /// It died without a word.
+    Died,
+    /// It left, or there was none.
+    None,
+}
+
+/// Looks for a home's daemon.
+pub(crate) fn look(home: &Path) -> Seen {
+    let Ok(bytes) = std::fs::read(home.join(FILE)) else { return Seen::None };
+    let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
+    match UnixStream::connect(&place.socket) {
+        Ok(_) => Seen::Lives(place),
+        Err(_) => Seen::Died,
+    }
+}
+
+impl Place {
+    /// Reads the file; whoever wrote it may be gone.
+    pub(crate) fn read(home: &Path) -> Option<Place> {
+        serde_json::from_slice(&std::fs::read(home.join(FILE)).ok()?).ok()
+    }
+
+    /// Writes the file, whole or not at all.
+    pub(crate) fn write(&self, home: &Path) -> io::Result<()> {
+        let (path, new) = (home.join(FILE), home.join(format!("{FILE}.tmp")));
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        std::fs::rename(new, path)
+    }
+
+    /// Removes the file if it is still ours: a successor may have written its own.
+    pub(crate) fn remove(&self, home: &Path) {
+        let path = home.join(FILE);
+        let theirs = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Place>(&bytes).ok());
+        if theirs.as_ref() == Some(self) {
+            // One that stays is taken for a daemon that died, which does no harm.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_lives_one_that_died_and_none() {
+        let home = tempfile::tempdir().expect("a directory");
+        assert_eq!(look(home.path()), Seen::None);
+        let socket = home.path().join("s");
+        let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
+        let place = Place { pid: 1, boot_id, epoch: 2, socket, listen: None, version, process: None };
+        place.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), Seen::Died);
+        let listener = UnixListener::bind(&place.socket).expect("a socket");
+        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        drop(listener);
+        assert_eq!(look(home.path()), Seen::Died);
+        Place { pid: 2, ..place.clone() }.remove(home.path());
+        assert_eq!(look(home.path()), Seen::Died, "someone else's file stays");
+        place.remove(home.path());
+        assert_eq!(look(home.path()), Seen::None);
+    }
+}

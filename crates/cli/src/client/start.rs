@@ -1,0 +1,157 @@
+//! Starting the daemon in the background, and waiting for one to come or go. It says on a pipe when it is ready, or
+//! why it is not; every wait has an end.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rekindle_holder::tree::MARK;
+use rekindle_store::disk::RealDisk;
+use rekindle_store::home;
+use rekindle_store::layout::Layout;
+use serde::{Deserialize, Serialize};
+
+use super::place::{self, Place, Seen};
+use super::{Client, wire};
+use crate::failure::{Exit, Failure};
+
+/// How long a daemon may take to be ready: it completes the write-ahead log and lists the sessions before.
+const READY: Duration = Duration::from_secs(30);
+
+/// How long a daemon that owns the home already may take to say where it listens.
+const LISTENING: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a daemon came or went.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A daemon's log larger than this is put aside before the next one writes to it.
+const MAX_LOG: u64 = 8 << 20;
+
+/// What a daemon in the background says on its pipe, in one line, when it is ready.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    /// Where it is.
+    pub(crate) ready: Place,
+}
+
+/// Returns the daemon of a home; one is started if none lives.
+pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
+    match Client::find(home)? {
+        Some(client) => Ok(client),
+        None => Client::at(home, start(home)?),
+    }
+}
+
+/// Starts a daemon in the background and waits until it is ready.
+pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
+    // A directory that is no home, and holds something else, is refused before anything is put into it.
+    home::prepare(&RealDisk, &Layout::new(home))?;
+    let cannot = |error: std::io::Error| {
+        Failure::no_daemon(format!("the daemon cannot be started: {error}")).hint("try rekindle serve")
+    };
+    let log = open_log(home).map_err(cannot)?;
+    let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
+        .arg("--home")
+        .arg(home)
+        .args(["serve", "--background"])
+        .current_dir(home)
+        // An agent that starts a daemon must not take it along when its tree is ended.
+        .env_remove(MARK)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(cannot)?;
+    let line = child.stdout.take().and_then(|pipe| first_line(pipe, READY));
+    let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
+        let words = last_words(home);
+        return Err(Failure::no_daemon(format!("the daemon was started and is not ready{words}"))
+            .hint(format!("its words are in {}", home.join("logs/daemon.log").display())));
+    };
+    match serde_json::from_str::<Ready>(&line) {
+        Ok(Ready { ready }) => Ok(ready),
+        Err(_) => {
+            let failure = wire::refusal(0, line.as_bytes()).exit_with(Exit::NoDaemon);
+            // Someone else was faster: that one is as good.
+            if failure.code() == "home_in_use" {
+                wait_for(home, LISTENING).ok_or(failure)
+            } else {
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// Waits for a daemon that comes after one that went away. One that died is replaced; one that left on purpose is
+/// not, because someone may have wanted that.
+pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure> {
+    match place::look(home) {
+        Seen::Lives(place) => return Ok(place),
+        Seen::Died => return start(home),
+        Seen::None => {}
+    }
+    wait_for(home, within).ok_or_else(|| {
+        Failure::no_daemon("the daemon was stopped")
+            .hint("agents work on; the next rekindle attach starts it again")
+    })
+}
+
+fn wait_for(home: &Path, within: Duration) -> Option<Place> {
+    let deadline = Instant::now() + within;
+    loop {
+        match place::look(home) {
+            Seen::Lives(place) => return Some(place),
+            Seen::Died | Seen::None if Instant::now() >= deadline => return None,
+            Seen::Died | Seen::None => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// Waits until nobody owns a home; tells whether that came to be.
+pub(crate) fn wait_until_free(home: &Path, within: Duration) -> bool {
+    let deadline = Instant::now() + within;
+    let layout = Layout::new(home);
+    loop {
+        if home::owner(&RealDisk, &layout).is_none() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn open_log(home: &Path) -> std::io::Result<File> {
+    let logs = home.join("logs");
+    DirBuilder::new().recursive(true).mode(0o700).create(&logs)?;
+    let path = logs.join("daemon.log");
+    if path.metadata().is_ok_and(|metadata| metadata.len() > MAX_LOG) {
+        std::fs::rename(&path, logs.join("daemon.log.1"))?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Returns the first line from a pipe; none if it ends or stays silent.
+fn first_line(pipe: ChildStdout, within: Duration) -> Option<String> {
+    let (tell, told) = mpsc::channel();
+    // It ends with the pipe, at the latest with this process.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        if BufReader::new(pipe).read_line(&mut line).is_ok() {
+            let _ = tell.send(line);
+        }
+    });
+    told.recv_timeout(within).ok()
+}
+
+/// Returns the last line of the daemon's log, as a cause.
+fn last_words(home: &Path) -> String {
+    let log = std::fs::read(home.join("logs/daemon.log")).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    log.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+//! What the daemon sends, as far as commands look at it; fields that are not here are passed over. With `--json` its
+//! words are printed as they are.
+
+use rekindle_domain::projector::SessionStatus;
+use rekindle_domain::time::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// A session.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    #[serde(default)]
+    pub(crate) title: String,
+    #[serde(default)]
+    pub(crate) working_dir: String,
+    #[serde(default)]
+    pub(crate) agent: String,
+    pub(crate) status: SessionStatus,
+    pub(crate) since: Timestamp,
+    #[serde(default)]
+    pub(crate) evidence: Value,
+    #[serde(default)]
+    pub(crate) last_seq: u64,
+    pub(crate) run: Option<Run>,
+    #[serde(default)]
+    pub(crate) waits: Vec<Wait>,
+    #[serde(default)]
+    pub(crate) queued: usize,
+    pub(crate) held: Option<String>,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) last_words: Option<String>,
+    pub(crate) health: Option<Health>,
+}
+
+/// A run.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) run_id: String,
+    pub(crate) state: String,
+}
+
+/// A wait.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Wait {
+    pub(crate) wait_id: String,
+    pub(crate) session_id: String,
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) request: Value,
+    pub(crate) since: Timestamp,
+    pub(crate) deadline_at: Option<Timestamp>,
+}
+
+/// Whether a session is whole.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Health {
+    pub(crate) state: String,
+    pub(crate) detail: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Sessions {
+    pub(crate) sessions: Vec<Session>,
+}
+
+/// The waits.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Waits {
+    pub(crate) waits: Vec<Wait>,
+}
+
+/// A page of a log.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Records {
+    pub(crate) records: Vec<Box<serde_json::value::RawValue>>,
+}
+
+/// A message that was taken.
+#[derive(Debug, Deserialize)]
+pub(crate) struct MessageTaken {
+    pub(crate) seq: u64,
+    #[serde(default)]
+    pub(crate) queued: bool,
+}
+
+/// Words that are in no record yet.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Words {
+    pub(crate) message_id: String,
+    #[serde(default)]
+    pub(crate) kind: String,
+    pub(crate) text: String,
+    /// How many bytes of the message stand before them, if the daemon tells.
+    #[serde(default)]
+    pub(crate) at: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    error: Why,
+}
+
+#[derive(Debug, Deserialize)]
+struct Why {
+    code: String,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Returns the failure that an answer tells of.
+pub(crate) fn refusal(status: u16, body: &[u8]) -> Failure {
+    match serde_json::from_slice::<Refusal>(body) {
+        Ok(Refusal { error }) => {
+            let failure = Failure::failed(error.code, anyhow::Error::msg(error.message));
+            error.hint.into_iter().fold(failure, Failure::hint)
+        }
+        Err(_) => {
+            let text = String::from_utf8_lossy(body);
+            let text = text.chars().take(200).collect::<String>();
+            Failure::failed("refused", anyhow::anyhow!("the daemon answered {status}: {text}"))
+        }
+    }
+}

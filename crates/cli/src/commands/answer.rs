@@ -1,0 +1,120 @@
+//! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
+
+use serde_json::json;
+
+use super::Context;
+use crate::client::wire;
+use crate::failure::{Exit, Failure};
+use crate::live::{Ask, pick};
+use crate::output;
+
+/// Answer what an agent asks
+///
+/// An option is named by its number, its id, its kind (allow_once, reject_once, …) or its words; `yes` and `no` mean
+/// once. The first answer wins, wherever it comes from.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "rekindle answer [OPTIONS] [WAIT] [OPTION]",
+    after_help = "Examples:
+  rekindle answer yes                        # if only one is open
+  rekindle answer wait_01khz0p6r8 2
+  rekindle answer wait_01khz0p6r8 reject_once
+  rekindle answer wait_01khz0p6r8 --text \"use Postgres\""
+)]
+pub(crate) struct Args {
+    /// The wait, or the beginning of its id (left out: the only one), and the option
+    #[arg(value_name = "OPTION", num_args = 0..=2)]
+    words: Vec<String>,
+
+    /// Answer with words
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let (wait, option) = match (args.words.as_slice(), &args.text) {
+        ([wait, option], None) => (Some(wait.as_str()), Some(option.as_str())),
+        ([option], None) => (None, Some(option.as_str())),
+        ([wait], Some(_)) => (Some(wait.as_str()), None),
+        ([], Some(_)) => (None, None),
+        ([], None) => return Err(usage("there is no answer")),
+        (_, Some(_)) => return Err(usage("an option and a text: one of them is enough")),
+        (_, None) => return Err(usage("there are too many words")),
+    };
+    let client = context.daemon_or_start()?;
+    let waits: wire::Waits = client.get("/api/waits")?;
+    let wait = find(wait, &waits.waits)?;
+    let ask = Ask::read(&wait.wait_id, &wait.kind, &wait.request);
+    let answer = match (option, &args.text) {
+        (Some(word), _) => pick(&ask.choices, word).ok_or_else(|| no_such_option(&ask, word))?,
+        (None, text) => json!({ "text": text }),
+    };
+    let body = client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer)?;
+    output::taken(
+        context.json,
+        &body,
+        &format!("answered; watch it with: rekindle attach {}", wait.session_id),
+    )
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::usage("bad_answer", message.into())
+        .hint("rekindle answer [WAIT] OPTION, or rekindle answer [WAIT] --text TEXT")
+}
+
+/// Returns the wait that a name means; without a name the only one.
+fn find<'a>(name: Option<&str>, waits: &'a [wire::Wait]) -> Result<&'a wire::Wait, Failure> {
+    let means = |wait: &&wire::Wait| {
+        let Some(name) = name else { return true };
+        let bare = |text: &str, prefix: &str| text.strip_prefix(prefix).unwrap_or(text).to_owned();
+        wait.wait_id == name
+            || bare(&wait.wait_id, "wait_").starts_with(&bare(name, "wait_"))
+            || bare(&wait.session_id, "sess_").starts_with(&bare(name, "sess_"))
+    };
+    let matching: Vec<&wire::Wait> = waits.iter().filter(means).collect();
+    let list: String =
+        matching.iter().map(|wait| format!("\n  {} of {}", wait.wait_id, wait.session_id)).collect();
+    match matching.as_slice() {
+        [one] => Ok(one),
+        [] if waits.is_empty() => {
+            Err(Failure::failed("nothing_asked", anyhow::anyhow!("nobody waits for an answer"))
+                .hint("rekindle ps"))
+        }
+        [] => {
+            Err(Failure::failed("wait_unknown", anyhow::anyhow!("no such wait is open"))
+                .hint("rekindle waits"))
+        }
+        _ => Err(Failure::usage("wait_ambiguous", format!("{} waits are meant", matching.len()))
+            .hint(format!("name one:{list}"))),
+    }
+}
+
+fn no_such_option(ask: &Ask, word: &str) -> Failure {
+    let options: String = ask.options().into_iter().map(|(_, line)| format!("\n{line}")).collect();
+    Failure::usage("no_such_option", format!("there is no option {word:?}"))
+        .hint(format!("there is:{options}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_named_by_its_beginning_its_session_or_not_at_all() {
+        let wait = |id: &str, session: &str| -> wire::Wait {
+            let value = json!({"wait_id": id, "session_id": session, "kind": "permission", "since": "2026-02-21T10:01:25Z"});
+            serde_json::from_value(value).expect("a wait")
+        };
+        let waits = [wait("wait_01a", "sess_02x"), wait("wait_01b", "sess_02y")];
+        let id = |name| {
+            find(name, &waits).map(|wait| wait.wait_id.clone()).map_err(|failure| failure.code().to_owned())
+        };
+        assert_eq!(id(Some("01b")), Ok("wait_01b".into()));
+        assert_eq!(id(Some("wait_01a")), Ok("wait_01a".into()));
+        assert_eq!(id(Some("sess_02y")), Ok("wait_01b".into()));
+        assert_eq!(id(Some("01")), Err("wait_ambiguous".into()));
+        assert_eq!(id(None), Err("wait_ambiguous".into()));
+        assert_eq!(id(Some("z")), Err("wait_unknown".into()));
+        assert_eq!(find(None, &waits[..1]).map(|wait| wait.wait_id.as_str()).ok(), Some("wait_01a"));
+    }
+}

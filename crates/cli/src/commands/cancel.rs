@@ -1,0 +1,36 @@
+//! `rekindle cancel`: ends what a session is doing, is about to do and has queued.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::session_arg::SessionArg;
+
+/// Cancel what a session is doing, is about to do and has queued
+///
+/// The session stays, and takes the next message. What was cancelled does not come back, whatever restarts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle cancel
+  rekindle cancel 01khz0p6r8")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let client = context.daemon_or_start()?;
+    let id = args.session.find_live(context, &client)?;
+    let body = client.post(&format!("/api/sessions/{id}/cancel"), &json!({}))?;
+    let mut out = output::stdout();
+    if context.json {
+        output::json_line(&mut out, &body)?;
+    } else {
+        writeln!(out, "cancelled what {id} was doing")?;
+        out.flush()?;
+    }
+    Ok(Exit::Ok)
+}

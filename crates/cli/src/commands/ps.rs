@@ -1,0 +1,242 @@
+//! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
+
+use std::io::Write;
+
+use clap::builder::styling::Style;
+use rekindle_domain::projector::{HolderProof, Observed, SessionStatus, project};
+use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_store::home;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::client::http::escape;
+use crate::client::{Client, wire};
+use crate::clock::SystemClock;
+use crate::evidence_text;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, WARN, columns, cut, plural, styled};
+use crate::sanitise;
+use crate::session_arg::{here, short, short_len};
+
+/// Idle sessions are listed this long after anything happened in them, unless all are asked for.
+const RECENT_MILLIS: u64 = 24 * 3_600_000;
+
+/// Sessions fetched at a time.
+const PAGE: usize = 500;
+
+/// List sessions: what each is doing, since when, where
+///
+/// Idle sessions are left out a day after anything happened in them; -a lists all. Works without a daemon.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle ps
+  rekindle ps -a --here
+  rekindle ps -l
+  rekindle ps --json | jq -r '.sessions[] | select(.status == \"waiting\") | .id'")]
+pub(crate) struct Args {
+    /// All of them
+    #[arg(long, short)]
+    all: bool,
+
+    /// Only those in this directory or below
+    #[arg(long)]
+    here: bool,
+
+    /// Say how each status is known
+    #[arg(long, short)]
+    long: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let below = if args.here { Some(here()?) } else { None };
+    let now = SystemClock.now();
+    let mut sessions = match context.daemon()? {
+        Some(client) => from_daemon(&client, below.as_deref())?,
+        None => from_home(context, below.as_deref(), now)?,
+    };
+    let all = sessions.len();
+    sessions.retain(|session| args.all || is_of_interest(session, now));
+    let mut out = output::stdout();
+    if context.json {
+        writeln!(out, "{}", json!({"sessions": sessions, "next": null}))?;
+    } else {
+        let read: Result<Vec<wire::Session>, _> = sessions.into_iter().map(serde_json::from_value).collect();
+        let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
+        show(&mut out, &read, args.long, now)?;
+        if read.len() < all {
+            let idle = plural((all - read.len()) as u64, "idle session");
+            writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
+        }
+        if all == 0 {
+            writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
+        }
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+fn is_of_interest(session: &Value, now: Timestamp) -> bool {
+    let idle = session["status"] == "idle" && session["queued"].as_u64().unwrap_or(0) == 0;
+    let updated = session["updated_at"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    !idle || updated.is_none_or(|at| now.millis_since(at) < RECENT_MILLIS)
+}
+
+fn from_daemon(client: &Client, below: Option<&str>) -> Result<Vec<Value>, Failure> {
+    let mut sessions = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut path = format!("/api/sessions?limit={PAGE}");
+        for (name, value) in [("cwd", below), ("cursor", cursor.as_deref())] {
+            if let Some(value) = value {
+                path.push_str(&format!("&{name}={}", escape(value)));
+            }
+        }
+        let mut page: Value = client.get(&path)?;
+        let Value::Array(found) = page["sessions"].take() else { return Ok(sessions) };
+        sessions.extend(found);
+        match page["next"].as_str() {
+            // A cursor that does not move would never end.
+            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
+            _ => return Ok(sessions),
+        }
+    }
+}
+
+/// Reads the sessions as `status` does without a daemon.
+fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<Vec<Value>, Failure> {
+    let home = context.offline()?;
+    let boot = home::owner(&**home.disk(), home.layout()).and_then(|owner| owner.boot_id);
+    let observed = Observed { boot, holder: HolderProof::Pending, wall: now };
+    let mut sessions = Vec::new();
+    let surveyed = home.survey(|id, loaded| {
+        let Ok(loaded) = loaded else { return };
+        let state = &loaded.state;
+        if state.deleted || below.is_some_and(|below| !is_below(&state.working_dir, below)) {
+            return;
+        }
+        let derived = project(state, &loaded.tokens, &observed);
+        let health = match &loaded.damage {
+            Some(damage) => json!({"state": "damaged", "detail": damage.detail}),
+            None => json!({"state": "ok"}),
+        };
+        let command = state.provider.command.as_ref().and_then(|command| command.first());
+        let agent = state.provider.agent.as_ref().or(command).unwrap_or(&state.provider.profile);
+        sessions.push(json!({
+            "id": id, "title": state.title, "working_dir": state.working_dir, "agent": agent,
+            "status": derived.status, "since": derived.since, "evidence": derived.evidence,
+            "last_seq": state.last_seq, "queued": state.queue.len(), "created_at": state.created_at,
+            "updated_at": state.updated_at, "health": health,
+        }));
+    });
+    surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
+    // Ids begin with the time: the newest first.
+    sessions.sort_by(|a, b| b["id"].as_str().cmp(&a["id"].as_str()));
+    Ok(sessions)
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    std::path::Path::new(path).starts_with(directory)
+}
+
+pub(super) fn style(status: SessionStatus) -> Style {
+    match status {
+        SessionStatus::InterruptedStartup
+        | SessionStatus::InterruptedWaiting
+        | SessionStatus::InterruptedAgent => BAD,
+        SessionStatus::Waiting => WARN,
+        SessionStatus::Running => COURSE,
+        SessionStatus::Idle => GOOD,
+    }
+}
+
+fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Timestamp) -> Result<(), Failure> {
+    let len = short_len(sessions.iter().map(|session| session.id.as_str()));
+    let rows: Vec<[String; 5]> = sessions.iter().map(|session| row(session, len, now)).collect();
+    let width = |index: usize| rows.iter().map(|row| columns(&row[index])).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3), width(4)];
+    for (session, row) in sessions.iter().zip(&rows) {
+        let pad = |index: usize| " ".repeat(widths[index] - columns(&row[index]) + 2);
+        let styles = [BOLD, style(session.status), DIM, output::PLAIN, DIM];
+        let mut used = 0;
+        let mut line = String::new();
+        for index in 0..row.len() {
+            line.push_str(&styled(styles[index], &row[index]));
+            line.push_str(&pad(index));
+            used += widths[index] + 2;
+        }
+        let words = session.last_words.as_deref().unwrap_or(&session.title);
+        line.push_str(&cut(&sanitise::line(words), output::width().saturating_sub(used).max(10)));
+        writeln!(out, "{}", line.trim_end())?;
+        if long {
+            for known in evidence_text::sentences(&session.evidence, now) {
+                writeln!(out, "    {}", styled(DIM, known))?;
+            }
+        }
+        if let Some(held) = &session.held {
+            writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
+        }
+        if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
+            let detail = health.detail.as_deref().unwrap_or_default();
+            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{}: {detail}", health.state))))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
+    let mut status = session.status.to_string();
+    if session.queued > 0 {
+        status.push_str(&format!(" +{}", session.queued));
+    }
+    [
+        short(&session.id, len).to_owned(),
+        status,
+        age(session.since, now),
+        sanitise::line(&session.agent),
+        directory(&sanitise::line(&session.working_dir), std::env::var("HOME").ok().as_deref()),
+    ]
+}
+
+/// Writes how long something lasts, in one unit.
+pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.millis_since(since) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn directory(path: &str, home: Option<&str>) -> String {
+    let rest = home.filter(|home| !home.is_empty()).and_then(|home| path.strip_prefix(home));
+    match rest {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_directories_are_short() {
+        let at = Timestamp::from_millis;
+        let ages = [0, 59_000, 60_000, 7_200_000, 259_200_000].map(|millis| age(at(0), at(millis)));
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "3d"]);
+        assert_eq!(directory("/home/me/x", Some("/home/me")), "~/x");
+        assert_eq!(directory("/home/mean", Some("/home/me")), "/home/mean");
+        assert_eq!(directory("/home/me", Some("/home/me")), "~");
+        assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && !is_below("/ab", "/a"));
+    }
+
+    #[test]
+    fn idle_sessions_are_of_interest_for_a_day() {
+        let session = |status: &str, queued: u64| json!({"status": status, "queued": queued, "updated_at": "1970-01-01T00:00:00.000Z"});
+        let (soon, late) = (Timestamp::from_millis(1000), Timestamp::from_millis(90_000_000));
+        assert!(is_of_interest(&session("idle", 0), soon) && !is_of_interest(&session("idle", 0), late));
+        assert!(is_of_interest(&session("idle", 1), late) && is_of_interest(&session("waiting", 0), late));
+    }
+}

@@ -1,0 +1,61 @@
+//! `rekindle resume`: continues an interrupted session, and watches it.
+
+use serde_json::{Value, json};
+
+use super::Context;
+use super::run::{agent_prefixes, environment};
+use crate::client::{read, wire};
+use crate::failure::{Exit, Failure};
+use crate::live::{Goal, Watch, watch};
+use crate::output;
+use crate::session_arg::SessionArg;
+
+/// Continue an interrupted session from where it was
+///
+/// Finished work is not repeated: the agent is told where it was cut and what is uncertain.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle resume
+  rekindle resume 01khz0p6r8 --detach")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// Hand the agent a variable of ours, or one with a value
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Do not watch it
+    #[arg(long, short)]
+    detach: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let mut client = context.daemon_or_start()?;
+    let id = args.session.find_live(context, &client)?;
+    let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+    let env = environment(&agent_prefixes(Some(&session.agent)), &args.env)?;
+    let body = client.post_once(&format!("/api/sessions/{id}/resume"), &json!({ "env": env }))?;
+    if args.detach {
+        return output::taken(
+            context.json,
+            &body,
+            &format!("{id} goes on; watch it with: rekindle attach {id}"),
+        );
+    }
+    let resumed: Value = read(&body)?;
+    let goal = match resumed["run_id"].as_str() {
+        Some(run) => Goal::Run(run.to_owned()),
+        None => Goal::Next,
+    };
+    let after = session.last_seq;
+    watch(Watch {
+        client: &client,
+        home: context.home.clone(),
+        blobs: context.blobs(),
+        session: id,
+        after,
+        goal,
+        json: context.json,
+    })
+}

@@ -1,0 +1,46 @@
+//! `rekindle rm`: removes sessions with everything that is kept of them.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::session_arg::find_live;
+
+/// Remove sessions, with their logs
+///
+/// The agent of a session is ended first. A session whose run has not ended is refused unless --force is given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle rm 01khz0p6r8
+  rekindle rm --force 01khz0p6r8 01khz1")]
+pub(crate) struct Args {
+    /// The sessions' ids, or beginnings of them
+    #[arg(value_name = "SESSION", required = true)]
+    sessions: Vec<String>,
+
+    /// Also one whose run has not ended
+    #[arg(long, short)]
+    force: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let client = context.daemon_or_start()?;
+    // All are found before any is removed: a name that is wrong removes nothing.
+    let found: Result<Vec<String>, Failure> =
+        args.sessions.iter().map(|name| find_live(Some(name), context, &client)).collect();
+    let force = if args.force { "?force=1" } else { "" };
+    let mut out = output::stdout();
+    for id in found? {
+        client.delete(&format!("/api/sessions/{id}{force}"))?;
+        if context.json {
+            writeln!(out, "{}", json!({ "removed": id }))?;
+        } else {
+            writeln!(out, "removed {id}")?;
+        }
+        out.flush()?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,282 @@
+//! `rekindle run`: a new session with a prompt, watched until its run ends.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use rekindle_agent::environment::for_agent;
+use rekindle_agent::known::by_id;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::agent_choice;
+use crate::client::{read, wire};
+use crate::failure::{Exit, Failure};
+use crate::live::{Goal, Watch, watch};
+use crate::output;
+
+/// Largest prompt: what the log takes as one payload.
+const MAX_PROMPT: u64 = 64 << 20;
+
+/// Run an agent on a prompt, so that nothing that dies takes the work with it
+///
+/// Starts a daemon in the background if none runs. The agent's answer goes to stdout as it is, everything else to
+/// stderr. Ctrl-C leaves and the agent works on; Esc cancels the run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle run \"fix the failing test\"
+  rekindle run -f task.md --agent codex --detach
+  git diff | rekindle run \"review this\" -f - --permissions deny > review.md
+  rekindle run \"fix it\" -- my-agent --acp
+
+Exit codes: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 interrupted, 4 waits for an answer, 5 no daemon,
+130 left with Ctrl-C")]
+pub(crate) struct Args {
+    /// What to ask [default: what stdin has, if it is no terminal]
+    prompt: Option<String>,
+
+    /// Read the prompt, or what follows it, from a file; `-` is stdin
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The agent, by a name that `rekindle agents` shows
+    #[arg(long, short, value_name = "NAME", conflicts_with = "command")]
+    agent: Option<String>,
+
+    /// Where the agent works [default: here]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// A short title [default: from the prompt]
+    #[arg(long)]
+    title: Option<String>,
+
+    /// The model, by the agent's own name for it
+    #[arg(long)]
+    model: Option<String>,
+
+    /// The agent's mode, by its own name for it
+    #[arg(long)]
+    mode: Option<String>,
+
+    /// What is answered when the agent asks for permission
+    #[arg(long, value_enum, default_value_t)]
+    permissions: Permissions,
+
+    /// Whether the session goes on by itself after an interruption
+    #[arg(long, value_enum, default_value_t)]
+    resume: Resume,
+
+    /// Hand the agent a variable of ours, or one with a value
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Do not watch: print the session's id and return
+    #[arg(long, short)]
+    detach: bool,
+
+    /// What the command after -- speaks
+    #[arg(long, value_enum, default_value_t, requires = "command")]
+    profile: Profile,
+
+    /// Any command as the agent
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Permissions {
+    /// Someone is asked
+    #[default]
+    Ask,
+    /// Yes, once each time
+    Allow,
+    /// No, once each time
+    Deny,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Resume {
+    /// By itself
+    #[default]
+    Auto,
+    /// When someone says so
+    Ask,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Profile {
+    /// The Agent Client Protocol
+    #[default]
+    Acp,
+    /// Nothing: the prompt is its last argument, its output the answer
+    Exec,
+}
+
+pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
+    let text = prompt(args.prompt.as_deref(), args.file.as_deref())?.ok_or_else(|| {
+        Failure::usage("no_prompt", "there is nothing to ask".into())
+            .hint("rekindle run \"fix the failing test\"")
+    })?;
+    let (agent, name) = if args.command.is_empty() {
+        let name = agent_choice::agent(args.agent.as_deref())?;
+        (json!(name), Some(name))
+    } else {
+        (json!({"profile": args.profile, "command": whole_program(&args.command)}), None)
+    };
+    let working_dir = directory(args.cwd.as_deref())?;
+    let env = environment(&agent_prefixes(name.as_deref()), &args.env)?;
+    let mut body = json!({
+        "working_dir": working_dir,
+        "agent": agent,
+        "prompt": text,
+        "permissions": args.permissions,
+        "resume": args.resume,
+        "env": env,
+    });
+    for (field, value) in [("title", &args.title), ("model", &args.model), ("mode", &args.mode)] {
+        if let Some(value) = value {
+            body[field] = json!(value);
+        }
+    }
+    let mut client = context.daemon_or_start()?;
+    let body = client.post_once("/api/sessions", &body)?;
+    let session: wire::Session = read(&body)?;
+    if args.detach {
+        if context.json {
+            return output::taken(true, &body, "");
+        }
+        // The id alone, so that a script can take it.
+        println_id(&session.id)?;
+        anstream::eprintln!("it works in the background; watch it with: rekindle attach {}", session.id);
+        return Ok(Exit::Ok);
+    }
+    let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id));
+    let (home, blobs) = (context.home.clone(), context.blobs());
+    watch(Watch { client: &client, home, blobs, session: session.id, after: 0, goal, json: context.json })
+}
+
+fn println_id(id: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{id}")
+}
+
+/// Returns what to say: words, what a file has, or both; without either what stdin has. Stdin is not read unless it is
+/// the only source or asked for: whoever calls us may hold it open for ever.
+pub(super) fn prompt(words: Option<&str>, file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let stdin = || {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().take(MAX_PROMPT).read_to_string(&mut text);
+        read.map(|_| text).map_err(|error| unreadable("stdin", &error))
+    };
+    let text = match (words, file) {
+        (Some("-"), None) => stdin()?,
+        (Some(words), None) => words.to_owned(),
+        (words, Some(path)) => {
+            let text = if path == Path::new("-") { stdin()? } else { read_file(path)? };
+            join(words.unwrap_or_default(), &text)
+        }
+        (None, None) if std::io::stdin().is_terminal() => return Ok(None),
+        (None, None) => stdin()?,
+    };
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+fn read_file(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| unreadable(&path.display().to_string(), &error))
+}
+
+fn join(words: &str, piped: &str) -> String {
+    match (words.trim().is_empty(), piped.trim().is_empty()) {
+        (_, true) => words.to_owned(),
+        (true, false) => piped.to_owned(),
+        (false, false) => format!("{words}\n\n{piped}"),
+    }
+}
+
+fn unreadable(what: &str, error: &std::io::Error) -> Failure {
+    Failure::usage("prompt_unreadable", format!("the prompt cannot be read from {what}: {error}"))
+}
+
+/// Returns the working directory, whole; it must be there.
+fn directory(named: Option<&Path>) -> Result<String, Failure> {
+    let Some(path) = named else { return crate::session_arg::here() };
+    let bad = |why: String| Failure::usage("no_directory", format!("{}: {why}", path.display()));
+    let whole = std::fs::canonicalize(path).map_err(|error| bad(error.to_string()))?;
+    if !whole.is_dir() {
+        return Err(bad("not a directory".into()));
+    }
+    whole.into_os_string().into_string().map_err(|_| bad("its path is no text".into()))
+}
+
+/// Returns the command with its program's path made whole, if it is one from here: the daemon is elsewhere.
+fn whole_program(command: &[String]) -> Vec<String> {
+    let mut command = command.to_vec();
+    if let Some(program) = command.first_mut()
+        && program.contains('/')
+        && let Some(whole) =
+            std::path::absolute(&*program).ok().and_then(|path| path.into_os_string().into_string().ok())
+    {
+        *program = whole;
+    }
+    command
+}
+
+/// Returns the beginnings of names of variables that an agent needs.
+pub(super) fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
+    agent.and_then(by_id).map(|agent| agent.environment.to_vec()).unwrap_or_default()
+}
+
+/// Returns what of our environment goes to the agent: what is on the list, and what was named.
+pub(super) fn environment(prefixes: &[&str], named: &[String]) -> Result<BTreeMap<String, Value>, Failure> {
+    let listed = for_agent(std::env::vars_os(), prefixes).into_iter();
+    let mut env: BTreeMap<String, Value> = listed
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, Value::from(value.into_string().ok()?))))
+        .collect();
+    for variable in named {
+        let (name, value) = match variable.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (variable.as_str(), std::env::var(variable).ok()),
+        };
+        let value = value.filter(|_| !name.is_empty()).ok_or_else(|| {
+            Failure::usage("no_such_variable", format!("--env {variable}: there is no such variable here"))
+                .hint("--env NAME=VALUE gives it a value")
+        })?;
+        env.insert(name.to_owned(), Value::from(value));
+    }
+    Ok(env)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_a_file_make_one_prompt() {
+        assert_eq!(join("review this", "diff\n"), "review this\n\ndiff\n");
+        assert_eq!((join("words", " \n"), join("", "piped")), ("words".into(), "piped".into()));
+    }
+
+    #[test]
+    fn variables_are_named_with_or_without_a_value() {
+        let env = environment(&[], &["X_KEY=a=b".into()]).expect("a value");
+        assert_eq!(env["X_KEY"], "a=b");
+        for bad in ["REKINDLE_NO_SUCH_VARIABLE", "=x"] {
+            assert_eq!(environment(&[], &[bad.into()]).expect_err(bad).code(), "no_such_variable");
+        }
+    }
+
+    #[test]
+    fn a_program_from_here_is_named_by_its_whole_path() {
+        let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(whole_program(&command(&["agent", "./x"])), ["agent", "./x"]);
+        let whole = whole_program(&command(&["./agent", "--acp"]));
+        assert!(whole[0].starts_with('/') && whole[0].ends_with("/agent") && whole[1] == "--acp");
+    }
+}

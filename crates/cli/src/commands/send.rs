@@ -1,0 +1,88 @@
+//! `rekindle send`: gives a session a message, and watches what comes of it.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::Context;
+use super::run::{agent_prefixes, environment, prompt};
+use crate::client::{read, wire};
+use crate::failure::{Exit, Failure};
+use crate::live::{Goal, Watch, watch};
+use crate::output;
+use crate::session_arg::find_live;
+
+/// Send a message to a session
+///
+/// A session without a living agent gets one first, with the conversation brought back. While a run goes on the
+/// message waits for its turn; while it waits for an answer the message takes the question's place.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "rekindle send [OPTIONS] [SESSION] TEXT",
+    after_help = "Examples:
+  rekindle send \"now the tests\"
+  rekindle send 01khz0p6r8 \"now the tests\"
+  git diff | rekindle send 01khz0p6r8 -
+  rekindle send 01khz0p6r8 -f notes.md --detach"
+)]
+pub(crate) struct Args {
+    /// The session (left out: this directory's latest) and the message; `-` reads it from stdin
+    #[arg(value_name = "TEXT", num_args = 0..=2)]
+    words: Vec<String>,
+
+    /// Read the message, or what follows it, from a file; `-` is stdin
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Hand the agent a variable of ours, or one with a value
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+
+    /// Do not watch what comes of it
+    #[arg(long, short)]
+    detach: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let (session, text) = match (args.words.as_slice(), &args.file) {
+        ([session, text], None) => (Some(session.as_str()), Some(text.as_str())),
+        ([text], None) => (None, Some(text.as_str())),
+        ([session], Some(_)) => (Some(session.as_str()), None),
+        ([], _) => (None, None),
+        _ => {
+            return Err(Failure::usage("two_messages", "a message and a file: one of them is enough".into()));
+        }
+    };
+    let text = prompt(text, args.file.as_deref())?.ok_or_else(|| {
+        Failure::usage("no_message", "there is nothing to send".into()).hint("rekindle send [SESSION] TEXT")
+    })?;
+    let mut client = context.daemon_or_start()?;
+    let id = find_live(session, context, &client)?;
+    let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+    let env = environment(&agent_prefixes(Some(&session.agent)), &args.env)?;
+    let body = json!({ "content": text, "env": env });
+    let body = client.post_once(&format!("/api/sessions/{id}/messages"), &body)?;
+    let taken: wire::MessageTaken = read(&body)?;
+    if args.detach {
+        let how = if taken.queued { "queued" } else { "sent" };
+        return output::taken(context.json, &body, &format!("{how}; watch it with: rekindle attach {id}"));
+    }
+    if taken.queued {
+        anstream::eprintln!("queued behind what goes on");
+    }
+    let message: Value = read(&body)?;
+    let goal = match message["message_id"].as_str() {
+        Some(message) => Goal::Message(message.to_owned()),
+        None => Goal::Next,
+    };
+    let after = taken.seq;
+    watch(Watch {
+        client: &client,
+        home: context.home.clone(),
+        blobs: context.blobs(),
+        session: id,
+        after,
+        goal,
+        json: context.json,
+    })
+}

@@ -1,0 +1,68 @@
+//! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// The settings. A key that is not known is of another version.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Config {
+    /// The agent that is run when none is named.
+    pub(crate) agent: Option<String>,
+}
+
+impl Config {
+    /// Reads the settings; without a file there are none.
+    pub(crate) fn read() -> Result<Config, Failure> {
+        let named = variable("REKINDLE_CONFIG");
+        let Some(path) = named.clone().or_else(default_path) else { return Ok(Config::default()) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Config::parse(&text, &path),
+            // One that was named is meant to be there.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+                Ok(Config::default())
+            }
+            Err(error) => {
+                let message = format!("{} cannot be read: {error}", path.display());
+                Err(Failure::usage("config_unreadable", message).hint("$REKINDLE_CONFIG names another one"))
+            }
+        }
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Config, Failure> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let line = error.span().map(|span| text.get(..span.start).unwrap_or(text).lines().count().max(1));
+            let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
+            let message = format!("{}{line}: {}", path.display(), error.message());
+            Failure::usage("config_unreadable", message).hint("put it right, or remove it")
+        })
+    }
+}
+
+fn default_path() -> Option<PathBuf> {
+    let config = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let config = config.or_else(|| Some(variable("HOME")?.join(".config")))?;
+    Some(config.join("rekindle/config.toml"))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_is_read_and_what_is_not_known_is_passed_over() {
+        let parse = |text: &str| Config::parse(text, Path::new("/c.toml"));
+        assert_eq!(parse("").ok(), Some(Config::default()));
+        let config = parse("# mine\nagent = \"claude\"\n[of.tomorrow]\nx = 1\n").ok();
+        assert_eq!(config.and_then(|config| config.agent).as_deref(), Some("claude"));
+        let failure = parse("\nagent = 3\n").expect_err("no text");
+        assert_eq!(failure.code(), "config_unreadable");
+        assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());
+    }
+}

@@ -1,0 +1,193 @@
+//! The daemon as a process: it becomes the home's owner, listens, recovers, and leaves in order. What it does is in the
+//! service crate, how it is spoken to in the server crate.
+
+mod takeover;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rekindle_domain::time::Clock;
+use rekindle_holder::client::runtime_dir;
+use rekindle_holder::identity::Identity;
+use rekindle_holder::tree::MARK;
+use rekindle_server::Ending;
+use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
+use rekindle_store::disk::RealDisk;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::client::place::Place;
+use crate::clock::{SystemClock, opener};
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+
+/// How often we look whether another daemon has taken over.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long calls that are under way may hold up the end.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// Runs the daemon until it is told to end; `ready` is told when it listens.
+pub(crate) fn run(
+    context: &Context,
+    takeover: bool,
+    ready: impl FnOnce(&Place) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    leave_the_agents_tree()?;
+    let _ = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    RealDisk::raise_descriptor_limit();
+    listen_to_ourselves();
+    if takeover {
+        takeover::make_way(&context.home)?;
+    }
+    let opener = opener()?;
+    let runtime = runtime()?;
+    let settings = Settings {
+        home: context.home.clone(),
+        holder: beside_us("rekindle-holder")?,
+        runtime: runtime.clone(),
+        env: environment(),
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
+    let socket = runtime.join(format!("{}.sock", short_name(&context.home)));
+    let listener = bind(&socket)?;
+    let about = daemon.about();
+    let place = Place {
+        pid: about.pid,
+        boot_id: about.boot_id,
+        epoch: about.epoch,
+        socket,
+        listen: None,
+        version: about.version.to_owned(),
+        process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
+    };
+    tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), "serving");
+    ready(&place)?;
+    let ending = serve(&daemon, listener)?;
+    tracing::info!("leaving");
+    daemon.leave();
+    // What it wrote goes with it. One that dies leaves it behind, and that is how it is known.
+    place.remove(&context.home);
+    let _ = std::fs::remove_file(&place.socket);
+    match ending {
+        Ending::Asked { agents_left: Some(left) } if left > 0 => {
+            tracing::warn!(left, "some agents did not end");
+            Ok(Exit::Failed)
+        }
+        _ => Ok(Exit::Ok),
+    }
+}
+
+/// Returns a short name for a home, the same in every process: paths of sockets must be short.
+fn short_name(home: &Path) -> String {
+    let whole = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    format!("d-{:016x}", hasher.hash_one(whole.as_os_str().as_bytes()))
+}
+
+/// Returns our environment as far as it is text.
+fn environment() -> BTreeMap<String, String> {
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    std::env::vars_os().filter_map(text).collect()
+}
+
+/// An agent that starts a daemon marks it as one of its own processes, to be ended with it: begin again without that.
+fn leave_the_agents_tree() -> Result<(), Failure> {
+    if std::env::var_os(MARK).is_none() {
+        return Ok(());
+    }
+    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
+    let error = std::process::Command::new(own).args(std::env::args_os().skip(1)).env_remove(MARK).exec();
+    Err(Failure::failed("executable", error))
+}
+
+fn serve(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<Ending, Failure> {
+    let failed = |error: std::io::Error| Failure::failed("runtime", error);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let ending = runtime.block_on(async {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::UnixListener::from_std(listener)?;
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        // Nobody waits for this: what is asked meanwhile is answered.
+        daemon.recover();
+        let replaced = async {
+            while !daemon.is_superseded() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let shutdown = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        Ok(tokio::select! {
+            ending = rekindle_server::serve(daemon.clone(), listener, shutdown) => ending,
+            () = replaced => Ending::Told,
+        })
+    });
+    runtime.shutdown_timeout(LAST_CALLS);
+    ending.map_err(failed)
+}
+
+/// Listens where only we may: the umask makes the socket ours.
+fn bind(socket: &Path) -> Result<UnixListener, Failure> {
+    // Whoever has the home's lock is the only one who may have it.
+    let _ = std::fs::remove_file(socket);
+    UnixListener::bind(socket).map_err(|error| {
+        Failure::failed(
+            "socket",
+            anyhow::Error::new(error).context(format!("cannot listen at {}", socket.display())),
+        )
+    })
+}
+
+/// Returns the directory for sockets.
+fn runtime() -> Result<PathBuf, Failure> {
+    let failed = |error: std::io::Error| Failure::failed("runtime_dir", error);
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
+    runtime_dir(own.as_deref(), &std::env::temp_dir(), uid)
+        .map_err(|error| Failure::failed("runtime_dir", error))
+}
+
+fn beside_us(name: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
+    let path = own.with_file_name(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("{} is not there; it belongs beside this program", path.display());
+    Err(Failure::failed("no_holder", anyhow::Error::msg(message))
+        .hint("install both binaries: rekindle and rekindle-holder"))
+}
+
+/// What is told of the daemon's doings goes to standard error: the log, or a terminal.
+fn listen_to_ourselves() {
+    let level = std::env::var("REKINDLE_LOG").ok().and_then(|level| level.parse().ok());
+    let _ = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_max_level(level.unwrap_or(LevelFilter::INFO))
+        .try_init();
+}
+
+fn refused(error: OpenDaemonError) -> Failure {
+    match error {
+        OpenDaemonError::Open(error) => error.into(),
+        error => Failure::failed("open", error),
+    }
+}

@@ -1,0 +1,225 @@
+//! What an agent asks, and the answers it takes: its own options, numbered. Pure.
+
+use serde_json::{Value, json};
+
+use super::diff::{Styled, diffs};
+use crate::output::{BOLD, DIM, PLAIN, WARN};
+use crate::record_text::{asked, value_text};
+use crate::sanitise;
+
+/// A wait as it is put to a person.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ask {
+    /// The wait.
+    pub(crate) wait_id: String,
+    /// What may be chosen; with none, words are wanted.
+    pub(crate) choices: Vec<Choice>,
+    /// What it asks, line by line, whole.
+    pub(crate) lines: Vec<Styled>,
+}
+
+/// One of the agent's own options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// The agent's name for it.
+    pub(crate) id: String,
+    /// What a person reads.
+    pub(crate) name: String,
+    /// `allow_once` and so on, if the agent says so.
+    pub(crate) kind: String,
+}
+
+impl Ask {
+    /// Reads a request as it is kept.
+    pub(crate) fn read(wait_id: &str, kind: &str, request: &Value) -> Ask {
+        let params = request.get("params").unwrap_or(request);
+        let mut lines = Vec::new();
+        let title = sanitise::line(&asked(request));
+        let verb = if kind == "permission" { "The agent asks for permission" } else { "The agent asks" };
+        lines.push((WARN, if title.is_empty() { format!("{verb}.") } else { format!("{verb}: {title}") }));
+        let call = &params["toolCall"];
+        let changes = diffs(&call["content"]);
+        if let Some(input) = call.get("rawInput").filter(|input| !input.is_null()) {
+            lines.extend(whole_input(input, !changes.is_empty()));
+        }
+        if changes.is_empty() {
+            let blocks = call["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+            for block in blocks.iter().filter(|block| block["type"] == "content") {
+                let text = sanitise::block(&value_text(&block["content"]));
+                lines.extend(text.lines().map(|line| (PLAIN, format!("  {line}"))));
+            }
+        }
+        lines.extend(changes.into_iter().map(|(style, line)| (style, format!("  {line}"))));
+        Ask { wait_id: wait_id.to_owned(), choices: choices(params), lines }
+    }
+
+    /// Returns the numbered options as lines.
+    pub(crate) fn options(&self) -> Vec<Styled> {
+        let line = |(index, choice): (usize, &Choice)| {
+            let kind = sanitise::line(&choice.kind);
+            let kind = if kind.is_empty() { kind } else { format!("  ({kind})") };
+            (BOLD, format!("  {}  {}{kind}", index + 1, sanitise::line(&choice.name)))
+        };
+        self.choices.iter().enumerate().map(line).collect()
+    }
+
+    /// Returns the answer that a key stands for.
+    pub(crate) fn by_key(&self, key: char) -> Option<Value> {
+        let kind = match key {
+            'y' => "allow_once",
+            'n' => "reject_once",
+            digit => {
+                let index = usize::try_from(digit.to_digit(10)?).ok()?.checked_sub(1)?;
+                return self.choices.get(index).map(|choice| json!({"option_id": choice.id}));
+            }
+        };
+        let choice = self.choices.iter().find(|choice| choice.kind == kind)?;
+        Some(json!({"option_id": choice.id}))
+    }
+}
+
+/// Shows what a tool is given: the command itself where there is one. Texts of a change that is shown as one are
+/// left out, and nothing else is.
+fn whole_input(input: &Value, has_changes: bool) -> Vec<Styled> {
+    let command = ["command", "cmd"].iter().find_map(|name| match &input[*name] {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(words) => {
+            Some(words.iter().map(|word| word.as_str().unwrap_or_default()).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    });
+    let mut lines = Vec::new();
+    let mut add = |prefix: &str, text: &str| {
+        for line in sanitise::block(text).lines() {
+            lines.push((if prefix == "$ " { BOLD } else { DIM }, format!("  {prefix}{line}")));
+        }
+    };
+    if let Some(command) = &command {
+        add("$ ", command);
+    }
+    // What else it is given is told too: a directory, a time limit, a description.
+    match input {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let shown = command.is_some() && matches!(name.as_str(), "command" | "cmd");
+                let change = has_changes && matches!(name.as_str(), "old_string" | "new_string" | "content");
+                if !shown && !change {
+                    add(
+                        "",
+                        &format!("{name}: {}", value.as_str().map_or_else(|| value.to_string(), Into::into)),
+                    );
+                }
+            }
+        }
+        Value::String(text) => add("", text),
+        other => add("", &other.to_string()),
+    }
+    lines
+}
+
+/// Returns the options of a permission, or the choices of a question's only field.
+fn choices(params: &Value) -> Vec<Choice> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if let Some(options) = params["options"].as_array() {
+        let named = options.iter().filter(|option| option["optionId"].is_string());
+        return named
+            .map(|option| {
+                let id = text(&option["optionId"]);
+                let name = option["name"].as_str().map_or_else(|| id.clone(), Into::into);
+                Choice { id, name, kind: text(&option["kind"]) }
+            })
+            .collect();
+    }
+    let Some(fields) = params["requestedSchema"]["properties"].as_object() else { return Vec::new() };
+    let Some(field) = fields.values().next().filter(|_| fields.len() == 1) else { return Vec::new() };
+    let list = |name: &str| field[name].as_array().cloned().unwrap_or_default();
+    let plain = list("enum").into_iter().filter_map(|value| {
+        let id = value.as_str()?.to_owned();
+        Some(Choice { name: id.clone(), id, kind: String::new() })
+    });
+    let titled = list("oneOf").into_iter().filter_map(|value| {
+        let id = value["const"].as_str()?.to_owned();
+        let name = value["title"].as_str().map_or_else(|| id.clone(), Into::into);
+        Some(Choice { id, name, kind: String::new() })
+    });
+    plain.chain(titled).collect()
+}
+
+/// Finds the answer that a word on the command line means: a number, an option's id, kind or name.
+pub(crate) fn pick(choices: &[Choice], word: &str) -> Option<Value> {
+    let kind = match word {
+        "yes" | "y" | "allow" => "allow_once",
+        "no" | "n" | "deny" | "reject" => "reject_once",
+        other => other,
+    };
+    let number = word.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+    let found = (choices.iter().find(|choice| choice.id == word))
+        .or(number)
+        .or_else(|| choices.iter().find(|choice| choice.kind == kind))
+        .or_else(|| choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(word)));
+    match found {
+        Some(choice) => Some(json!({"option_id": choice.id})),
+        // A question without options may still be accepted or declined.
+        None if choices.is_empty() => Some(json!({"option": kind})),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permission() -> Value {
+        json!({"jsonrpc": "2.0", "id": 3, "method": "session/request_permission", "params": {
+        "toolCall": {"title": "rm\u{1b}[2J -rf", "rawInput": {"command": "rm -rf\n  build", "cwd": "/r"}},
+        "options": [
+            {"optionId": "a1", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "2", "name": "Always", "kind": "allow_always"},
+            {"optionId": "r", "name": "No", "kind": "reject_once"},
+        ]}})
+    }
+
+    #[test]
+    fn a_permission_shows_the_whole_command_and_the_agents_options() {
+        let ask = Ask::read("wait_1", "permission", &permission());
+        let lines: Vec<&str> = ask.lines.iter().map(|(_, line)| line.as_str()).collect();
+        assert_eq!(
+            lines,
+            ["The agent asks for permission: rm -rf", "  $ rm -rf", "  $   build", "  cwd: /r"]
+        );
+        let options: Vec<String> = ask.options().into_iter().map(|(_, line)| line).collect();
+        assert_eq!(
+            options,
+            ["  1  Yes  (allow_once)", "  2  Always  (allow_always)", "  3  No  (reject_once)"]
+        );
+        assert_eq!(ask.by_key('3'), Some(json!({"option_id": "r"})));
+        assert_eq!(ask.by_key('y'), Some(json!({"option_id": "a1"})));
+        assert_eq!((ask.by_key('4'), ask.by_key('0'), ask.by_key('x')), (None, None, None));
+    }
+
+    #[test]
+    fn a_word_is_an_id_a_number_a_kind_or_a_name() {
+        let choices = Ask::read("wait_1", "permission", &permission()).choices;
+        for (word, id) in [
+            // An agent that calls its options by numbers is taken by its word.
+            ("2", "2"),
+            ("1", "a1"),
+            ("allow_always", "2"),
+            ("no", "r"),
+            ("always", "2"),
+        ] {
+            assert_eq!(pick(&choices, word), Some(json!({"option_id": id})), "{word}");
+        }
+        assert_eq!(pick(&choices, "maybe"), None);
+        assert_eq!(pick(&[], "decline"), Some(json!({"option": "decline"})));
+    }
+
+    #[test]
+    fn a_question_offers_what_its_form_offers() {
+        let request = json!({"method": "elicitation/create", "params": {"message": "Which?", "requestedSchema":
+            {"properties": {"db": {"oneOf": [{"const": "pg", "title": "Postgres"}, {"const": "lite"}]}}}}});
+        let ask = Ask::read("wait_2", "question", &request);
+        assert_eq!(ask.lines[0].1, "The agent asks: Which?");
+        assert_eq!(pick(&ask.choices, "postgres"), Some(json!({"option_id": "pg"})));
+    }
+}

@@ -1,0 +1,70 @@
+//! What a run's end means for the command that watched it.
+
+use crate::failure::Exit;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The agent ended its turn.
+    Completed {
+        /// The agent's word for it.
+        stop_reason: Option<String>,
+    },
+    /// It failed for good.
+    Failed,
+    /// Someone wanted it to end.
+    Cancelled,
+    /// It was cut short, and may go on by itself.
+    Interrupted,
+}
+
+impl End {
+    /// Returns the exit code for it.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            // An agent that will not, or ran out of something, has not done what it was asked.
+            End::Completed { stop_reason } => match stop_reason.as_deref() {
+                None | Some("end_turn") => Exit::Ok,
+                Some("refusal" | "max_tokens" | "max_turn_requests" | "cancelled") => Exit::Failed,
+                // Agents have words of their own; an ended turn is an ended turn.
+                Some(_) => Exit::Ok,
+            },
+            End::Failed | End::Cancelled => Exit::Failed,
+            End::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+/// Returns the exit code for the state of a session's latest run, as the daemon words it.
+pub(crate) fn exit_of_state(state: &str) -> Exit {
+    match state {
+        "failed" | "cancelled" => Exit::Failed,
+        "interrupted" => Exit::Interrupted,
+        "waiting" => Exit::Waiting,
+        _ => Exit::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_becomes_an_exit_code() {
+        let completed = |reason: Option<&str>| End::Completed { stop_reason: reason.map(Into::into) };
+        for (end, exit) in [
+            (completed(Some("end_turn")), Exit::Ok),
+            (completed(None), Exit::Ok),
+            (completed(Some("a_word_of_tomorrow")), Exit::Ok),
+            (completed(Some("refusal")), Exit::Failed),
+            (completed(Some("max_tokens")), Exit::Failed),
+            (End::Failed, Exit::Failed),
+            (End::Cancelled, Exit::Failed),
+            (End::Interrupted, Exit::Interrupted),
+        ] {
+            assert_eq!(end.exit(), exit, "{end:?}");
+        }
+        assert_eq!(exit_of_state("interrupted"), Exit::Interrupted);
+        assert_eq!(exit_of_state("completed"), Exit::Ok);
+    }
+}

@@ -1,0 +1,13 @@
+//! A session as it happens: the agent's answer on stdout, everything else on stderr, questions on the terminal.
+
+mod ask;
+mod diff;
+mod end;
+mod keys;
+mod picture;
+mod screen;
+mod watch;
+
+pub(crate) use ask::{Ask, pick};
+pub(crate) use end::exit_of_state;
+pub(crate) use watch::{Goal, Watch, how_to_answer, watch};

@@ -1,0 +1,157 @@
+//! Records and words become pieces: nothing twice, nothing lost, nothing that does something to a terminal.
+
+use std::sync::Arc;
+
+use rekindle_store::disk::RealDisk;
+use rekindle_store::layout::Layout;
+
+use super::*;
+
+fn picture() -> Picture {
+    Picture::new(Blobs::reading(Arc::new(RealDisk), Layout::new("/nowhere")))
+}
+
+fn record(fields: &str) -> String {
+    format!(r#"{{"seq":1,"ts":"2026-02-21T10:01:25.000Z",{fields}}}"#)
+}
+
+fn words(id: &str, text: &str, at: Option<usize>) -> Words {
+    Words { message_id: id.into(), kind: "message".into(), text: text.into(), at }
+}
+
+fn whole(id: &str, text: &str) -> String {
+    let text = serde_json::to_string(text).expect("JSON");
+    record(&format!(r#""kind":"message.agent","message_id":"{id}","content":{text}"#))
+}
+
+/// Returns what goes to stdout.
+fn answer(pieces: impl IntoIterator<Item = Piece>) -> String {
+    let text = |piece| match piece {
+        Piece::Answer(text) => text,
+        Piece::AnswerEnd => "|".into(),
+        _ => String::new(),
+    };
+    pieces.into_iter().map(text).collect()
+}
+
+fn lines(pieces: &[Piece]) -> Vec<&str> {
+    pieces
+        .iter()
+        .filter_map(|piece| match piece {
+            Piece::Line((_, text)) | Piece::Tool(_, (_, text)) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_message_is_shown_once_as_words_and_then_the_rest() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(&words("msg_1", "Hel", None)));
+    shown += &answer(picture.words(&words("msg_1", "lo \x1b[3", None)));
+    shown += &answer(picture.record(&whole("msg_1", "Hello \x1b[31mworld")));
+    assert_eq!(shown, "Hello world|");
+    assert_eq!(answer(picture.record(&whole("msg_2", "whole"))), "whole|");
+}
+
+#[test]
+fn words_that_were_missed_are_made_good_by_the_record() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(&words("msg_1", "one ", None)));
+    picture.missed();
+    shown += &answer(picture.words(&words("msg_1", "three ", None)));
+    shown += &answer(picture.record(&whole("msg_1", "one two three four")));
+    assert_eq!(shown, "one two three four|");
+}
+
+#[test]
+fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(&words("msg_1", "one ", Some(0))));
+    picture.missed();
+    // A successor tells everything again; then something is missing.
+    shown += &answer(picture.words(&words("msg_1", "one two ", Some(0))));
+    shown += &answer(picture.words(&words("msg_1", "four", Some(14))));
+    assert_eq!(shown, "one two ");
+    shown += &answer(picture.record(&whole("msg_1", "one two three four")));
+    assert_eq!(shown, "one two three four|");
+}
+
+#[test]
+fn a_message_whose_beginning_was_missed_is_told_again() {
+    let mut picture = picture();
+    let _ = picture.words(&words("msg_1", "middle", None));
+    let pieces = picture.record(&whole("msg_1", "the middle of it"));
+    assert_eq!(lines(&pieces), ["(the message again, from its beginning)"]);
+    assert_eq!(answer(pieces), "the middle of it|");
+}
+
+#[test]
+fn a_tool_call_is_a_line_with_a_mark() {
+    let mut picture = picture();
+    let mut shown = Vec::new();
+    for fields in [
+        r#""kind":"tool.call","tool_call_id":"t1","title":"cargo\u001b[2J test","status":"pending""#,
+        r#""kind":"tool.update","tool_call_id":"t1","status":"in_progress""#,
+        r#""kind":"tool.update","tool_call_id":"t1","title":"cargo test -p x""#,
+        r#""kind":"tool.update","tool_call_id":"t1","status":"failed""#,
+        r#""kind":"tool.call","tool_call_id":"t2","title":"edit","status":"completed","raw":{"content":[{"type":"diff","path":"a","newText":"x\n"}]}"#,
+        r#""kind":"tool.update","tool_call_id":"t2","raw":{"content":[{"type":"diff","path":"a","newText":"x\n"}]}"#,
+    ] {
+        shown.extend(picture.record(&record(fields)));
+    }
+    assert_eq!(
+        lines(&shown),
+        [
+            "▸ cargo test",
+            "▸ cargo test -p x",
+            "✗ cargo test -p x",
+            "✓ edit",
+            "  new a",
+            "  @@ -0,0 +1 @@",
+            "  +x"
+        ]
+    );
+}
+
+#[test]
+fn what_happens_to_a_run_is_said_in_one_line_each() {
+    let mut picture = picture();
+    for (fields, expected) in [
+        (
+            r#""kind":"run.adopted","run_id":"run_1","boot_id":"boot_2","gap":12"#,
+            "a new daemon took the run over; nothing is lost (12 lines while there was none)",
+        ),
+        (r#""kind":"run.failed","run_id":"run_1","error":"it\ndid""#, "failed: it did"),
+        (r#""kind":"run.cancelled","run_id":"run_1","by":"user""#, "cancelled by user"),
+        (r#""kind":"message.user","message_id":"msg_1","content":"do it""#, "> do it"),
+        (
+            r#""kind":"session.restored","method":"load","verdict":"shorter""#,
+            "the agent's conversation was brought back by load: shorter",
+        ),
+    ] {
+        assert_eq!(lines(&picture.record(&record(fields))), [expected]);
+    }
+    let cut = r#""kind":"run.interrupted","run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t","title":"rm"}]"#;
+    let pieces = picture.record(&record(cut));
+    assert_eq!(lines(&pieces), ["interrupted: agent exit", "  may or may not have happened: rm"]);
+    assert_eq!(pieces.last(), Some(&Piece::Ended("run_1".into(), End::Interrupted)));
+}
+
+#[test]
+fn a_wait_is_asked_and_answered() {
+    let mut picture = picture();
+    let asked = r#""kind":"run.waiting","run_id":"run_1","wait_id":"wait_1","wait_kind":"permission","resume_token_id":"rt_1","request":{"params":{"options":[{"optionId":"a","name":"Yes"}]}}"#;
+    let pieces = picture.record(&record(asked));
+    let [Piece::Asked(ask)] = pieces.as_slice() else { panic!("one question: {pieces:?}") };
+    assert_eq!((ask.wait_id.as_str(), ask.choices.len()), ("wait_1", 1));
+    let over = r#""kind":"run.resumed","run_id":"run_1","wait_id":"wait_1","how":"answered","by":"web""#;
+    let over = picture.record(&record(over));
+    assert_eq!(over, [Piece::AskOver("wait_1".into(), "answered by web".into())]);
+}
+
+#[test]
+fn rubbish_is_named_and_survived() {
+    assert_eq!(lines(&picture().record("not a record")), ["a record cannot be read"]);
+    assert_eq!(picture().record(&record(r#""kind":"galaxy.merged","stars":5"#)), []);
+}

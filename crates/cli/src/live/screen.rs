@@ -1,0 +1,181 @@
+//! Where pieces go: the answer to stdout exactly as it is, everything else to stderr, each on lines of its own although
+//! both may be the same terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::diff::Styled;
+use super::picture::Piece;
+use crate::output::{self, DIM, WARN, columns, styled};
+
+/// What stands on the terminal's last line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    /// Nothing.
+    Empty,
+    /// Words of the answer.
+    Answer,
+    /// Words of a thought.
+    Thought,
+    /// A question that is to vanish.
+    Prompt,
+}
+
+/// Stdout and stderr.
+pub(crate) struct Screen<O, E> {
+    out: O,
+    err: E,
+    /// The answer is seen on a terminal.
+    out_is_terminal: bool,
+    err_is_terminal: bool,
+    tail: Tail,
+    /// The answer's last line has no end yet.
+    open: bool,
+    /// The tool call whose line is the last one.
+    tool: Option<String>,
+}
+
+impl Screen<io::Stdout, anstream::AutoStream<io::Stderr>> {
+    /// Returns ours.
+    pub(crate) fn ours() -> Self {
+        let (out, err) = (io::stdout(), io::stderr());
+        let (out_is_terminal, err_is_terminal) = (out.is_terminal(), err.is_terminal());
+        let err = anstream::AutoStream::auto(err);
+        Screen { out, err, out_is_terminal, err_is_terminal, tail: Tail::Empty, open: false, tool: None }
+    }
+}
+
+impl<O: Write, E: Write> Screen<O, E> {
+    /// Shows a piece, if it is one to be shown.
+    pub(crate) fn show(&mut self, piece: &Piece) -> io::Result<()> {
+        match piece {
+            Piece::Answer(text) => {
+                if self.tail != Tail::Answer {
+                    self.fresh_line()?;
+                }
+                self.out.write_all(text.as_bytes())?;
+                self.out.flush()?;
+                self.open = !text.ends_with('\n');
+                self.tail = if self.open && self.out_is_terminal { Tail::Answer } else { Tail::Empty };
+                self.tool = None;
+            }
+            Piece::AnswerEnd => self.end_answer()?,
+            Piece::Thought(text) => {
+                if self.tail != Tail::Thought {
+                    self.fresh_line()?;
+                }
+                write!(self.err, "{}", styled(DIM, text))?;
+                self.err.flush()?;
+                self.tail = if text.ends_with('\n') { Tail::Empty } else { Tail::Thought };
+                self.tool = None;
+            }
+            Piece::ThoughtEnd if self.tail == Tail::Thought => self.fresh_line()?,
+            Piece::Line(line) => self.line(line)?,
+            Piece::Tool(id, line) => {
+                let again = self.tool.as_deref() == Some(id) && self.tail == Tail::Empty;
+                // Only a line that takes one row can be taken back.
+                if again && self.err_is_terminal && columns(&line.1) < output::width() {
+                    write!(self.err, "\x1b[1A\r\x1b[2K")?;
+                }
+                self.line(line)?;
+                self.tool = Some(id.clone());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the answer's last line, if it has no end.
+    fn end_answer(&mut self) -> io::Result<()> {
+        // On a terminal a line about something else may have ended it already.
+        let ended = self.out_is_terminal && self.tail != Tail::Answer;
+        if !std::mem::take(&mut self.open) || ended {
+            return Ok(());
+        }
+        self.tail = Tail::Empty;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+
+    /// Shows a line about what happens.
+    pub(crate) fn line(&mut self, (style, text): &Styled) -> io::Result<()> {
+        self.fresh_line()?;
+        writeln!(self.err, "{}", styled(*style, text))?;
+        self.tool = None;
+        self.err.flush()
+    }
+
+    /// Shows a question on the last line, or clears the one that is there.
+    pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        write!(self.err, "{}", styled(WARN, text))?;
+        self.tail = Tail::Prompt;
+        self.err.flush()
+    }
+
+    /// Tells whether a question stands on the last line.
+    pub(crate) fn has_prompt(&self) -> bool {
+        self.tail == Tail::Prompt
+    }
+
+    /// Begins a line on the terminal; the answer itself gets no line end from this.
+    pub(crate) fn fresh_line(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.tail, Tail::Empty) {
+            Tail::Empty => {}
+            Tail::Answer | Tail::Thought => writeln!(self.err)?,
+            Tail::Prompt => write!(self.err, "\r\x1b[2K")?,
+        }
+        self.err.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::PLAIN;
+
+    fn shown(out_is_terminal: bool, pieces: &[Piece]) -> (String, String) {
+        let (out, err) = (Vec::new(), Vec::new());
+        let mut screen = Screen {
+            out,
+            err,
+            out_is_terminal,
+            err_is_terminal: true,
+            tail: Tail::Empty,
+            open: false,
+            tool: None,
+        };
+        for piece in pieces {
+            screen.show(piece).expect("memory");
+        }
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (text(screen.out), text(screen.err))
+    }
+
+    fn pieces() -> Vec<Piece> {
+        let line = |text: &str| (PLAIN, text.to_owned());
+        vec![
+            Piece::Answer("one".into()),
+            Piece::Line(line("news")),
+            Piece::Answer(" two".into()),
+            Piece::AnswerEnd,
+            Piece::Tool("t".into(), line("▸ x")),
+            Piece::Tool("t".into(), line("✓ x")),
+            Piece::Answer("three\n".into()),
+            Piece::AnswerEnd,
+        ]
+    }
+
+    #[test]
+    fn the_answer_is_exact_and_the_rest_apart() {
+        let (out, err) = shown(false, &pieces());
+        assert_eq!(out, "one two\nthree\n");
+        assert_eq!(err, "news\n▸ x\n\x1b[1A\r\x1b[2K✓ x\n");
+    }
+
+    #[test]
+    fn on_a_terminal_lines_do_not_run_into_each_other() {
+        let (out, err) = shown(true, &pieces());
+        assert_eq!(out, "one two\nthree\n");
+        assert_eq!(err, "\nnews\n▸ x\n\x1b[1A\r\x1b[2K✓ x\n");
+    }
+}

@@ -1,0 +1,381 @@
+//! Watching a session until what was asked is done: shows what happens, asks the person at the terminal, and knows
+//! with which exit code to end. Without a terminal nothing here waits for anyone.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use rekindle_domain::event::ResumePolicy;
+use rekindle_store::blobs::Blobs;
+use serde_json::{Value, json};
+
+use super::ask::Ask;
+use super::diff::Styled;
+use super::end::End;
+use super::keys::{Pressed, Terminal, hear_signals};
+use super::picture::{Picture, Piece};
+use super::screen::Screen;
+use crate::client::follow::{Follow, Heard};
+use crate::client::{Client, wire};
+use crate::failure::{Exit, Failure};
+use crate::output::{BOLD, COURSE, DIM, WARN};
+use crate::sanitise;
+
+/// A question is put when nothing else has come for this long: one from the past is answered in the next record.
+const SETTLED: Duration = Duration::from_millis(60);
+
+/// Without a terminal a wait must stay open this long: a policy of the session may answer it at once.
+const UNANSWERED: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether an interrupted session goes on, and for how long.
+const LOOK: Duration = Duration::from_millis(500);
+const GOES_ON: Duration = Duration::from_secs(60);
+
+/// What is watched.
+pub(crate) struct Watch<'a> {
+    /// The daemon.
+    pub(crate) client: &'a Client,
+    /// The home.
+    pub(crate) home: std::path::PathBuf,
+    /// Large payloads.
+    pub(crate) blobs: Blobs,
+    /// The session.
+    pub(crate) session: String,
+    /// The record behind which to begin.
+    pub(crate) after: u64,
+    /// When it is over.
+    pub(crate) goal: Goal,
+    /// Print records instead of text.
+    pub(crate) json: bool,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// The end of this run.
+    Run(String),
+    /// The end of the run that a message begins.
+    Message(String),
+    /// The end of the next run.
+    Next,
+}
+
+enum Input {
+    Heard(Heard),
+    Pressed(Pressed),
+    Signal,
+}
+
+/// Watches; returns how it ended.
+pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
+    let (tell, inputs) = mpsc::channel();
+    let follow = Follow {
+        home: watch.home.clone(),
+        place: watch.client.place().clone(),
+        session: watch.session.clone(),
+        after: watch.after,
+    };
+    let heard = tell.clone();
+    follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
+    let signals = tell.clone();
+    hear_signals(move || signals.send(Input::Signal).is_ok())
+        .map_err(|error| Failure::failed("signals", error))?;
+    let terminal = if watch.json { None } else { take_terminal(tell) };
+    let mut watching = Watching {
+        picture: Picture::new(watch.blobs.clone()),
+        screen: Screen::ours(),
+        interactive: terminal.is_some(),
+        asks: VecDeque::new(),
+        asked: None,
+        typed: String::new(),
+        run: None,
+        cut: None,
+        watch,
+    };
+    let exit = watching.until_over(&inputs);
+    let fresh = watching.screen.fresh_line();
+    // The terminal is given back before anything else is said.
+    drop(terminal);
+    fresh?;
+    exit
+}
+
+fn take_terminal(tell: Sender<Input>) -> Option<Terminal> {
+    Terminal::take(move |pressed| tell.send(Input::Pressed(pressed)).is_ok())
+}
+
+struct Watching<'a> {
+    watch: Watch<'a>,
+    picture: Picture,
+    screen: Screen<std::io::Stdout, anstream::AutoStream<std::io::Stderr>>,
+    interactive: bool,
+    /// Open waits, oldest first.
+    asks: VecDeque<(Ask, Instant)>,
+    /// The wait that was put to the person.
+    asked: Option<String>,
+    /// What the person typed to a question that wants words.
+    typed: String,
+    /// The run that is watched, once it began.
+    run: Option<String>,
+    /// Since when it is interrupted, and when that was last looked at.
+    cut: Option<(Instant, Instant)>,
+}
+
+impl Watching<'_> {
+    fn until_over(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
+        if let Goal::Run(run) = &self.watch.goal {
+            self.run = Some(run.clone());
+        }
+        loop {
+            let busy = self.asks.is_empty() && self.cut.is_none();
+            let input = match inputs.recv_timeout(if busy { Duration::from_secs(3600) } else { SETTLED }) {
+                Ok(input) => Some(input),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Detached),
+            };
+            let over = match input {
+                Some(Input::Heard(heard)) => self.heard(heard)?,
+                Some(Input::Pressed(Pressed::Leave) | Input::Signal) => Some(self.leave()?),
+                Some(Input::Pressed(pressed)) => self.pressed(pressed)?,
+                None => self.settled()?,
+            };
+            if let Some(exit) = over {
+                return Ok(exit);
+            }
+        }
+    }
+
+    fn heard(&mut self, heard: Heard) -> Result<Option<Exit>, Failure> {
+        let pieces = match heard {
+            Heard::Record(line) => {
+                if self.watch.json {
+                    print_json(&line)?;
+                }
+                self.picture.record(&line)
+            }
+            Heard::Words(words) if self.watch.json => {
+                let delta = json!({"message_id": words.message_id, "kind": words.kind, "text": words.text});
+                print_json(&json!({ "delta": delta }).to_string())?;
+                return Ok(None);
+            }
+            Heard::Words(words) => self.picture.words(&words).into_iter().collect(),
+            Heard::Away => {
+                return self.say(WARN, "the daemon went away; the agent works on, waiting for the next one");
+            }
+            Heard::Back { away } => {
+                self.picture.missed();
+                return if away { self.say(COURSE, "a daemon is there again") } else { Ok(None) };
+            }
+            Heard::Reset { last_seq } => {
+                self.picture.missed();
+                let text =
+                    format!("the end of the log was lost in a crash; it goes on behind record {last_seq}");
+                return self.say(WARN, &text);
+            }
+            Heard::Deleted => {
+                self.say(WARN, "the session was removed")?;
+                return Ok(Some(Exit::Failed));
+            }
+            Heard::Over(failure) => return Err(failure),
+        };
+        for piece in pieces {
+            if let Some(exit) = self.take(piece)? {
+                return Ok(Some(exit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Shows a piece, and sees what it means.
+    fn take(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
+        if !self.watch.json {
+            self.screen.show(&piece)?;
+        }
+        match piece {
+            Piece::Asked(ask) => self.asks.push_back((ask, Instant::now())),
+            Piece::AskOver(wait, how) => {
+                self.asks.retain(|(ask, _)| ask.wait_id != wait);
+                if self.asked.as_ref() == Some(&wait) {
+                    self.asked = None;
+                    self.typed.clear();
+                    return self.say(DIM, &format!("answered elsewhere: {how}"));
+                }
+            }
+            Piece::Begun { run, message, continues } => {
+                let ours = match &self.watch.goal {
+                    Goal::Next => self.run.is_none(),
+                    Goal::Message(wanted) => message.as_ref() == Some(wanted),
+                    Goal::Run(wanted) => *wanted == run,
+                };
+                if ours || (continues.is_some() && continues == self.run) {
+                    (self.run, self.cut) = (Some(run), None);
+                }
+            }
+            Piece::Ended(run, end) if self.run.as_ref() == Some(&run) => {
+                self.asks.clear();
+                if end == End::Interrupted && self.picture.policy.unwrap_or_default() == ResumePolicy::Auto {
+                    let now = Instant::now();
+                    self.cut = Some((now, now));
+                    return Ok(None);
+                }
+                if end == End::Interrupted {
+                    self.how_to_resume()?;
+                }
+                return Ok(Some(end.exit()));
+            }
+            Piece::Dropped(message) if self.watch.goal == Goal::Message(message.clone()) => {
+                self.say(WARN, "the message was taken out of the queue")?;
+                return Ok(Some(Exit::Failed));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Nothing more has come: questions are put, and what does not go on is left.
+    fn settled(&mut self) -> Result<Option<Exit>, Failure> {
+        if let Some((since, looked)) = self.cut {
+            return if looked.elapsed() < LOOK { Ok(None) } else { self.look_whether_it_goes_on(since) };
+        }
+        let Some((ask, since)) = self.asks.front() else { return Ok(None) };
+        if self.interactive {
+            let (ask, first) = (ask.clone(), self.asked.as_ref() != Some(&ask.wait_id));
+            if first {
+                self.asked = Some(ask.wait_id.clone());
+                for line in ask.lines.iter().chain(&ask.options()) {
+                    self.screen.line(line)?;
+                }
+            }
+            if !self.screen.has_prompt() {
+                self.prompt(&ask)?;
+            }
+            return Ok(None);
+        }
+        if since.elapsed() < UNANSWERED {
+            return Ok(None);
+        }
+        if !self.watch.json {
+            let mut lines = ask.lines.clone();
+            lines.extend(ask.options());
+            lines.push((PLAIN_NEXT, how_to_answer(ask)));
+            lines.push((DIM, format!("then: rekindle attach {}", self.watch.session)));
+            for line in &lines {
+                self.screen.line(line)?;
+            }
+        }
+        Ok(Some(Exit::Waiting))
+    }
+
+    fn prompt(&mut self, ask: &Ask) -> Result<(), Failure> {
+        let text = match ask.choices.len() {
+            0 => format!("answer (Esc cancels, Ctrl-C leaves): {}", sanitise::line(&self.typed)),
+            count => format!("1-{count} (Esc cancels the run, Ctrl-C leaves it waiting): "),
+        };
+        Ok(self.screen.prompt(&text)?)
+    }
+
+    fn pressed(&mut self, pressed: Pressed) -> Result<Option<Exit>, Failure> {
+        let session = &self.watch.session;
+        if pressed == Pressed::Cancel {
+            let outcome = self.watch.client.post(&format!("/api/sessions/{session}/cancel"), &json!({}));
+            return match outcome {
+                Ok(_) => Ok(None),
+                Err(failure) => self.say(WARN, &format!("not cancelled: {}", failure.message())),
+            };
+        }
+        let Some(wait) = self.asked.clone() else { return Ok(None) };
+        let Some(ask) = self.asks.iter().find(|(ask, _)| ask.wait_id == wait).map(|(ask, _)| ask.clone())
+        else {
+            return Ok(None);
+        };
+        let answer = match pressed {
+            Pressed::Char(key) if !ask.choices.is_empty() => ask.by_key(key),
+            Pressed::Char(key) => {
+                self.typed.push(key);
+                self.prompt(&ask)?;
+                None
+            }
+            Pressed::Back => {
+                self.typed.pop();
+                self.prompt(&ask)?;
+                None
+            }
+            Pressed::Enter if ask.choices.is_empty() && !self.typed.is_empty() => {
+                Some(json!({"text": self.typed}))
+            }
+            _ => None,
+        };
+        let Some(answer) = answer else { return Ok(None) };
+        match self.watch.client.post(&format!("/api/waits/{wait}/answer"), &answer) {
+            Ok(_) => {
+                let shown = chosen(&ask, &answer);
+                // It is over for us; the record that says so need not be told again.
+                self.asks.retain(|(ask, _)| ask.wait_id != wait);
+                self.asked = None;
+                self.typed.clear();
+                self.say(DIM, &format!("answered: {shown}"))
+            }
+            Err(failure) => self.say(WARN, &format!("not answered: {}", failure.message())),
+        }
+    }
+
+    /// Looks whether an interrupted session goes on by itself.
+    fn look_whether_it_goes_on(&mut self, since: Instant) -> Result<Option<Exit>, Failure> {
+        self.cut = Some((since, Instant::now()));
+        let path = format!("/api/sessions/{}", self.watch.session);
+        // A daemon that is just being replaced is asked again.
+        let Ok(session) = self.watch.client.get::<wire::Session>(&path) else { return Ok(None) };
+        let over = match &session.held {
+            Some(why) => Some(format!("it does not go on by itself: {}", sanitise::line(why))),
+            None if since.elapsed() > GOES_ON => Some("it does not go on by itself".to_owned()),
+            None => None,
+        };
+        let Some(why) = over else { return Ok(None) };
+        self.say(WARN, &why)?;
+        self.how_to_resume()?;
+        Ok(Some(Exit::Interrupted))
+    }
+
+    fn how_to_resume(&mut self) -> Result<(), Failure> {
+        let text = format!("go on with: rekindle resume {}", self.watch.session);
+        self.say(DIM, &text).map(drop)
+    }
+
+    fn leave(&mut self) -> Result<Exit, Failure> {
+        let text =
+            format!("left; the agent works on. Come back with: rekindle attach {}", self.watch.session);
+        self.say(DIM, &text)?;
+        Ok(Exit::Detached)
+    }
+
+    fn say(&mut self, style: clap::builder::styling::Style, text: &str) -> Result<Option<Exit>, Failure> {
+        let line: Styled = (style, text.to_owned());
+        self.screen.line(&line)?;
+        Ok(None)
+    }
+}
+
+/// How what to do next looks.
+const PLAIN_NEXT: clap::builder::styling::Style = BOLD;
+
+/// Says how a wait is answered from a command line.
+pub(crate) fn how_to_answer(ask: &Ask) -> String {
+    let wait = &ask.wait_id;
+    match ask.choices.first() {
+        Some(_) => format!("answer with: rekindle answer {wait} NUMBER"),
+        None => format!("answer with: rekindle answer {wait} --text TEXT"),
+    }
+}
+
+fn chosen(ask: &Ask, answer: &Value) -> String {
+    let id = answer["option_id"].as_str();
+    let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
+    choice.map_or_else(|| "sent".into(), |choice| sanitise::line(&choice.name))
+}
+
+fn print_json(line: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,129 @@
+//! The daemon dies at every named place of start, answer, cancel, resume and deletion: afterwards the session is in one of
+//! the two neighbouring states, never in a third.
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, wait_for};
+
+fn only_session(lab: &Lab) -> Option<String> {
+    let list = lab.get("/api/sessions");
+    let sessions = list["sessions"].as_array().expect("a list").clone();
+    assert!(sessions.len() <= 1, "{sessions:?}");
+    sessions.first().map(|session| session["id"].as_str().expect("an id").to_owned())
+}
+
+// I1, I5
+#[test]
+fn dying_while_a_session_is_made_leaves_none_or_one_that_goes_on() {
+    for (place, there) in [
+        ("create.before_record", false),
+        ("create.after_record", true),
+        ("start.before_launch", true),
+        ("start.after_launch", true),
+    ] {
+        let mut lab = Lab::without_daemon();
+        lab.start_with(&[], &[("REKINDLE_CRASH_AT", place)]);
+        let _ = lab.try_ask("POST", "/api/sessions", "", &lab.session("say hello"));
+        lab.died();
+        lab.start();
+        let found = only_session(&lab);
+        assert_eq!(found.is_some(), there, "{place}");
+        if let Some(id) = found {
+            assert_eq!(lab.wait_end(&id), "completed", "{place}");
+            assert_eq!(lab.prompted("say hello"), 1, "{place}");
+            assert_eq!(lab.count(&id, "run.started"), 1, "{place}");
+        }
+    }
+}
+
+// I5, I7
+#[test]
+fn dying_while_a_question_is_answered_leaves_it_open_or_answered_once() {
+    for place in ["answer.before_record", "live.answer.after_record"] {
+        let mut lab = Lab::new();
+        let id = lab.run("ask may I?\nsay thanks");
+        let wait = wait_for("a wait", || lab.get("/api/waits")["waits"].get(0).cloned());
+        let path = format!("/api/waits/{}/answer", wait["wait_id"].as_str().expect("an id"));
+        lab.kill();
+        lab.start_with(&[], &[("REKINDLE_CRASH_AT", place)]);
+        lab.wait_status(&id, "waiting");
+        let _ = lab.try_ask("POST", &path, "", &json!({"option": "allow_once"}));
+        lab.died();
+        lab.start();
+        lab.wait_status(&id, if place == "answer.before_record" { "waiting" } else { "idle" });
+        let _ = lab.ask("POST", &path, &json!({"option": "allow_once"}));
+        assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        assert_eq!(lab.count(&id, "token.consumed"), 1, "{place}");
+        assert!(lab.said(&id).contains("thanks"), "{place}");
+    }
+}
+
+// I13
+#[test]
+fn dying_while_a_run_is_cancelled_leaves_it_running_or_cancelled_for_good() {
+    for place in ["cancel.before_record", "live.cancel.after_record"] {
+        let mut lab = Lab::new();
+        let id = lab.run("barrier here\nsay after");
+        lab.reach("here");
+        lab.kill();
+        lab.start_with(&[], &[("REKINDLE_CRASH_AT", place)]);
+        wait_for("the adoption", || (lab.count(&id, "run.adopted") == 1).then_some(()));
+        let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/cancel"), "", &Value::Null);
+        lab.died();
+        lab.start();
+        if place == "cancel.before_record" {
+            assert_eq!(lab.status(&id), "running");
+            lab.pass("here");
+            assert_eq!(lab.wait_end(&id), "completed");
+        } else {
+            assert_eq!(lab.wait_end(&id), "cancelled", "{place}");
+            lab.restart();
+            assert_eq!((lab.status(&id).as_str(), lab.count(&id, "run.started")), ("idle", 1));
+        }
+    }
+}
+
+// I5
+#[test]
+fn dying_while_an_interrupted_run_is_continued_continues_it_once() {
+    for place in ["harvest.before_record", "resume.before_start", "resume.after_start"] {
+        let mut lab = Lab::new();
+        let id = lab.run("say before\nbarrier here\nsay after");
+        lab.reach("here");
+        let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
+        lab.kill();
+        rekindle_holder::tree::signal_exactly(&agent, rustix::process::Signal::KILL).expect("killed");
+        wait_for("the agent's end", || {
+            matches!(agent.presence(), Ok(rekindle_holder::identity::Presence::Gone)).then_some(())
+        });
+        let command = lab.rekindle(&["serve", "--background"]).env("REKINDLE_CRASH_AT", place).output();
+        assert!(!command.expect("it ran").status.success(), "it dies at {place}");
+        lab.start();
+        wait_for("the continuation", || (lab.count(&id, "run.started") == 2).then_some(()));
+        assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        assert_eq!((lab.count(&id, "run.interrupted"), lab.count(&id, "run.started")), (1, 2), "{place}");
+        assert_eq!(lab.prompted("barrier here"), 1, "{place}");
+    }
+}
+
+// I14
+#[test]
+fn dying_while_a_session_is_removed_removes_it_in_the_end() {
+    for place in ["delete.before_record", "delete.after_record", "delete.before_remove"] {
+        let mut lab = Lab::new();
+        let id = lab.run("say hello");
+        lab.wait_end(&id);
+        lab.kill();
+        lab.start_with(&[], &[("REKINDLE_CRASH_AT", place)]);
+        let _ = lab.try_ask("DELETE", &format!("/api/sessions/{id}"), "", &Value::Null);
+        lab.died();
+        lab.start();
+        let log = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+        if place == "delete.before_record" {
+            assert_eq!(lab.status(&id), "idle");
+        } else {
+            wait_for("the files to go", || (!log.exists()).then_some(()));
+            assert_eq!(lab.ask("GET", &format!("/api/sessions/{id}"), &Value::Null).status, 404);
+        }
+    }
+}

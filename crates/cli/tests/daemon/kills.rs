@@ -1,0 +1,228 @@
+//! Killing the daemon, the agent, the holder, and all of them.
+
+use rekindle_holder::client::{LockState, inspect_all};
+use rekindle_holder::identity::Identity;
+use rekindle_holder::tree::{await_end, signal_exactly};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::lab::{Lab, PATIENCE, wait_for};
+
+fn kill(pid: i32) {
+    let process = Identity::of(pid).expect("it lives");
+    signal_exactly(&process, Signal::KILL).expect("killed");
+    await_end(&process, PATIENCE).expect("gone");
+}
+
+fn holder_pid(lab: &Lab) -> i32 {
+    let found = inspect_all(&lab.home().join("holders")).expect("holders");
+    let lives = found.into_iter().find_map(|seen| match seen.lock {
+        LockState::Held { note: Some(note), .. } => Some(note.process.pid),
+        _ => None,
+    });
+    lives.expect("a living holder")
+}
+
+fn words(count: usize) -> String {
+    (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
+}
+
+// I4, I5, I6
+#[test]
+fn a_daemon_killed_in_mid_sentence_is_replaced_and_the_sentence_is_whole() {
+    let mut lab = Lab::new();
+    let id = lab.run("words 20\nbarrier here\nwords 400 every 2ms");
+    lab.reach("here");
+    let agents = lab.agents();
+    lab.restart();
+    lab.pass("here");
+    lab.restart();
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!(lab.agents(), agents, "the agent was not started again");
+    assert_eq!(lab.prompted("words"), 1);
+    assert!(lab.said(&id).contains(&words(400)), "{}", lab.said(&id));
+    assert_eq!((lab.count(&id, "run.interrupted"), lab.count(&id, "run.started")), (0, 1));
+    assert!(lab.count(&id, "run.adopted") >= 1);
+}
+
+// I6, I8, I14
+#[test]
+fn a_restart_that_finds_the_agent_dead_interrupts_the_run_once_and_for_all() {
+    let mut lab = Lab::new();
+    let mut body = lab.session("say before\nbarrier here\nsay after");
+    body["resume"] = json!("ask");
+    let id = lab.create(&body);
+    lab.reach("here");
+    let holder = holder_pid(&lab);
+    lab.kill();
+    kill(holder);
+    for _ in 0..2 {
+        lab.start();
+        lab.wait_status(&id, "interrupted_startup");
+        wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("your word").then_some(()));
+        assert_eq!((lab.count(&id, "run.interrupted"), lab.count(&id, "agent.exited")), (1, 1));
+        lab.kill();
+    }
+    lab.start();
+}
+
+// I5
+#[test]
+fn an_agent_that_dies_is_continued_without_repeating_what_was_asked() {
+    let lab = Lab::new();
+    let id = lab.run("say before\nbarrier here\nsay after");
+    lab.reach("here");
+    kill(lab.agents()[0]);
+    wait_for("the continuation", || (lab.count(&id, "run.started") == 2).then_some(()));
+    assert_eq!(lab.wait_end(&id), "completed");
+    let kinds = lab.kinds(&id);
+    assert_eq!(lab.count(&id, "run.interrupted"), 1, "{kinds:?}");
+    assert!(kinds.iter().any(|kind| kind == "session.restored"), "{kinds:?}");
+    assert_eq!(lab.prompted("barrier here"), 1, "the prompt was given once");
+    assert_eq!(lab.show(&id)["run"]["attempt"], 2);
+}
+
+#[test]
+fn an_agent_that_cannot_come_back_is_told_what_happened() {
+    let lab = Lab::new();
+    let agent = json!({"profile": "acp", "command": lab.demo(&["--no-load", "--no-resume"])});
+    let id = lab.create(&json!({
+        "working_dir": lab.path("work"), "agent": agent, "prompt": "say a\nbarrier one",
+    }));
+    lab.reach("one");
+    kill(lab.agents()[0]);
+    wait_for("the continuation", || (lab.count(&id, "run.started") == 2).then_some(()));
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert!(lab.prompted("[Resume Context]") == 1, "{:?}", lab.record());
+    let restored = lab.log(&id).into_iter().find(|record| record["kind"] == "session.restored");
+    assert_eq!(restored.expect("told of its past")["verdict"], "reprimed");
+}
+
+// I14
+#[test]
+fn an_agent_that_dies_again_and_again_is_left_to_a_person() {
+    let lab = Lab::new();
+    // Any prompt ends it: so does every continuation.
+    let script = "while read line; do case $line in *initialize*) id=1;; esac; done";
+    let agent =
+        json!({"profile": "exec", "command": ["sh", "-c", format!("cat >/dev/null; kill -9 $$; {script}")]});
+    let id = lab.create(&json!({"working_dir": lab.path("work"), "agent": agent, "prompt": "hello"}));
+    wait_for("the last attempt", || {
+        let shown = lab.show(&id);
+        let held = shown["held"].as_str()?.contains("twice");
+        (held && shown["run"]["attempt"] == 3).then_some(())
+    });
+    assert_eq!((lab.count(&id, "run.started"), lab.count(&id, "run.interrupted")), (3, 3));
+    assert_eq!(lab.status(&id), "interrupted_agent");
+    // A person may go on.
+    lab.post(&format!("/api/sessions/{id}/resume"), &json!({}));
+    wait_for("another attempt", || (lab.count(&id, "run.interrupted") == 4).then_some(()));
+}
+
+// I4: before the prompt reached anybody the same run goes on.
+#[test]
+fn a_daemon_killed_before_the_prompt_reached_an_agent_goes_on_with_the_same_run() {
+    let mut lab = Lab::without_daemon();
+    lab.start_with(&[], &[("REKINDLE_CRASH_AT", "start.before_launch")]);
+    let _ = lab.try_ask("POST", "/api/sessions", "", &lab.session("say hello"));
+    lab.died();
+    lab.start();
+    let list = lab.get("/api/sessions");
+    let id = list["sessions"][0]["id"].as_str().expect("the session is there").to_owned();
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!((lab.count(&id, "run.started"), lab.prompted("say hello")), (1, 1));
+    assert_eq!(lab.count(&id, "run.interrupted"), 0);
+}
+
+// I9, I13
+#[test]
+fn a_stopped_daemon_is_replaced_within_a_second_and_its_agents_do_not_notice() {
+    let mut lab = Lab::new();
+    let id = lab.run("barrier here\nwords 50");
+    lab.reach("here");
+    let (agents, old) = (lab.agents(), Identity::of(lab.daemon_pid()).expect("it lives"));
+    signal_exactly(&old, Signal::STOP).expect("stopped");
+    let begin = std::time::Instant::now();
+    lab.start_with(&["--takeover"], &[]);
+    let took = begin.elapsed();
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!(lab.agents(), agents);
+    assert!(took.as_secs() < 5, "{took:?}");
+}
+
+#[test]
+fn a_second_daemon_on_one_home_is_refused() {
+    let lab = Lab::new();
+    let second = lab.rekindle(&["serve"]).output().expect("it runs");
+    assert!(!second.status.success());
+    let words = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(words.contains("in use"), "{words}");
+    lab.get("/healthz");
+}
+
+// I4: many at once.
+#[test]
+fn forty_agents_are_adopted_and_each_goes_on() {
+    let mut lab = Lab::new();
+    let ids: Vec<String> = (0..40).map(|n| lab.run(&format!("barrier all\nsay done {n}"))).collect();
+    wait_for("all agents", || (lab.prompted("barrier all") == 40).then_some(()));
+    lab.kill();
+    lab.start();
+    lab.pass("all");
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(lab.wait_end(id), "completed");
+        assert!(lab.said(id).contains(&format!("done {n}")));
+        assert_eq!(lab.count(id, "run.interrupted"), 0);
+    }
+    assert_eq!(lab.agents().len(), 40);
+}
+
+// I4, I14: recovery itself is killed, again and again.
+#[test]
+fn a_daemon_killed_while_it_recovers_is_followed_by_one_that_recovers_everything() {
+    let mut lab = Lab::new();
+    let ids: Vec<String> = (0..12).map(|n| lab.run(&format!("barrier all\nsay done {n}"))).collect();
+    wait_for("all agents", || (lab.prompted("barrier all") == 12).then_some(()));
+    for _ in 0..8 {
+        lab.restart();
+    }
+    lab.restart();
+    lab.pass("all");
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(lab.wait_end(id), "completed");
+        assert_eq!(lab.said(id).matches(&format!("done {n}")).count(), 1);
+        assert_eq!((lab.count(id, "run.interrupted"), lab.count(id, "run.started")), (0, 1));
+    }
+    assert_eq!((lab.agents().len(), lab.prompted("barrier all")), (12, 12));
+}
+
+// I9, I10: one that is silent, one without a place, one that dies at once; the others are served.
+#[test]
+fn a_silent_holder_is_waited_for_and_keeps_nobody() {
+    let mut lab = Lab::new();
+    let silent = lab.run("barrier here\nsay late");
+    lab.reach("here");
+    let gone = lab.path("gone");
+    std::fs::create_dir(&gone).expect("a directory");
+    let mut body = lab.session("barrier there\nsay x");
+    body["working_dir"] = json!(gone);
+    let homeless = lab.create(&body);
+    lab.reach("there");
+    let holder = Identity::of(holder_pid(&lab)).expect("it lives");
+    lab.kill();
+    signal_exactly(&holder, Signal::STOP).expect("stopped");
+    std::fs::remove_dir_all(&gone).expect("removed");
+    lab.start();
+    let good = lab.run("say good");
+    assert_eq!(lab.wait_end(&good), "completed");
+    for id in [&silent, &homeless] {
+        assert!(matches!(lab.status(id).as_str(), "running"), "{}", lab.show(id));
+    }
+    signal_exactly(&holder, Signal::CONT).expect("continued");
+    lab.pass("here");
+    lab.pass("there");
+    assert_eq!(lab.wait_end(&silent), "completed");
+    assert_eq!(lab.count(&silent, "run.interrupted"), 0);
+    lab.wait_end(&homeless);
+}

@@ -1,0 +1,341 @@
+//! A home with a real daemon, spoken to as any program would: HTTP on its socket. Everything ends with its guard.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
+
+/// Nothing here takes this long unless it hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Looks until something is there.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) struct Lab {
+    tmp: TempDir,
+    daemon: Option<Child>,
+}
+
+/// An answer: its status and body.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Lab {
+    /// Makes a home and starts its daemon.
+    pub(crate) fn new() -> Lab {
+        let mut lab = Lab::without_daemon();
+        lab.start();
+        lab
+    }
+
+    pub(crate) fn without_daemon() -> Lab {
+        let tmp = tempfile::Builder::new().prefix("rk").tempdir().expect("a directory");
+        for name in ["work", "barriers", "run"] {
+            std::fs::create_dir(tmp.path().join(name)).expect("a directory");
+        }
+        Lab { tmp, daemon: None }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.tmp.path().join(name)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// Returns a command of ours in this home.
+    pub(crate) fn rekindle(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(REKINDLE);
+        command.arg("--home").arg(self.home()).args(arguments);
+        command.env("XDG_RUNTIME_DIR", self.path("run")).env("HOME", self.tmp.path());
+        command.env_remove("REKINDLE_HOME").current_dir(self.path("work"));
+        command
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.start_with(&[], &[]);
+    }
+
+    /// Starts a daemon and waits until it is ready.
+    pub(crate) fn start_with(&mut self, arguments: &[&str], env: &[(&str, &str)]) {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
+        let mut command = self.rekindle(&["serve", "--background"]);
+        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.expect("a log"));
+        let mut child = command.spawn().expect("a daemon");
+        let mut line = String::new();
+        let pipe = child.stdout.take().expect("a pipe");
+        BufReader::new(pipe).read_line(&mut line).expect("a line");
+        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
+        self.daemon = Some(child);
+    }
+
+    pub(crate) fn daemon_log(&self) -> String {
+        std::fs::read_to_string(self.path("daemon.log")).unwrap_or_default()
+    }
+
+    pub(crate) fn daemon_pid(&self) -> i32 {
+        self.daemon.as_ref().expect("a daemon").id() as i32
+    }
+
+    /// Kills the daemon without a word.
+    pub(crate) fn kill(&mut self) {
+        let mut daemon = self.daemon.take().expect("a daemon");
+        daemon.kill().expect("killed");
+        daemon.wait().expect("collected");
+    }
+
+    /// Asks the daemon to leave, and waits for that.
+    pub(crate) fn leave(&mut self) {
+        let daemon = rekindle_holder::identity::Identity::of(self.daemon_pid()).expect("it lives");
+        rekindle_holder::tree::signal_exactly(&daemon, rustix::process::Signal::TERM).expect("asked");
+        self.died();
+    }
+
+    /// Waits for a daemon that dies by itself.
+    pub(crate) fn died(&mut self) {
+        let mut daemon = self.daemon.take().expect("a daemon");
+        wait_for("the daemon to die", || daemon.try_wait().expect("collected"));
+    }
+
+    /// Kills the daemon and starts another.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        self.start();
+    }
+
+    fn connect(&self) -> UnixStream {
+        let place = std::fs::read(self.home().join("daemon.json")).expect("a daemon's description");
+        let place: Value = serde_json::from_slice(&place).expect("JSON");
+        let socket = place["socket"].as_str().expect("a socket").to_owned();
+        let stream = UnixStream::connect(socket).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream
+    }
+
+    /// Asks the daemon; none if it died over it.
+    pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
+        let mut stream = self.connect();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok()?;
+        let text = String::from_utf8(answer).ok()?;
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        Some(Reply { status, body: serde_json::from_str(body).unwrap_or(Value::Null) })
+    }
+
+    #[track_caller]
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> Reply {
+        self.try_ask(method, path, "", body).expect("an answer")
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let reply = self.ask("GET", path, &Value::Null);
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.body
+    }
+
+    #[track_caller]
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
+        let reply = self.ask("POST", path, body);
+        assert!(matches!(reply.status, 200..300), "{path}: {} {}", reply.status, reply.body);
+        reply.body
+    }
+
+    /// Returns the command of a demo agent that writes down what it is told.
+    pub(crate) fn demo(&self, more: &[&str]) -> Vec<String> {
+        let places = [("--state", "state"), ("--record", "record"), ("--barriers", "barriers")];
+        let places = places.map(|(flag, name)| [flag.to_owned(), self.path(name).display().to_string()]);
+        let mut command = vec![REKINDLE.to_owned(), "demo-agent".to_owned()];
+        command.extend(places.into_iter().flatten());
+        command.extend(more.iter().map(|word| (*word).to_owned()));
+        command
+    }
+
+    /// Returns the request for a session with the demo agent.
+    pub(crate) fn session(&self, prompt: &str) -> Value {
+        let agent = json!({"profile": "acp", "command": self.demo(&[])});
+        json!({"working_dir": self.path("work"), "agent": agent, "prompt": prompt})
+    }
+
+    /// Makes a session and returns its id.
+    #[track_caller]
+    pub(crate) fn run(&self, prompt: &str) -> String {
+        self.create(&self.session(prompt))
+    }
+
+    #[track_caller]
+    pub(crate) fn create(&self, body: &Value) -> String {
+        self.post("/api/sessions", body)["id"].as_str().expect("an id").to_owned()
+    }
+
+    pub(crate) fn show(&self, id: &str) -> Value {
+        self.get(&format!("/api/sessions/{id}"))
+    }
+
+    pub(crate) fn status(&self, id: &str) -> String {
+        self.show(id)["status"].as_str().expect("a status").to_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_status(&self, id: &str, wanted: &str) -> Value {
+        wait_for(&format!("{wanted}\n{}", self.show(id)), || {
+            let session = self.show(id);
+            (session["status"] == wanted).then_some(session)
+        })
+    }
+
+    /// Waits until the latest run has ended, and tells how.
+    #[track_caller]
+    pub(crate) fn wait_end(&self, id: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            let state = self.show(id)["run"]["state"].as_str().unwrap_or_default().to_owned();
+            if !matches!(state.as_str(), "" | "running" | "waiting") {
+                return state;
+            }
+            assert!(begin.elapsed() < PATIENCE, "the run does not end: {:#?}", self.kinds(id));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Returns all records of a session.
+    pub(crate) fn log(&self, id: &str) -> Vec<Value> {
+        let page = self.get(&format!("/api/sessions/{id}/log?after=0&limit=1000"));
+        page["records"].as_array().expect("records").clone()
+    }
+
+    pub(crate) fn kinds(&self, id: &str) -> Vec<String> {
+        self.log(id).iter().filter_map(|record| Some(record["kind"].as_str()?.to_owned())).collect()
+    }
+
+    pub(crate) fn count(&self, id: &str, kind: &str) -> usize {
+        self.kinds(id).iter().filter(|one| *one == kind).count()
+    }
+
+    /// Returns everything the agent said, as one text.
+    pub(crate) fn said(&self, id: &str) -> String {
+        let log = self.log(id);
+        let said = log.iter().filter(|record| record["kind"] == "message.agent");
+        said.filter_map(|record| record["content"].as_str()).collect()
+    }
+
+    /// Returns what agents were told, line by line.
+    pub(crate) fn record(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path("record")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns how many prompts agents were given that have these words.
+    pub(crate) fn prompted(&self, words: &str) -> usize {
+        let is = |line: &&String| line.contains("session/prompt") && line.contains(words);
+        self.record().iter().filter(is).count()
+    }
+
+    /// Returns the agent processes that were ever started.
+    pub(crate) fn agents(&self) -> Vec<i32> {
+        let pid = |line: &String| line.strip_prefix("pid ").and_then(|pid| pid.trim().parse().ok());
+        self.record().iter().filter_map(pid).collect()
+    }
+
+    pub(crate) fn reach(&self, barrier: &str) {
+        let path = self.path("barriers").join(format!("{barrier}.reached"));
+        wait_for(barrier, || path.exists().then_some(()));
+    }
+
+    pub(crate) fn pass(&self, barrier: &str) {
+        std::fs::write(self.path("barriers").join(format!("{barrier}.go")), "").expect("a barrier");
+    }
+
+    /// Follows a session's events from behind an id.
+    pub(crate) fn follow(&self, id: &str, last: Option<&str>) -> Events {
+        let mut stream = self.connect();
+        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        let request = format!("GET /api/sessions/{id}/events HTTP/1.1\r\nHost: x\r\n{last}\r\n");
+        stream.write_all(request.as_bytes()).expect("asked");
+        Events { lines: BufReader::new(stream) }
+    }
+}
+
+/// Events as they come.
+pub(crate) struct Events {
+    lines: BufReader<UnixStream>,
+}
+
+/// One event.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) event: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: Value,
+}
+
+impl Events {
+    /// Returns the next event; none when the connection ends.
+    pub(crate) fn next(&mut self) -> Option<Heard> {
+        let mut heard = Heard { event: String::new(), id: None, data: Value::Null };
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim_end();
+            match line.split_once(": ") {
+                Some(("event", event)) => heard.event = event.to_owned(),
+                Some(("id", id)) => heard.id = Some(id.to_owned()),
+                Some(("data", data)) => heard.data = serde_json::from_str(data).unwrap_or(Value::Null),
+                _ if line.is_empty() && !heard.event.is_empty() => return Some(heard),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        end_holders(&self.home());
+        if std::thread::panicking() {
+            eprintln!("{}", self.daemon_log());
+        }
+    }
+}
+
+/// Ends every holder of a home, and with it its agent: those that this test started.
+fn end_holders(home: &Path) {
+    use rekindle_holder::client::{LockState, inspect_all};
+    use rekindle_holder::tree::{await_end, signal_exactly};
+    for seen in inspect_all(&home.join("holders")).unwrap_or_default() {
+        if let LockState::Held { note: Some(note), .. } = seen.lock {
+            let _ = signal_exactly(&note.process, rustix::process::Signal::KILL);
+            let _ = await_end(&note.process, Duration::from_secs(5));
+        }
+    }
+}
