@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use rekindle_domain::event::{
-    CancelReason, MessageUser, Options, Raw, RunStarted, SessionClosed, SessionCreated, SessionDeleted,
-    SessionUpdated,
+    CancelReason, MessageUser, Options, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{End, MAX_QUEUED, SessionState};
-use rekindle_holder::identity::machine_boot;
 use rekindle_store::AppendError;
 use rekindle_store::commit::Append;
 
@@ -20,7 +18,7 @@ use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::daemon::Key;
 use crate::error::ServiceError;
-use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large};
+use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large, run_started};
 use crate::request::{Change, Content, NewMessage, NewSession, Permissions, Resume};
 use crate::tokens::Policy;
 use crate::view::{MessageTaken, Resumed};
@@ -147,15 +145,7 @@ fn begin(
         queued: false,
         wait_id,
     };
-    let started = RunStarted {
-        run_id,
-        boot_id: core.supervisor.boot_id,
-        machine_boot: machine_boot().ok().map(Into::into),
-        message_id: Some(message_id),
-        attempt: 1,
-        continues: None,
-        origin_run_id: None,
-    };
+    let started = run_started(run_id, core.supervisor, Some(message_id), None);
     let unsent = Unsent::message(run_id, content);
     Ok((Begun { message_id, run_id, unsent }, vec![message.into(), started.into()]))
 }
@@ -301,16 +291,8 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
         return Err(ServiceError::conflict("env_missing", message).hint("bring them in \"env\""));
     }
     let run_id = RunId::mint(millis(core.now()), random()?);
-    let attempt = cut.attempt + 1;
-    let started = RunStarted {
-        run_id,
-        boot_id: core.supervisor.boot_id,
-        machine_boot: machine_boot().ok().map(Into::into),
-        message_id: None,
-        attempt,
-        continues: Some(cut.run_id),
-        origin_run_id: Some(cut.origin_run_id),
-    };
+    let started = run_started(run_id, core.supervisor, None, Some(cut));
+    let attempt = started.attempt;
     let expect = rekindle_store::commit::Expect::LastSeq(state.last_seq);
     let append = Append { expect, ..Append::durable(session, vec![started.into()]) };
     match core.store.append(append) {

@@ -3,37 +3,40 @@
 
 mod append;
 mod command;
+mod error;
 mod launch;
 pub(crate) mod prompt;
 mod say;
+mod turn;
 
+pub use error::LiveError;
 pub use launch::{Launching, Places};
 pub use prompt::Unsent;
 pub use say::Queued;
+pub use turn::Progress;
 
 pub(crate) use append::keep_large;
 pub(crate) use command::command;
 use say::Answerer;
-pub(crate) use say::revocations;
+pub(crate) use say::{revocations, run_started};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Connection, Delta, Phase};
-use rekindle_agent::profile::{Answer, AnswerError, Open, Profile, Setting};
+use rekindle_agent::connection::{Connection, Delta};
+use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_agent::said::Failure;
 use rekindle_domain::event::{Event, InputKind, Options, RunAdopted};
 use rekindle_domain::id::{BootId, HolderId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
-use rekindle_holder::client::{ConnectError, Control, FollowError, Follower, RequestError};
+use rekindle_holder::client::{Control, FollowError, Follower, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
+use rekindle_store::Store;
 use rekindle_store::commit::Commits;
-use rekindle_store::{AppendError, OpenSessionError, Store};
 
 /// Who hears words that are in no record yet.
 pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
@@ -48,12 +51,6 @@ pub(crate) const WAIT_TIMEOUT: &str = "wait_timeout_s";
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
 
-/// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
-const TURN: Duration = Duration::from_millis(50);
-
-/// What was read is acknowledged within this.
-const ACKNOWLEDGE: Duration = Duration::from_millis(200);
-
 /// Which life of a supervisor this is, and under which epoch it commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Supervisor {
@@ -61,96 +58,6 @@ pub struct Supervisor {
     pub boot_id: BootId,
     /// The epoch.
     pub epoch: u64,
-}
-
-/// Why a session cannot be driven on. What happened so far is in its log.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The holder could not be made.
-    #[error("cannot make a holder for the agent")]
-    Prepare(#[from] rekindle_holder::client::PrepareError),
-    /// The holder did not begin.
-    #[error("cannot start the agent's holder")]
-    Spawn(#[from] rekindle_holder::client::SpawnError),
-    /// The holder lets nobody in.
-    #[error("cannot speak with the agent's holder")]
-    Connect(#[from] ConnectError),
-    /// Another supervisor commands the holder, and its own file says so.
-    #[error(
-        "epoch {by} commands the agent's holder: stop commanding, and write nothing more for its session"
-    )]
-    Superseded {
-        /// Its epoch.
-        by: u64,
-    },
-    /// Whoever listens says that another commands, and nothing else does.
-    #[error(
-        "whoever listens for the agent's holder says that epoch {claimed} commands, and the holder's file does not: try again, and look who listens there"
-    )]
-    Unconfirmed {
-        /// The epoch that it named.
-        claimed: u64,
-    },
-    /// The holder said no, or nothing.
-    #[error("the agent's holder did not do what it was asked")]
-    Request(#[from] RequestError),
-    /// The journal cannot be read.
-    #[error("cannot read what the agent said")]
-    Follow(#[from] FollowError),
-    /// The session is not there.
-    #[error("cannot open the session")]
-    Session(#[from] OpenSessionError),
-    /// The log took nothing.
-    #[error("cannot append to the session's log")]
-    Append(#[from] AppendError),
-    /// A payload could not be stored or fetched.
-    #[error("cannot store or fetch a large payload")]
-    Blob(#[from] rekindle_store::blobs::BlobError),
-    /// The log cannot be read.
-    #[error("cannot read the session's log")]
-    Log(#[source] std::io::Error),
-    /// The prompt is part of the command, and there is none.
-    #[error("the command cannot be launched before there is a prompt for it")]
-    NoPrompt,
-    /// There is no agent to take over.
-    #[error("the session has no agent")]
-    NoAgent,
-    /// The answer does not fit the question.
-    #[error("the answer does not fit")]
-    Answer(#[from] AnswerError),
-    /// Nobody asked this, or it was answered.
-    #[error("the wait {0} is not open")]
-    NoSuchWait(WaitId),
-    /// There are no random numbers.
-    #[error("the system has no random numbers")]
-    Random,
-}
-
-/// What a turn of the loop brought.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Words that are in no record yet.
-    pub deltas: Vec<Delta>,
-    /// Waits that were opened.
-    pub waits: Vec<WaitId>,
-    /// The run that ended.
-    pub ended: Option<RunId>,
-    /// The agent is gone: its end is recorded.
-    pub exited: bool,
-    /// The connection is gone, and with it maybe the holder: only its lock tells.
-    pub lost: bool,
-    /// There is more to read than one turn takes.
-    pub more: bool,
-    /// The agent does not want to be greeted, or makes no session: why.
-    pub refused: Option<Failure>,
-}
-
-/// What a holder has told.
-enum News {
-    None,
-    Some,
-    /// It has hung up.
-    Gone,
 }
 
 /// A session with a living agent.
@@ -327,90 +234,6 @@ impl Live {
         self.control.as_ref().map(AsFd::as_fd)
     }
 
-    /// Returns how long to wait at most before the next [`Live::step`].
-    pub fn patience(&self) -> Option<Duration> {
-        self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
-    }
-
-    /// Does everything that can be done without waiting.
-    pub fn step(&mut self) -> Result<Progress, LiveError> {
-        let mut progress = Progress::default();
-        let begin = Instant::now();
-        // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,
-        // and nobody would be woken for these.
-        loop {
-            self.advance()?;
-            self.close_input()?;
-            // News before the journal: whatever they announce is there by then.
-            let news = self.hear_news()?;
-            let read = self.read(&mut progress)?;
-            self.acknowledge(progress.ended.is_some() || progress.exited)?;
-            match news {
-                _ if progress.exited => break,
-                News::None if !read => break,
-                News::Gone if !read => {
-                    progress.lost = true;
-                    break;
-                }
-                _ if begin.elapsed() >= TURN => {
-                    progress.more = true;
-                    break;
-                }
-                _ => {}
-            }
-        }
-        Ok(progress)
-    }
-
-    /// Takes in what the holder has told.
-    fn hear_news(&mut self) -> Result<News, LiveError> {
-        let Some(control) = &mut self.control else { return Ok(News::Gone) };
-        let mut news = News::None;
-        loop {
-            match control.next_event(Duration::ZERO) {
-                Ok(Some(_)) => news = News::Some,
-                Ok(None) => return Ok(news),
-                Err(RequestError::Closed) => return Ok(News::Gone),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// Reads what there is, but no more than others can wait for; tells whether there was anything.
-    fn read(&mut self, progress: &mut Progress) -> Result<bool, LiveError> {
-        let (mut read, begin) = (false, Instant::now());
-        while begin.elapsed() < TURN
-            && let Some(item) = self.follower.next_item()?
-        {
-            read = true;
-            let unfinished = Some(self.follower.low()).filter(|low| *low < self.follower.next_seq());
-            let taken = self.connection.take(&item, unfinished);
-            self.carry_out(taken, progress)?;
-        }
-        Ok(read)
-    }
-
-    /// Reads what there is, does what follows from it, and waits for more if there was nothing.
-    pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
-        let mut progress = Progress::default();
-        let read = self.read(&mut progress)?;
-        self.advance()?;
-        self.close_input()?;
-        self.acknowledge(progress.ended.is_some() || progress.exited)?;
-        if !read && !progress.exited {
-            // What a holder wrote before it hung up was read, or is by the next turn.
-            let wait = self
-                .unacknowledged
-                .map_or(most, |since| ACKNOWLEDGE.saturating_sub(since.elapsed()).min(most));
-            match self.control.as_mut().map(|control| control.next_event(wait)) {
-                Some(Ok(_)) => {}
-                Some(Err(RequestError::Closed)) | None => progress.lost = true,
-                Some(Err(error)) => return Err(error.into()),
-            }
-        }
-        Ok(progress)
-    }
-
     /// Asks the agent's holder to end it, and everything of it.
     pub fn stop(&mut self, reason: &str, actor: &str, grace: Duration) -> Result<(), LiveError> {
         self.control.as_mut().map_or(Ok(()), |control| Ok(control.stop(reason, actor, grace)?))
@@ -429,54 +252,6 @@ impl Live {
         let ask = ask.cloned().ok_or(LiveError::NoSuchWait(wait))?;
         let outgoing = self.connection.answer(ask.key, answer).ok_or(LiveError::NoSuchWait(wait))??;
         self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash })
-    }
-
-    /// Does the next step towards a turn: greet, open, prompt.
-    fn advance(&mut self) -> Result<(), LiveError> {
-        let opening = self.connection.in_flight().iter().any(|(_, request)| request.opens());
-        match self.connection.phase() {
-            Phase::Silent if self.input_seq == 0 => {
-                let greeting = self.connection.profile().greet(1);
-                greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, Queued::default()))
-            }
-            Phase::Greeted if !opening => {
-                let can = self.connection.capabilities();
-                let how = match self.cursor.as_deref() {
-                    Some(cursor) if can.load => Open::Load(cursor),
-                    Some(cursor) if can.resume => Open::Resume(cursor),
-                    _ => Open::New,
-                };
-                let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
-                outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
-            }
-            // Asked of a new agent only: one that has worked already has been asked, or a person chose otherwise.
-            Phase::Ready if self.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
-                let (mode, model) = (self.mode.take(), self.model.take());
-                let mode = mode.as_deref().map(Setting::Mode);
-                let model = model.as_deref().map(|model| Setting::Choose("model", model));
-                [mode, model].into_iter().flatten().try_for_each(|setting| self.set(setting))?;
-                self.advance()
-            }
-            Phase::Ready => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
-            _ => Ok(()),
-        }
-    }
-
-    fn acknowledge(&mut self, now: bool) -> Result<(), LiveError> {
-        let Some(since) = self.unacknowledged else { return Ok(()) };
-        if !now && since.elapsed() < ACKNOWLEDGE {
-            return Ok(());
-        }
-        self.store.committer().sync()?;
-        self.unacknowledged = None;
-        if self.low > 1 {
-            match self.control.as_mut().map(|control| control.ack(self.low - 1)) {
-                // It needs no acknowledgement any more.
-                Some(Err(RequestError::Closed)) | None => {}
-                Some(outcome) => outcome?,
-            }
-        }
-        Ok(())
     }
 
     /// Sends an input that is in the log.

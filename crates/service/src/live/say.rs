@@ -8,8 +8,10 @@ use rekindle_domain::event::{
 };
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::session::Run;
 use rekindle_domain::token::{TokenIndex, TokenState};
 use rekindle_holder::client::RequestError;
+use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 
@@ -238,21 +240,31 @@ pub(crate) fn revocations(
     active.map(revoked).collect()
 }
 
+/// Returns the record of a run that begins: with a message, or as the continuation of one that was cut.
+pub(crate) fn run_started(
+    run_id: RunId,
+    supervisor: Supervisor,
+    message_id: Option<MessageId>,
+    cut: Option<&Run>,
+) -> RunStarted<'static> {
+    RunStarted {
+        run_id,
+        boot_id: supervisor.boot_id,
+        machine_boot: machine_boot().ok().map(Into::into),
+        message_id,
+        attempt: cut.map_or(1, |cut| cut.attempt + 1),
+        continues: cut.map(|cut| cut.run_id),
+        origin_run_id: cut.map(|cut| cut.origin_run_id),
+    }
+}
+
 /// Returns the records of a prompt and the run that begins with it.
 fn begun(text: &str, supervisor: Supervisor) -> Result<(RunId, Vec<Draft>), LiveError> {
     let run_id = RunId::mint(millis(), random()?);
     let message_id = MessageId::mint(millis(), random()?);
     let content = Raw::text(text).into_owned();
     let message = MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
-    let started = RunStarted {
-        run_id,
-        boot_id: supervisor.boot_id,
-        machine_boot: rekindle_holder::identity::machine_boot().ok().map(Into::into),
-        message_id: Some(message_id),
-        attempt: 1,
-        continues: None,
-        origin_run_id: None,
-    };
+    let started = run_started(run_id, supervisor, Some(message_id), None);
     Ok((run_id, vec![message.into(), started.into()]))
 }
 

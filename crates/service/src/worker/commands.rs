@@ -7,16 +7,13 @@ use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCan
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
 
-use super::{Answering, Cancelling, Command, Worker};
+use super::{Answering, Cancelling, Command, GRACE, Worker};
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::live::revocations;
 use crate::tokens::{self, Verdict};
 use crate::view::AnswerTaken;
-
-/// How long each step of an agent's end may take.
-const GRACE: Duration = Duration::from_secs(5);
 
 impl Worker {
     pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {

@@ -6,6 +6,7 @@ mod carry;
 mod commands;
 mod inbox;
 mod observe;
+mod tend;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -27,6 +28,9 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// How many are looked at at a time when everything begins at once.
 const AT_ONCE: usize = 16;
+
+/// How long each step of an agent's end may take.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A cancelled run that has not ended by itself after this is ended with its agent.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(30);

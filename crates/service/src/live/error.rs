@@ -1,0 +1,69 @@
+//! Why a session cannot be driven on.
+
+use rekindle_agent::profile::AnswerError;
+use rekindle_domain::id::WaitId;
+use rekindle_holder::client::{ConnectError, FollowError, RequestError};
+use rekindle_store::{AppendError, OpenSessionError};
+
+/// Why a session cannot be driven on. What happened so far is in its log.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The holder could not be made.
+    #[error("cannot make a holder for the agent")]
+    Prepare(#[from] rekindle_holder::client::PrepareError),
+    /// The holder did not begin.
+    #[error("cannot start the agent's holder")]
+    Spawn(#[from] rekindle_holder::client::SpawnError),
+    /// The holder lets nobody in.
+    #[error("cannot speak with the agent's holder")]
+    Connect(#[from] ConnectError),
+    /// Another supervisor commands the holder, and its own file says so.
+    #[error(
+        "epoch {by} commands the agent's holder: stop commanding, and write nothing more for its session"
+    )]
+    Superseded {
+        /// Its epoch.
+        by: u64,
+    },
+    /// Whoever listens says that another commands, and nothing else does.
+    #[error(
+        "whoever listens for the agent's holder says that epoch {claimed} commands, and the holder's file does not: try again, and look who listens there"
+    )]
+    Unconfirmed {
+        /// The epoch that it named.
+        claimed: u64,
+    },
+    /// The holder said no, or nothing.
+    #[error("the agent's holder did not do what it was asked")]
+    Request(#[from] RequestError),
+    /// The journal cannot be read.
+    #[error("cannot read what the agent said")]
+    Follow(#[from] FollowError),
+    /// The session is not there.
+    #[error("cannot open the session")]
+    Session(#[from] OpenSessionError),
+    /// The log took nothing.
+    #[error("cannot append to the session's log")]
+    Append(#[from] AppendError),
+    /// A payload could not be stored or fetched.
+    #[error("cannot store or fetch a large payload")]
+    Blob(#[from] rekindle_store::blobs::BlobError),
+    /// The log cannot be read.
+    #[error("cannot read the session's log")]
+    Log(#[source] std::io::Error),
+    /// The prompt is part of the command, and there is none.
+    #[error("the command cannot be launched before there is a prompt for it")]
+    NoPrompt,
+    /// There is no agent to take over.
+    #[error("the session has no agent")]
+    NoAgent,
+    /// The answer does not fit the question.
+    #[error("the answer does not fit")]
+    Answer(#[from] AnswerError),
+    /// Nobody asked this, or it was answered.
+    #[error("the wait {0} is not open")]
+    NoSuchWait(WaitId),
+    /// There are no random numbers.
+    #[error("the system has no random numbers")]
+    Random,
+}

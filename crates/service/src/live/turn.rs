@@ -1,0 +1,180 @@
+//! One turn of the loop: what the holder told and the agent wrote is taken in, what follows is said, what is safe is
+//! acknowledged.
+
+use std::time::{Duration, Instant};
+
+use rekindle_agent::connection::{Delta, Phase};
+use rekindle_agent::profile::{Open, Setting};
+use rekindle_agent::said::Failure;
+use rekindle_domain::id::{RunId, WaitId};
+use rekindle_holder::client::RequestError;
+use rekindle_store::commit::Commits;
+
+use super::{Live, LiveError, Queued};
+
+/// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
+const TURN: Duration = Duration::from_millis(50);
+
+/// What was read is acknowledged within this.
+const ACKNOWLEDGE: Duration = Duration::from_millis(200);
+
+/// What a turn of the loop brought.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Words that are in no record yet.
+    pub deltas: Vec<Delta>,
+    /// Waits that were opened.
+    pub waits: Vec<WaitId>,
+    /// The run that ended.
+    pub ended: Option<RunId>,
+    /// The agent is gone: its end is recorded.
+    pub exited: bool,
+    /// The connection is gone, and with it maybe the holder: only its lock tells.
+    pub lost: bool,
+    /// There is more to read than one turn takes.
+    pub more: bool,
+    /// The agent does not want to be greeted, or makes no session: why.
+    pub refused: Option<Failure>,
+}
+
+/// What a holder has told.
+enum News {
+    None,
+    Some,
+    /// It has hung up.
+    Gone,
+}
+
+impl Live {
+    /// Returns how long to wait at most before the next [`Live::step`].
+    pub fn patience(&self) -> Option<Duration> {
+        self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
+    }
+
+    /// Does everything that can be done without waiting.
+    pub fn step(&mut self) -> Result<Progress, LiveError> {
+        let mut progress = Progress::default();
+        let begin = Instant::now();
+        // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,
+        // and nobody would be woken for these.
+        loop {
+            self.advance()?;
+            self.close_input()?;
+            // News before the journal: whatever they announce is there by then.
+            let news = self.hear_news()?;
+            let read = self.read(&mut progress)?;
+            self.acknowledge(progress.ended.is_some() || progress.exited)?;
+            match news {
+                _ if progress.exited => break,
+                News::None if !read => break,
+                News::Gone if !read => {
+                    progress.lost = true;
+                    break;
+                }
+                _ if begin.elapsed() >= TURN => {
+                    progress.more = true;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Takes in what the holder has told.
+    fn hear_news(&mut self) -> Result<News, LiveError> {
+        let Some(control) = &mut self.control else { return Ok(News::Gone) };
+        let mut news = News::None;
+        loop {
+            match control.next_event(Duration::ZERO) {
+                Ok(Some(_)) => news = News::Some,
+                Ok(None) => return Ok(news),
+                Err(RequestError::Closed) => return Ok(News::Gone),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Reads what there is, but no more than others can wait for; tells whether there was anything.
+    fn read(&mut self, progress: &mut Progress) -> Result<bool, LiveError> {
+        let (mut read, begin) = (false, Instant::now());
+        while begin.elapsed() < TURN
+            && let Some(item) = self.follower.next_item()?
+        {
+            read = true;
+            let unfinished = Some(self.follower.low()).filter(|low| *low < self.follower.next_seq());
+            let taken = self.connection.take(&item, unfinished);
+            self.carry_out(taken, progress)?;
+        }
+        Ok(read)
+    }
+
+    /// Reads what there is, does what follows from it, and waits for more if there was nothing.
+    pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
+        let mut progress = Progress::default();
+        let read = self.read(&mut progress)?;
+        self.advance()?;
+        self.close_input()?;
+        self.acknowledge(progress.ended.is_some() || progress.exited)?;
+        if !read && !progress.exited {
+            // What a holder wrote before it hung up was read, or is by the next turn.
+            let wait = self
+                .unacknowledged
+                .map_or(most, |since| ACKNOWLEDGE.saturating_sub(since.elapsed()).min(most));
+            match self.control.as_mut().map(|control| control.next_event(wait)) {
+                Some(Ok(_)) => {}
+                Some(Err(RequestError::Closed)) | None => progress.lost = true,
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Does the next step towards a turn: greet, open, prompt.
+    fn advance(&mut self) -> Result<(), LiveError> {
+        let opening = self.connection.in_flight().iter().any(|(_, request)| request.opens());
+        match self.connection.phase() {
+            Phase::Silent if self.input_seq == 0 => {
+                let greeting = self.connection.profile().greet(1);
+                greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, Queued::default()))
+            }
+            Phase::Greeted if !opening => {
+                let can = self.connection.capabilities();
+                let how = match self.cursor.as_deref() {
+                    Some(cursor) if can.load => Open::Load(cursor),
+                    Some(cursor) if can.resume => Open::Resume(cursor),
+                    _ => Open::New,
+                };
+                let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
+                outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
+            }
+            // Asked of a new agent only: one that has worked already has been asked, or a person chose otherwise.
+            Phase::Ready if self.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
+                let (mode, model) = (self.mode.take(), self.model.take());
+                let mode = mode.as_deref().map(Setting::Mode);
+                let model = model.as_deref().map(|model| Setting::Choose("model", model));
+                [mode, model].into_iter().flatten().try_for_each(|setting| self.set(setting))?;
+                self.advance()
+            }
+            Phase::Ready => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
+            _ => Ok(()),
+        }
+    }
+
+    fn acknowledge(&mut self, now: bool) -> Result<(), LiveError> {
+        let Some(since) = self.unacknowledged else { return Ok(()) };
+        if !now && since.elapsed() < ACKNOWLEDGE {
+            return Ok(());
+        }
+        self.store.committer().sync()?;
+        self.unacknowledged = None;
+        if self.low > 1 {
+            match self.control.as_mut().map(|control| control.ack(self.low - 1)) {
+                // It needs no acknowledgement any more.
+                Some(Err(RequestError::Closed)) | None => {}
+                Some(outcome) => outcome?,
+            }
+        }
+        Ok(())
+    }
+}

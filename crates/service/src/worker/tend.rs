@@ -1,0 +1,197 @@
+//! Tending a living agent: hearing what it says, and what has to be done about it by ourselves: policies, deadlines, cancels
+//! that do not end, the next prompt in the queue.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_agent::said::Voice;
+use rekindle_domain::event::{CancelReason, WaitKind};
+use rekindle_domain::id::WaitId;
+use rekindle_domain::recovery::Found;
+use rekindle_domain::session::SessionState;
+use rekindle_domain::time::Moment;
+
+use super::{CANCELLED_WITHIN, GRACE, Worker};
+use crate::core::Core;
+use crate::error::{ServiceError, chain};
+use crate::feed::{News, Words};
+use crate::live::{Live, LiveError, Progress, Unsent};
+use crate::tokens::{OwnAnswer, Policy};
+
+impl Worker {
+    pub(super) fn listen(&mut self, core: &Arc<Core>, mut live: Live) {
+        let (feed, session) = (core.feed.clone(), self.session);
+        live.listen(Arc::new(move |delta| {
+            if !feed.is_followed(session) {
+                return;
+            }
+            let words = Words {
+                run_id: delta.run_id.map(|run| run.to_string()),
+                message_id: delta.message_id.to_string(),
+                kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
+                at: delta.at,
+                text: delta.text.clone(),
+            };
+            feed.tell(session, News::Said(Arc::new(words)));
+        }));
+        self.live = Some(live);
+        if let Err(error) = self.note_deadlines(core) {
+            tracing::warn!(session = %self.session, "{}", error.message);
+        }
+        self.see(Found::Lives);
+        self.hold(None);
+    }
+
+    /// Whoever has spoken with the holder may have been told news with the answer: nobody would be woken for these.
+    fn listen_again(&mut self) {
+        self.rest(Some(Duration::ZERO));
+    }
+
+    /// Listens to the agent, and does what follows.
+    pub(super) fn live_step(&mut self, core: &Arc<Core>) {
+        self.rest_until = None;
+        let Some(live) = &mut self.live else { return };
+        match live.step() {
+            Ok(progress) => {
+                if let Err(error) = self.follow_up(core, &progress) {
+                    tracing::warn!(session = %self.session, "{}", error.message);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.session, "lost the agent: {}", chain(&error));
+                self.live = None;
+                let refused = matches!(error, LiveError::Append(_));
+                if refused {
+                    self.hold(Some(chain(&error)));
+                }
+                self.rest(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
+            }
+        }
+    }
+
+    fn follow_up(&mut self, core: &Arc<Core>, progress: &Progress) -> Result<(), ServiceError> {
+        if progress.exited || progress.lost {
+            // Whether it is dead is told by its lock, and by nothing else.
+            self.live = None;
+            self.rest(Some(Duration::ZERO));
+            return Ok(());
+        }
+        if progress.more {
+            self.listen_again();
+        }
+        if let Some(refused) = &progress.refused {
+            let state = core.store.open_session(self.session)?.state;
+            let login = state.provider.agent.as_deref().and_then(rekindle_agent::known::by_id);
+            let login = login.map(|known| known.login).filter(|login| !login.is_empty());
+            let advice = match login.filter(|_| refused.is_auth_required()) {
+                Some(login) => format!("; sign in with: {login}"),
+                None => String::new(),
+            };
+            self.fail(core, &state, format!("the agent refused: {refused}{advice}"))?;
+            if let Some(live) = &mut self.live {
+                live.stop("the agent makes no session", "daemon", GRACE)?;
+            }
+            self.listen_again();
+            return Ok(());
+        }
+        for wait in &progress.waits {
+            self.answer_by_policy(core, *wait)?;
+        }
+        if !progress.waits.is_empty() {
+            self.note_deadlines(core)?;
+        }
+        self.mind_the_deadline(core)?;
+        if progress.ended.is_some()
+            && let Err(error) = core.store.snapshot(self.session)
+        {
+            tracing::debug!(session = %self.session, "no snapshot: {}", chain(&error));
+        }
+        if progress.ended.is_some() || self.cancelled.is_some() { self.mind_the_run(core) } else { Ok(()) }
+    }
+
+    /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
+    pub(super) fn mind_the_run(&mut self, core: &Arc<Core>) -> Result<(), ServiceError> {
+        if self.live.is_none() {
+            return Ok(());
+        }
+        let state = core.store.open_session(self.session)?.state;
+        match state.open_run() {
+            Some(run) if run.cancel.is_some() => {
+                let since = match self.cancelled {
+                    Some((known, since)) if known == run.run_id => since,
+                    _ => Instant::now(),
+                };
+                self.cancelled = Some((run.run_id, since));
+                if since.elapsed() >= CANCELLED_WITHIN
+                    && let Some(live) = &mut self.live
+                {
+                    tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
+                    live.stop("a cancelled turn did not end", "daemon", GRACE)?;
+                    self.cancelled = None;
+                    self.listen_again();
+                }
+            }
+            Some(_) => self.cancelled = None,
+            None => {
+                self.cancelled = None;
+                self.next_in_line(core, &state)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out which open question has to be answered first.
+    fn note_deadlines(&mut self, core: &Core) -> Result<(), ServiceError> {
+        let state = core.store.open_session(self.session)?.state;
+        let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
+        self.deadline = waits.iter().filter_map(|wait| wait.deadline_at).min();
+        Ok(())
+    }
+
+    /// Cancels what has waited long enough; nothing does while the clock is behind the newest record.
+    fn mind_the_deadline(&mut self, core: &Core) -> Result<(), ServiceError> {
+        let Some(deadline) = self.deadline.filter(|deadline| core.now() >= *deadline) else { return Ok(()) };
+        self.note_deadlines(core)?;
+        let state = core.store.open_session(self.session)?.state;
+        let moment = Moment { wall: core.now(), newest: state.updated_at };
+        if self.deadline == Some(deadline)
+            && moment.is_past(deadline)
+            && let Some(live) = &mut self.live
+        {
+            live.cancel(CancelReason::WaitTimeout, "deadline", Vec::new(), Vec::new())?;
+            self.cancelled = state.open_run().map(|run| (run.run_id, Instant::now()));
+            self.deadline = None;
+            self.listen_again();
+        }
+        Ok(())
+    }
+
+    /// Gives a living agent the next prompt.
+    fn next_in_line(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<(), ServiceError> {
+        if let Some(message) = state.queue.first().copied().filter(|_| !state.closed) {
+            self.begin(core, message)?;
+            let state = core.store.open_session(self.session)?.state;
+            if let (Some(live), Some(run)) = (&mut self.live, state.open_run())
+                && let Some(unsent) = Unsent::find(&core.store, self.session, run)?
+            {
+                live.say(unsent, &[]);
+                self.listen_again();
+            }
+        }
+        Ok(())
+    }
+
+    fn answer_by_policy(&mut self, core: &Arc<Core>, wait: WaitId) -> Result<(), ServiceError> {
+        let state = core.store.open_session(self.session)?.state;
+        let policy = Policy::of(&state.options);
+        let asked = state.open_run().and_then(|run| run.wait(wait)).map(|wait| wait.kind);
+        let (Some(kind), Some(WaitKind::Permission)) = (policy.option(), asked) else { return Ok(()) };
+        let answer = OwnAnswer::Kind(kind.into());
+        let hash = answer.hash();
+        if let Some(live) = &mut self.live {
+            live.answer(wait, answer.as_answer(), "policy", None, &hash)?;
+            self.listen_again();
+        }
+        Ok(())
+    }
+}
