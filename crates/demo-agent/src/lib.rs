@@ -44,6 +44,8 @@ pub struct Options {
     pub slow_start: Duration,
     /// What `session/load` and `session/resume` do.
     pub load: Load,
+    /// Whether an agent that is told of an interruption does the rest of the turn, or only says what it knows.
+    pub carries_on: bool,
     /// Whether `session/load` exists.
     pub can_load: bool,
     /// Whether `session/resume` exists.

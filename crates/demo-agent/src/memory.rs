@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::record::{Record, interrupted};
-use crate::script::{Prompt, parse, plain_steps};
+use crate::script::{Prompt, Step, parse, plain_steps};
 
 /// Longest part of a prompt that is quoted.
 const QUOTED: usize = 80;
@@ -31,6 +31,19 @@ pub(crate) fn remembered(history: &[Record]) -> String {
         last_turn(history),
         last.lines().next().unwrap_or_default().chars().take(QUOTED).collect::<String>(),
     )
+}
+
+/// Returns the steps of an interrupted turn that were never begun. The one that was cut is not among them: whether it
+/// was done is not known.
+pub(crate) fn unfinished(history: &[Record]) -> Vec<Step> {
+    let Some((text, at)) = interrupted(history) else { return Vec::new() };
+    let steps = match parse(text) {
+        Prompt::Script(steps) => steps,
+        Prompt::Plain => plain_steps(text),
+        // What it was to carry on with was begun by an earlier prompt.
+        Prompt::Resume => Vec::new(),
+    };
+    steps.into_iter().skip(at.map_or(0, |at| at + 1)).collect()
 }
 
 fn tool_id(record: &Record) -> Option<&str> {
@@ -76,5 +89,15 @@ mod tests {
         );
         history.push(Record::End { stop_reason: "cancelled".into() });
         assert!(remembered(&history).contains("The last turn ended by itself."));
+    }
+
+    #[test]
+    fn what_was_never_begun_is_still_to_be_done() {
+        let user = Record::User { message_id: "u".into(), text: "say one\nhang\nsay two".into() };
+        let mut history = vec![user, Record::Step { at: 0 }, Record::Step { at: 1 }];
+        assert_eq!(unfinished(&history[..1]).len(), 3);
+        assert_eq!(unfinished(&history), [Step::Say("two".into())]);
+        history.push(Record::End { stop_reason: "end_turn".into() });
+        assert_eq!(unfinished(&history), []);
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::memory::remembered;
+use crate::memory::{remembered, unfinished};
 use crate::record::Record;
 use crate::script::{Prompt, Step, parse, plain_steps};
 use crate::serve::{Handle, Shared, setup_result};
@@ -155,14 +155,16 @@ impl Turn {
             Prompt::Script(steps) => steps,
             Prompt::Plain => plain_steps(&self.job.text),
             Prompt::Resume => {
-                let sessions = &self.shared.sessions;
-                let known = sessions.with(&self.job.session, |session| {
+                let carries_on = self.shared.options.carries_on;
+                let steps = self.shared.sessions.with(&self.job.session, |session| {
                     // What came before this very prompt.
                     let is_prompt = |record: &Record| matches!(record, Record::User { .. });
                     let own = session.history.iter().rposition(is_prompt).unwrap_or(0);
-                    remembered(&session.history[..own])
+                    let before = &session.history[..own];
+                    let rest = if carries_on { unfinished(before) } else { Vec::new() };
+                    std::iter::once(Step::Say(remembered(before))).chain(rest).collect()
                 });
-                vec![Step::Say(known.unwrap_or_default())]
+                steps.unwrap_or_default()
             }
         }
     }

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     slow_start: Duration,
     #[command(flatten)]
     load: LoadArgs,
+    /// Told of an interruption, do the rest of the turn instead of only saying what is known
+    #[arg(long)]
+    carry_on: bool,
     /// Do not offer session/load
     #[arg(long)]
     no_load: bool,
@@ -103,6 +106,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         pace: args.pace,
         slow_start: args.slow_start,
         load: args.load.chosen(),
+        carries_on: args.carry_on,
         can_load: !args.no_load,
         can_resume: !args.no_resume,
         auth_required: args.auth_required,

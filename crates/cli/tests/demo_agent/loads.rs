@@ -48,6 +48,17 @@ fn killed_in_mid_stream_the_conversation_is_replayed_by_the_next_process() {
 }
 
 #[test]
+fn told_to_carry_on_it_does_what_was_never_begun_and_nothing_twice() {
+    let world = World::new();
+    let session = killed_at_barrier(&world, SCRIPT);
+    let mut agent = world.start(&["--carry-on"]);
+    agent.load(&session);
+    let (before, _) = agent.turn("Your last turn was interrupted. Go on.");
+    assert!(said(&before).contains("interrupted at step 3 of 4"), "{}", said(&before));
+    assert_eq!(world.file("log"), "one\ntwo\n");
+}
+
+#[test]
 fn a_resume_replays_nothing_and_remembers_all() {
     let world = World::new();
     let session = killed_at_barrier(&world, SCRIPT);
