@@ -39,7 +39,8 @@ impl Client {
         }
     }
 
-    fn at(home: &Path, place: Place) -> Result<Client, Failure> {
+    /// Returns a daemon of which it is known where it is.
+    pub(crate) fn at(home: &Path, place: Place) -> Result<Client, Failure> {
         let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
         if place.version != env!("CARGO_PKG_VERSION") {
             anstream::eprintln!(

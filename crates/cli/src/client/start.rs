@@ -48,6 +48,11 @@ pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
 
 /// Starts a daemon in the background and waits until it is ready.
 pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
+    start_with(home, &[])
+}
+
+/// Like [`start`], with variables in its environment that are not in ours.
+pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {
@@ -61,6 +66,7 @@ pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
         .current_dir(home)
         // An agent that starts a daemon must not take it along when its tree is ended.
         .env_remove(MARK)
+        .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)

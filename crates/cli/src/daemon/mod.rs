@@ -163,7 +163,8 @@ fn runtime() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::failed("runtime_dir", error))
 }
 
-fn beside_us(name: &str) -> Result<PathBuf, Failure> {
+/// Returns the path of a program that belongs beside this one.
+pub(crate) fn beside_us(name: &str) -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
     let path = own.with_file_name(name);
     if path.is_file() {
@@ -171,7 +172,7 @@ fn beside_us(name: &str) -> Result<PathBuf, Failure> {
     }
     let message = format!("{} is not there; it belongs beside this program", path.display());
     Err(Failure::failed("no_holder", anyhow::Error::msg(message))
-        .hint("install both binaries: rekindle and rekindle-holder"))
+        .hint("install both binaries; from the sources: cargo build -p rekindle --bins"))
 }
 
 /// What is told of the daemon's doings goes to standard error: the log, or a terminal.

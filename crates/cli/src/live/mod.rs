@@ -10,4 +10,5 @@ mod watch;
 
 pub(crate) use ask::{Ask, pick};
 pub(crate) use end::exit_of_state;
+pub(crate) use keys::hear_signals;
 pub(crate) use watch::{Goal, Watch, how_to_answer, watch};
