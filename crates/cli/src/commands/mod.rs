@@ -5,6 +5,7 @@ mod answer;
 mod attach;
 mod cancel;
 mod completions;
+mod demo;
 mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Restart(stop::RestartArgs),
     Stop(stop::Args),
     Doctor(doctor::Args),
+    Demo(demo::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     Holders(holders::Args),
@@ -83,6 +85,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Restart(args) => stop::restart(&context()?, &args),
         Command::Stop(args) => stop::run(&context()?, &args),
         Command::Doctor(args) => doctor::run(&context()?, &args),
+        Command::Demo(args) => demo::run(&shared, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.

@@ -1,6 +1,7 @@
 //! Tests of the real binary, each in a home of its own and with a cleared environment.
 
 mod damage;
+mod demo;
 mod homes;
 mod ids;
 mod kill;

@@ -1,0 +1,179 @@
+//! `rekindle demo`: shows in a few seconds that nothing that dies takes the work with it, and checks in the log that it
+//! was so. This file opens and closes; the acts, the stage and the verdict are in files of their own.
+
+mod acts;
+mod ground;
+mod stage;
+mod timeline;
+mod verdict;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use rekindle_domain::id::SessionId;
+use rekindle_store::check::{Severity, check};
+use rekindle_store::disk::RealDisk;
+use rekindle_store::offline::Offline;
+use serde_json::{Value, json};
+
+use self::acts::{PROMPTS, STEPS, TAKEOVERS, WORDS};
+use self::ground::Ground;
+use self::stage::Stage;
+use self::timeline::Timeline;
+use self::verdict::{Check, Evidence, Expected, judge};
+use crate::Shared;
+use crate::daemon::beside_us;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, GOOD, plural};
+
+/// Watch it work: daemons and agents are killed, and nothing is lost
+///
+/// Kills a daemon in mid-sentence, an agent in mid-turn, and a daemon whose agent asks for a permission; all with
+/// kill -9, in a temporary home, with a scripted agent. Then the log is checked: no word lost or repeated, each prompt
+/// delivered once. Takes a few seconds, needs no model and leaves nothing behind. Exits 0 if everything held, else 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle demo
+  rekindle demo --keep      then look around in what it left
+  rekindle demo --json | jq '.checks[] | select(.ok | not)'")]
+pub(crate) struct Args {
+    /// Keep the temporary home, and say where it is
+    #[arg(long)]
+    keep: bool,
+}
+
+const TITLE: &str = "rekindle demo: nothing that dies takes the work with it";
+const ABOUT: &str = "Real processes, real kill -9, a scripted agent, a temporary home.";
+
+pub(super) fn run(shared: &Shared, args: &Args) -> Result<Exit, Failure> {
+    if shared.home.is_named() {
+        return Err(Failure::usage("own_home", "the demonstration makes a home of its own".into())
+            .hint("leave --home out; --keep keeps the one it makes"));
+    }
+    // Before anything is started: a daemon would find out too late.
+    beside_us("rekindle-holder")?;
+    let ground = Ground::new(args.keep)?;
+    let mut stage = Stage::new(Timeline::new(shared.json), ground)?;
+    match show(&mut stage) {
+        Ok(checks) => {
+            let verdict = if checks.iter().all(|check| check.ok) { Exit::Ok } else { Exit::Failed };
+            match report(shared, &mut stage, &checks) {
+                // Whoever has seen enough still wants to know how it ended.
+                Err(failure) if failure.is_broken_pipe() => Ok(verdict),
+                printed => printed.map(|()| verdict),
+            }
+        }
+        Err(failure) => Err(give_up(&mut stage, failure)),
+    }
+}
+
+/// Plays, and looks at what is left of it.
+fn show(stage: &mut Stage) -> Result<Vec<Check>, Failure> {
+    stage.timeline.open(TITLE, ABOUT)?;
+    let agent = agent(&stage.ground)?;
+    let heard = acts::play(stage, &agent)?;
+    let ground = &stage.ground;
+    let records = records(&ground.home(), stage.session())?;
+    let text = |name: &str| std::fs::read_to_string(ground.at(name)).unwrap_or_default();
+    let (told, work, doctor) = (text("told"), text("work/work.txt"), doctor(&ground.home())?);
+    let evidence = Evidence { records: &records, told: &told, work: &work, doctor };
+    let (prompts, steps) = (&PROMPTS, &STEPS);
+    Ok(judge(&evidence, &Expected { words: WORDS, heard, prompts, takeovers: TAKEOVERS, steps }))
+}
+
+/// Returns the command of the scripted agent, which writes down everything that it is told.
+fn agent(ground: &Ground) -> Result<Vec<String>, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
+    let path = |path: &Path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| Failure::failed("path", anyhow::anyhow!("{} is no text", path.display())))
+    };
+    Ok(vec![
+        path(&own)?,
+        "demo-agent".into(),
+        "--state".into(),
+        path(&ground.at("memory"))?,
+        "--record".into(),
+        path(&ground.at("told"))?,
+        "--carry-on".into(),
+    ])
+}
+
+/// Reads the log from the disk: no daemon stands between it and the verdict.
+fn records(home: &Path, session: &str) -> Result<Vec<Value>, Failure> {
+    let unreadable = |error: anyhow::Error| Failure::failed("session_unreadable", error);
+    let session: SessionId = session.parse().map_err(|error| unreadable(anyhow::anyhow!("{error}")))?;
+    let offline = Offline::open(Arc::new(RealDisk), home)?;
+    let reader = offline.reader(session).map_err(|error| unreadable(error.into()))?;
+    let (mut lines, mut records) = (reader.forward(0), Vec::new());
+    while let Some(line) = lines.next().map_err(|error| unreadable(error.into()))? {
+        records.push(serde_json::from_slice(line.bytes).map_err(|error| unreadable(error.into()))?);
+    }
+    Ok(records)
+}
+
+/// Checks the home as `rekindle doctor` does: every log record by record, with its hash.
+fn doctor(home: &Path) -> Result<Result<String, String>, Failure> {
+    let report = check(Arc::new(RealDisk), home, &mut |_| {})?;
+    let found = plural(report.counts.records, "record");
+    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
+    let bad = format!("doctor: {}, {}", plural(errors, "error"), plural(warnings, "warning"));
+    let whole = report.is_healthy() && warnings == 0;
+    Ok(if whole { Ok(format!("doctor: {found}, nothing wrong")) } else { Err(bad) })
+}
+
+fn report(shared: &Shared, stage: &mut Stage, checks: &[Check]) -> Result<(), Failure> {
+    let failed: Vec<&str> = checks.iter().filter(|check| !check.ok).map(|check| check.name).collect();
+    if !failed.is_empty() {
+        stage.ground.keep();
+    }
+    let millis = stage.timeline.millis();
+    let kept = stage.ground.is_kept().then(|| stage.ground.path().to_owned());
+    if shared.json {
+        let home = kept.as_ref().map(|path| path.join("home"));
+        let text = json!({
+            "ok": failed.is_empty(), "millis": millis, "session": stage.session(), "home": home,
+            "checks": checks, "timeline": stage.timeline.entries(),
+        });
+        let mut out = output::stdout();
+        writeln!(out, "{text}")?;
+        out.flush()?;
+    } else {
+        stage.timeline.verdict("Verdict, from the log", checks)?;
+        let seconds = format!("{:.1} s", millis as f64 / 1000.0);
+        let (style, text) = if failed.is_empty() {
+            (GOOD, format!("All {} hold: three kill -9 in {seconds}, nothing lost.", checks.len()))
+        } else {
+            (BAD, format!("{} of {} failed: {}.", failed.len(), checks.len(), failed.join("; ")))
+        };
+        stage.timeline.close(style, &text)?;
+        if let Some(path) = kept {
+            let home = path.join("home");
+            stage.timeline.remark(&format!("kept: {}", path.display()))?;
+            let look = format!("look around: rekindle --home {} log {}", home.display(), stage.session());
+            stage.timeline.remark(&look)?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what is there of a demonstration that went wrong; one that someone ended leaves nothing.
+fn give_up(stage: &mut Stage, failure: Failure) -> Failure {
+    // Whatever cannot be printed any more is the least of it.
+    let _ = stage.timeline.clear();
+    let path = stage.ground.path().display().to_string();
+    if failure.exit == Exit::Detached || failure.is_broken_pipe() {
+        let failure = if failure.is_broken_pipe() {
+            let error = anyhow::anyhow!("nobody reads what is shown; the demonstration ends early");
+            Failure::failed("interrupted", error).exit_with(Exit::Detached)
+        } else {
+            failure
+        };
+        let left = if stage.ground.is_kept() { format!("kept in {path}") } else { "removed".to_owned() };
+        return failure.hint(format!("its processes are ended, its home is {left}"));
+    }
+    stage.ground.keep();
+    let hint = format!("everything is kept in {path}; home/logs/daemon.log there may say why");
+    failure.exit_with(Exit::Failed).hint(hint)
+}
