@@ -31,6 +31,7 @@ Examples:
   cargo xtask test                 everything CI checks
   cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
   cargo xtask house                only the house rules
+  cargo xtask demo                 build, and watch it work
   cargo xtask bench store          the benchmarks of the store";
 
 #[derive(Subcommand)]
@@ -58,6 +59,20 @@ Examples:
     Bench {
         /// Which benchmark, then its own arguments.
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+
+    /// Build both binaries and run `rekindle demo`; all arguments go there.
+    ///
+    /// Kills daemons and agents for a few seconds and checks that nothing was lost.
+    #[command(after_help = "\
+Examples:
+  cargo xtask demo                 watch it
+  cargo xtask demo --keep          keep what it made, to look around in it
+  cargo xtask demo --json          for programs")]
+    Demo {
+        /// The arguments of `rekindle demo`.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
 
@@ -108,6 +123,14 @@ fn run(command: Command) -> anyhow::Result<bool> {
             let bench = Invocation::new(&root, "run --release --locked -p rekindle-bench --").args(args);
             Ok(bench.status()?.success())
         }
+        Command::Demo { args } => {
+            // The word goes where it is in nobody's way: stdout may be for a program.
+            eprintln!("building rekindle and rekindle-holder");
+            let build = Invocation::new(&root, "build --quiet --locked -p rekindle --bins");
+            build.succeed().context("the binaries could not be built")?;
+            let demo = Invocation::new(&root, "run --quiet --locked -p rekindle --bin rekindle -- demo");
+            Ok(demo.args(args).status()?.success())
+        }
         Command::House => house::report(&root, &mut io::stdout()),
     }
 }
@@ -149,6 +172,15 @@ mod tests {
             panic!("bench without a name was not understood");
         };
         assert_eq!(args, ["--quick"]);
+    }
+
+    #[test]
+    fn demo_passes_every_argument_through() {
+        let cli = Cli::try_parse_from(["xtask", "demo", "--json", "--keep"]);
+        let Ok(Cli { command: Command::Demo { args } }) = cli else {
+            panic!("demo was not understood");
+        };
+        assert_eq!(args, ["--json", "--keep"]);
     }
 
     #[test]
