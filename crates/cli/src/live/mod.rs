@@ -1,11 +1,15 @@
 //! A session as it happens: the agent's answer on stdout, everything else on stderr, questions on the terminal.
 
 mod ask;
+mod course;
 mod diff;
 mod end;
 mod keys;
+mod messages;
 mod picture;
+mod piece;
 mod screen;
+mod tools;
 mod watch;
 
 pub(crate) use ask::{Ask, pick};

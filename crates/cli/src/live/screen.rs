@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::diff::Styled;
-use super::picture::Piece;
+use super::piece::Piece;
 use crate::output::{self, DIM, WARN, columns, styled};
 
 /// What stands on the terminal's last line.

@@ -6,6 +6,7 @@ use rekindle_store::disk::RealDisk;
 use rekindle_store::layout::Layout;
 
 use super::*;
+use crate::live::end::End;
 
 fn picture() -> Picture {
     Picture::new(Blobs::reading(Arc::new(RealDisk), Layout::new("/nowhere")))

@@ -1,0 +1,81 @@
+//! What happens to a run, in a line each: it begins, waits, is taken over, ends. Pure but for payloads that are kept
+//! apart.
+
+use rekindle_domain::event::Event;
+use rekindle_store::blobs::Blobs;
+
+use super::ask::Ask;
+use super::end::End;
+use super::piece::{Piece, line};
+use crate::output::{BAD, COURSE, WARN, plural};
+use crate::record_text::{payload, word};
+use crate::sanitise;
+
+/// Shows what happens to a run.
+pub(super) fn course(event: &Event<'_>, blobs: &Blobs) -> Vec<Piece> {
+    let by = |who: Option<&str>| who.map(|who| format!(" by {}", sanitise::line(who))).unwrap_or_default();
+    let ended = |run: &rekindle_domain::id::RunId, end| Piece::Ended(run.to_string(), end);
+    match event {
+        Event::RunStarted(started) => {
+            let begun = Piece::Begun {
+                run: started.run_id.to_string(),
+                message: started.message_id.map(|id| id.to_string()),
+                continues: started.continues.map(|run| run.to_string()),
+            };
+            let again = started.continues.map(|_| {
+                line(COURSE, format!("goes on after the interruption, attempt {}", started.attempt))
+            });
+            again.into_iter().chain([begun]).collect()
+        }
+        Event::RunWaiting(waiting) => {
+            let request = waiting.request.as_ref().map(|raw| payload(raw, blobs)).unwrap_or_default();
+            vec![Piece::Asked(Ask::read(waiting.wait_id.as_str(), &word(&waiting.wait_kind), &request))]
+        }
+        Event::RunResumed(resumed) => {
+            let how = format!("{}{}", word(&resumed.how), by(resumed.by.as_deref()));
+            vec![Piece::AskOver(resumed.wait_id.to_string(), how)]
+        }
+        Event::RunAdopted(adopted) => {
+            let gap = plural(adopted.gap, "line");
+            vec![line(
+                COURSE,
+                format!("a new daemon took the run over; nothing is lost ({gap} while there was none)"),
+            )]
+        }
+        Event::RunCancelRequested(request) => {
+            let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
+            let said = line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));
+            std::iter::once(said).chain(dropped).collect()
+        }
+        Event::RunCompleted(completed) => {
+            let reason = completed.stop_reason.as_deref().filter(|reason| *reason != "end_turn");
+            let said =
+                reason.map(|reason| line(WARN, format!("the agent stopped: {}", sanitise::line(reason))));
+            let stop_reason = completed.stop_reason.as_deref().map(Into::into);
+            said.into_iter().chain([ended(&completed.run_id, End::Completed { stop_reason })]).collect()
+        }
+        Event::RunFailed(failed) => {
+            let said = line(BAD, format!("failed: {}", sanitise::line(&failed.error)));
+            vec![said, ended(&failed.run_id, End::Failed)]
+        }
+        Event::RunCancelled(cancelled) => {
+            let said = line(WARN, format!("cancelled{}", by(cancelled.by.as_deref())));
+            vec![said, ended(&cancelled.run_id, End::Cancelled)]
+        }
+        Event::RunInterrupted(cut) => {
+            let detail = cut.detail.as_deref().map(|detail| format!(" ({})", sanitise::line(detail)));
+            let reason = word(&cut.reason);
+            let mut pieces = vec![line(BAD, format!("interrupted: {reason}{}", detail.unwrap_or_default()))];
+            if cut.uncertain_turn {
+                pieces.push(line(WARN, "  what the agent did last may or may not have happened"));
+            }
+            for tool in &cut.uncertain {
+                let title = sanitise::line(&tool.title);
+                pieces.push(line(WARN, format!("  may or may not have happened: {title}")));
+            }
+            pieces.push(ended(&cut.run_id, End::Interrupted));
+            pieces
+        }
+        _ => Vec::new(),
+    }
+}

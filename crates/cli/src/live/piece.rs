@@ -1,0 +1,39 @@
+//! What there is to be shown or known of a session: what records and words become.
+
+use clap::builder::styling::Style;
+
+use super::ask::Ask;
+use super::diff::Styled;
+use super::end::End;
+
+/// Something to be shown or known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Piece {
+    /// Words of the answer, clean.
+    Answer(String),
+    /// A message of the answer is whole.
+    AnswerEnd,
+    /// Words of a thought, clean.
+    Thought(String),
+    /// A thought is whole.
+    ThoughtEnd,
+    /// A line about what happens.
+    Line(Styled),
+    /// The line of a tool call, which replaces an earlier one of the same call.
+    Tool(String, Styled),
+    /// The agent asks.
+    Asked(Ask),
+    /// A wait is over: which, and how.
+    AskOver(String, String),
+    /// A run began: itself, its message, and the run it continues.
+    Begun { run: String, message: Option<String>, continues: Option<String> },
+    /// A run ended.
+    Ended(String, End),
+    /// A queued message will not be sent.
+    Dropped(String),
+}
+
+/// Returns a line about what happens.
+pub(super) fn line(style: Style, text: impl Into<String>) -> Piece {
+    Piece::Line((style, text.into()))
+}
