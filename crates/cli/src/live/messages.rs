@@ -1,7 +1,7 @@
 //! Messages as they come: words first, then the record that has them all. Nothing is shown twice, and nothing is left
 //! out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::piece::{Piece, line};
 use crate::client::wire::Words;
@@ -17,22 +17,61 @@ struct Shown {
     held: bool,
 }
 
-/// The messages that were begun.
+/// Messages whose words may still be on their way when their record was heard: a stream that is taken up again may tell
+/// of the last few once more.
+const MAX_DONE: usize = 64;
+
+/// The messages that were begun, one of which is being shown.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     begun: HashMap<String, Shown>,
+    /// The one whose words are shown as they come.
+    open: Option<String>,
+    /// Words of those behind it: they may be heard before the record that ends it.
+    later: VecDeque<Words>,
+    /// The last ones that were shown whole.
+    done: VecDeque<String>,
 }
 
 impl Messages {
     /// Words may have been missed: messages that were begun go on when they are whole.
     pub(super) fn missed(&mut self) {
+        for words in self.later.drain(..) {
+            self.begun.entry(words.message_id).or_default();
+        }
         for shown in self.begun.values_mut() {
             shown.held = true;
         }
     }
 
-    /// Takes words that are in no record yet.
-    pub(super) fn words(&mut self, words: &Words) -> Option<Piece> {
+    /// Takes words that are in no record yet; those of a message behind the one that is shown wait for its end.
+    pub(super) fn words(&mut self, words: Words) -> Option<Piece> {
+        if self.done.contains(&words.message_id) {
+            return None;
+        }
+        match &self.open {
+            Some(open) if *open != words.message_id => {
+                self.later.push_back(words);
+                None
+            }
+            _ => self.say(&words),
+        }
+    }
+
+    /// Goes on with the words that waited for the end of a message, or of its run.
+    pub(super) fn go_on(&mut self) -> Vec<Piece> {
+        let later = std::mem::take(&mut self.later);
+        later.into_iter().filter_map(|words| self.words(words)).collect()
+    }
+
+    /// No message that was begun gets any more words.
+    pub(super) fn over(&mut self) -> Vec<Piece> {
+        self.open = None;
+        self.go_on()
+    }
+
+    fn say(&mut self, words: &Words) -> Option<Piece> {
+        self.open = Some(words.message_id.clone());
         let shown = self.begun.entry(words.message_id.clone()).or_default();
         let new = match words.at {
             Some(at) if at <= shown.text.len() => {
@@ -55,6 +94,10 @@ impl Messages {
     /// Shows of a whole message what was not shown yet.
     pub(super) fn whole(&mut self, id: &str, text: &str, piece: fn(String) -> Piece) -> Vec<Piece> {
         let mut shown = self.begun.remove(id).unwrap_or_default();
+        self.open.take_if(|open| open == id);
+        self.later.retain(|words| words.message_id != id);
+        self.done.push_back(id.to_owned());
+        self.done.drain(..self.done.len().saturating_sub(MAX_DONE));
         let mut pieces = Vec::new();
         let rest = match text.strip_prefix(shown.text.as_str()) {
             Some(rest) => rest,

@@ -37,7 +37,7 @@ impl Picture {
     }
 
     /// Takes words that are in no record yet.
-    pub(crate) fn words(&mut self, words: &Words) -> Option<Piece> {
+    pub(crate) fn words(&mut self, words: Words) -> Option<Piece> {
         self.messages.words(words)
     }
 
@@ -73,12 +73,14 @@ impl Picture {
                 if message.partial {
                     pieces.push(line(WARN, "the message is cut short: the agent died"));
                 }
+                pieces.extend(self.messages.go_on());
                 pieces
             }
             Event::MessageThought(thought) => {
                 let text = message_text(&thought.0.content, &self.blobs);
                 let mut pieces = self.messages.whole(thought.0.message_id.as_str(), &text, Piece::Thought);
                 pieces.push(Piece::ThoughtEnd);
+                pieces.extend(self.messages.go_on());
                 pieces
             }
             Event::ToolCall(call) => {
@@ -121,7 +123,13 @@ impl Picture {
                 )]
             }
             Event::SessionClosed(_) => vec![line(DIM, "the session was closed")],
-            event => course(event, &self.blobs),
+            event => {
+                let mut pieces = course(event, &self.blobs);
+                if pieces.iter().any(|piece| matches!(piece, Piece::Ended(..))) {
+                    pieces.extend(self.messages.over());
+                }
+                pieces
+            }
         }
     }
 

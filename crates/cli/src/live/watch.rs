@@ -160,7 +160,7 @@ impl Watching<'_> {
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
             }
-            Heard::Words(words) => self.picture.words(&words).into_iter().collect(),
+            Heard::Words(words) => self.picture.words(words).into_iter().collect(),
             Heard::Away => {
                 return self.say(WARN, "the daemon went away; the agent works on, waiting for the next one");
             }

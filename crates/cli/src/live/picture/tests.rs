@@ -48,8 +48,8 @@ fn lines(pieces: &[Piece]) -> Vec<&str> {
 #[test]
 fn a_message_is_shown_once_as_words_and_then_the_rest() {
     let mut picture = picture();
-    let mut shown = answer(picture.words(&words("msg_1", "Hel", None)));
-    shown += &answer(picture.words(&words("msg_1", "lo \x1b[3", None)));
+    let mut shown = answer(picture.words(words("msg_1", "Hel", None)));
+    shown += &answer(picture.words(words("msg_1", "lo \x1b[3", None)));
     shown += &answer(picture.record(&whole("msg_1", "Hello \x1b[31mworld")));
     assert_eq!(shown, "Hello world|");
     assert_eq!(answer(picture.record(&whole("msg_2", "whole"))), "whole|");
@@ -58,21 +58,50 @@ fn a_message_is_shown_once_as_words_and_then_the_rest() {
 #[test]
 fn words_that_were_missed_are_made_good_by_the_record() {
     let mut picture = picture();
-    let mut shown = answer(picture.words(&words("msg_1", "one ", None)));
+    let mut shown = answer(picture.words(words("msg_1", "one ", None)));
     picture.missed();
-    shown += &answer(picture.words(&words("msg_1", "three ", None)));
+    shown += &answer(picture.words(words("msg_1", "three ", None)));
     shown += &answer(picture.record(&whole("msg_1", "one two three four")));
     assert_eq!(shown, "one two three four|");
 }
 
 #[test]
+fn the_next_message_waits_for_the_end_of_the_one_that_is_shown() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(words("msg_1", "one ", Some(0))));
+    shown += &answer(picture.words(words("msg_2", "three ", Some(0))));
+    shown += &answer(picture.words(words("msg_3", "five", Some(0))));
+    assert_eq!(shown, "one ");
+    shown += &answer(picture.record(&whole("msg_1", "one two")));
+    assert_eq!(shown, "one two|three ");
+    shown += &answer(picture.words(words("msg_2", "four", Some(6))));
+    shown += &answer(picture.record(&whole("msg_2", "three four")));
+    assert_eq!(shown, "one two|three four|five");
+    // A stream that was taken up again may tell of a message once more.
+    shown += &answer(picture.words(words("msg_1", "one ", Some(0))));
+    shown += &answer(picture.record(&whole("msg_3", "five")));
+    assert_eq!(shown, "one two|three four|five|");
+}
+
+#[test]
+fn a_message_that_never_became_a_record_holds_up_none_behind_it() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(words("msg_1", "lost ", Some(0))));
+    shown += &answer(picture.words(words("msg_2", "kept", Some(0))));
+    shown += &answer(picture.record(&whole("msg_2", "kept")));
+    assert_eq!(shown, "lost kept|");
+    let _ = picture.record(&record(r#""kind":"run.failed","run_id":"run_1","error":"x""#));
+    assert_eq!(answer(picture.words(words("msg_3", "next", Some(0)))), "next");
+}
+
+#[test]
 fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
     let mut picture = picture();
-    let mut shown = answer(picture.words(&words("msg_1", "one ", Some(0))));
+    let mut shown = answer(picture.words(words("msg_1", "one ", Some(0))));
     picture.missed();
     // A successor tells everything again; then something is missing.
-    shown += &answer(picture.words(&words("msg_1", "one two ", Some(0))));
-    shown += &answer(picture.words(&words("msg_1", "four", Some(14))));
+    shown += &answer(picture.words(words("msg_1", "one two ", Some(0))));
+    shown += &answer(picture.words(words("msg_1", "four", Some(14))));
     assert_eq!(shown, "one two ");
     shown += &answer(picture.record(&whole("msg_1", "one two three four")));
     assert_eq!(shown, "one two three four|");
@@ -81,7 +110,7 @@ fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
 #[test]
 fn a_message_whose_beginning_was_missed_is_told_again() {
     let mut picture = picture();
-    let _ = picture.words(&words("msg_1", "middle", None));
+    let _ = picture.words(words("msg_1", "middle", None));
     let pieces = picture.record(&whole("msg_1", "the middle of it"));
     assert_eq!(lines(&pieces), ["(the message again, from its beginning)"]);
     assert_eq!(answer(pieces), "the middle of it|");
