@@ -66,6 +66,14 @@ pub(crate) fn width() -> usize {
     terminal.map_or(WIDTH_ELSEWHERE, |(width, _)| usize::from(width.0)).max(LEAST_WIDTH)
 }
 
+/// Returns how many columns stderr has, if it is a terminal.
+pub(crate) fn stderr_width() -> Option<usize> {
+    let stderr = io::stderr();
+    let terminal = stderr.is_terminal().then(|| terminal_size::terminal_size_of(&stderr)).flatten();
+    // A terminal that does not know its size has some.
+    stderr.is_terminal().then(|| terminal.map_or(80, |(width, _)| usize::from(width.0).max(1)))
+}
+
 /// Puts a style around a text.
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")

@@ -26,25 +26,45 @@ pub(crate) struct Screen<O, E> {
     err: E,
     /// The answer is seen on a terminal.
     out_is_terminal: bool,
-    err_is_terminal: bool,
+    /// How many columns the rest has, if it is seen on a terminal; people make windows smaller.
+    width: fn() -> Option<usize>,
     tail: Tail,
     /// The answer's last line has no end yet.
     open: bool,
-    /// The tool call whose line is the last one.
-    tool: Option<String>,
+    /// The tool call whose line is the last one, and the columns it takes.
+    tool: Option<(String, usize)>,
+    /// The columns that the question on the last line takes.
+    prompt: usize,
+}
+
+/// Rows of a line that can be taken back: more may have left the screen.
+const MAX_ROWS: usize = 8;
+
+/// Returns what clears a line of so many columns, with the cursor behind it; none if it is too long.
+fn clear(columns: usize, width: usize) -> Option<String> {
+    let rows = columns.saturating_sub(1) / width.max(1);
+    match rows {
+        0 => Some("\r\x1b[2K".into()),
+        1..MAX_ROWS => Some(format!("\r\x1b[{rows}A\x1b[J")),
+        _ => None,
+    }
 }
 
 impl Screen<io::Stdout, anstream::AutoStream<io::Stderr>> {
     /// Returns ours.
     pub(crate) fn ours() -> Self {
         let (out, err) = (io::stdout(), io::stderr());
-        let (out_is_terminal, err_is_terminal) = (out.is_terminal(), err.is_terminal());
+        let out_is_terminal = out.is_terminal();
         let err = anstream::AutoStream::auto(err);
-        Screen { out, err, out_is_terminal, err_is_terminal, tail: Tail::Empty, open: false, tool: None }
+        Screen::new(out, err, out_is_terminal, output::stderr_width)
     }
 }
 
 impl<O: Write, E: Write> Screen<O, E> {
+    fn new(out: O, err: E, out_is_terminal: bool, width: fn() -> Option<usize>) -> Self {
+        Screen { out, err, out_is_terminal, width, tail: Tail::Empty, open: false, tool: None, prompt: 0 }
+    }
+
     /// Shows a piece, if it is one to be shown.
     pub(crate) fn show(&mut self, piece: &Piece) -> io::Result<()> {
         match piece {
@@ -71,13 +91,15 @@ impl<O: Write, E: Write> Screen<O, E> {
             Piece::ThoughtEnd if self.tail == Tail::Thought => self.fresh_line()?,
             Piece::Line(line) => self.line(line)?,
             Piece::Tool(id, line) => {
-                let again = self.tool.as_deref() == Some(id) && self.tail == Tail::Empty;
-                // Only a line that takes one row can be taken back.
-                if again && self.err_is_terminal && columns(&line.1) < output::width() {
-                    write!(self.err, "\x1b[1A\r\x1b[2K")?;
+                if let (Some((last, columns)), Tail::Empty, Some(width)) =
+                    (&self.tool, self.tail, (self.width)())
+                    && last == id
+                    && let Some(clear) = clear(*columns, width)
+                {
+                    write!(self.err, "\x1b[1A{clear}")?;
                 }
                 self.line(line)?;
-                self.tool = Some(id.clone());
+                self.tool = Some((id.clone(), columns(&line.1)));
             }
             _ => {}
         }
@@ -108,7 +130,7 @@ impl<O: Write, E: Write> Screen<O, E> {
     pub(crate) fn prompt(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         write!(self.err, "{}", styled(WARN, text))?;
-        self.tail = Tail::Prompt;
+        (self.tail, self.prompt) = (Tail::Prompt, columns(text));
         self.err.flush()
     }
 
@@ -122,7 +144,10 @@ impl<O: Write, E: Write> Screen<O, E> {
         match std::mem::replace(&mut self.tail, Tail::Empty) {
             Tail::Empty => {}
             Tail::Answer | Tail::Thought => writeln!(self.err)?,
-            Tail::Prompt => write!(self.err, "\r\x1b[2K")?,
+            Tail::Prompt => match clear(self.prompt, (self.width)().unwrap_or(usize::MAX)) {
+                Some(clear) => write!(self.err, "{clear}")?,
+                None => writeln!(self.err)?,
+            },
         }
         self.err.flush()
     }
@@ -134,16 +159,7 @@ mod tests {
     use crate::output::PLAIN;
 
     fn shown(out_is_terminal: bool, pieces: &[Piece]) -> (String, String) {
-        let (out, err) = (Vec::new(), Vec::new());
-        let mut screen = Screen {
-            out,
-            err,
-            out_is_terminal,
-            err_is_terminal: true,
-            tail: Tail::Empty,
-            open: false,
-            tool: None,
-        };
+        let mut screen = Screen::new(Vec::new(), Vec::new(), out_is_terminal, || Some(20));
         for piece in pieces {
             screen.show(piece).expect("memory");
         }
@@ -177,5 +193,22 @@ mod tests {
         let (out, err) = shown(true, &pieces());
         assert_eq!(out, "one two\nthree\n");
         assert_eq!(err, "\nnews\n▸ x\n\x1b[1A\r\x1b[2K✓ x\n");
+    }
+
+    #[test]
+    fn what_is_taken_back_is_taken_back_with_all_its_rows() {
+        let mut screen = Screen::new(Vec::new(), Vec::new(), true, || Some(20));
+        let line = |text: &str| Piece::Tool("t".into(), (PLAIN, text.to_owned()));
+        let (long, whole) = ("▸ a title of two rows", "▸ a title of one row");
+        screen.show(&line(long)).expect("memory");
+        screen.show(&line(whole)).expect("memory");
+        screen.show(&line("✓")).expect("memory");
+        screen.prompt("a question that has more rows than two").expect("memory");
+        screen.line(&(PLAIN, "x".into())).expect("memory");
+        let err = String::from_utf8(screen.err).expect("text");
+        let styled = styled(WARN, "a question that has more rows than two");
+        let clear = "\r\x1b[1A\x1b[J";
+        assert_eq!(err, format!("{long}\n\x1b[1A{clear}{whole}\n\x1b[1A\r\x1b[2K✓\n{styled}{clear}x\n"));
+        assert_eq!((super::clear(160, 20).is_some(), super::clear(161, 20)), (true, None));
     }
 }
