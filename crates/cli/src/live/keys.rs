@@ -38,7 +38,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Takes the terminal's keys, if a person sits at one: their keys come from stdin, their questions go to stderr.
     pub(crate) fn take(mut tell: impl FnMut(Pressed) -> bool + Send + 'static) -> Option<Terminal> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() || enable_raw_mode().is_err() {
+        if !io::stdin().is_terminal()
+            || !io::stderr().is_terminal()
+            || !is_ours()
+            || enable_raw_mode().is_err()
+        {
             return None;
         }
         let before = std::panic::take_hook();
@@ -69,6 +73,12 @@ impl Terminal {
         });
         Some(terminal)
     }
+}
+
+/// Tells whether the terminal is ours to take: whoever a shell runs in the background would be stopped for it.
+fn is_ours() -> bool {
+    // A terminal that controls nobody belongs to whoever has it.
+    rustix::termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == rustix::process::getpgrp())
 }
 
 impl Drop for Terminal {
