@@ -44,30 +44,40 @@ impl Messages {
         }
     }
 
-    /// Takes words that are in no record yet; those of a message behind the one that is shown wait for its end.
-    pub(super) fn words(&mut self, words: Words) -> Option<Piece> {
+    /// Takes words that are in no record yet. Those of a message behind the one that is shown wait for its end. The
+    /// first ones of a message wait for whatever is heard next: that may be the end of one that nobody heard of.
+    pub(super) fn words(&mut self, words: Words) -> Vec<Piece> {
         if self.done.contains(&words.message_id) {
-            return None;
+            return Vec::new();
         }
-        match &self.open {
-            Some(open) if *open != words.message_id => {
-                self.later.push_back(words);
-                None
-            }
-            _ => self.say(&words),
-        }
+        let goes_on = match &self.open {
+            Some(open) => *open == words.message_id,
+            None => !self.later.is_empty(),
+        };
+        self.later.push_back(words);
+        if goes_on { self.go_on() } else { Vec::new() }
     }
 
-    /// Goes on with the words that waited for the end of a message, or of its run.
+    /// Tells whether words wait for what is heard next.
+    pub(super) fn waits(&self) -> bool {
+        self.open.is_none() && !self.later.is_empty()
+    }
+
+    /// Goes on with words that waited; those of one message at a time.
     pub(super) fn go_on(&mut self) -> Vec<Piece> {
-        let later = std::mem::take(&mut self.later);
-        later.into_iter().filter_map(|words| self.words(words)).collect()
+        let mut pieces = Vec::new();
+        for words in std::mem::take(&mut self.later) {
+            match &self.open {
+                Some(open) if *open != words.message_id => self.later.push_back(words),
+                _ => pieces.extend(self.say(&words)),
+            }
+        }
+        pieces
     }
 
     /// No message that was begun gets any more words.
-    pub(super) fn over(&mut self) -> Vec<Piece> {
+    pub(super) fn over(&mut self) {
         self.open = None;
-        self.go_on()
     }
 
     fn say(&mut self, words: &Words) -> Option<Piece> {

@@ -37,18 +37,30 @@ impl Picture {
     }
 
     /// Takes words that are in no record yet.
-    pub(crate) fn words(&mut self, words: Words) -> Option<Piece> {
+    pub(crate) fn words(&mut self, words: Words) -> Vec<Piece> {
         self.messages.words(words)
+    }
+
+    /// Tells whether words wait for what is heard next.
+    pub(crate) fn waits(&self) -> bool {
+        self.messages.waits()
+    }
+
+    /// Nothing more is heard for now: words that waited for it are shown.
+    pub(crate) fn settled(&mut self) -> Vec<Piece> {
+        self.messages.go_on()
     }
 
     /// Takes a record.
     pub(crate) fn record(&mut self, text: &str) -> Vec<Piece> {
         let parsed = Line::parse(text.as_bytes());
         let Ok(record) = parsed else { return vec![line(WARN, "a record cannot be read")] };
-        match record.event() {
+        let mut pieces = match record.event() {
             Ok(event) => self.event(&event),
             Err(_) => vec![line(WARN, format!("record {} cannot be read", record.seq))],
-        }
+        };
+        pieces.extend(self.messages.go_on());
+        pieces
     }
 
     fn event(&mut self, event: &Event<'_>) -> Vec<Piece> {
@@ -73,14 +85,12 @@ impl Picture {
                 if message.partial {
                     pieces.push(line(WARN, "the message is cut short: the agent died"));
                 }
-                pieces.extend(self.messages.go_on());
                 pieces
             }
             Event::MessageThought(thought) => {
                 let text = message_text(&thought.0.content, &self.blobs);
                 let mut pieces = self.messages.whole(thought.0.message_id.as_str(), &text, Piece::Thought);
                 pieces.push(Piece::ThoughtEnd);
-                pieces.extend(self.messages.go_on());
                 pieces
             }
             Event::ToolCall(call) => {
@@ -124,9 +134,9 @@ impl Picture {
             }
             Event::SessionClosed(_) => vec![line(DIM, "the session was closed")],
             event => {
-                let mut pieces = course(event, &self.blobs);
+                let pieces = course(event, &self.blobs);
                 if pieces.iter().any(|piece| matches!(piece, Piece::Ended(..))) {
-                    pieces.extend(self.messages.over());
+                    self.messages.over();
                 }
                 pieces
             }

@@ -129,7 +129,7 @@ impl Watching<'_> {
             self.run = Some(run.clone());
         }
         loop {
-            let busy = self.asks.is_empty() && self.cut.is_none();
+            let busy = self.asks.is_empty() && self.cut.is_none() && !self.picture.waits();
             let input = match inputs.recv_timeout(if busy { Duration::from_secs(3600) } else { SETTLED }) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -160,7 +160,7 @@ impl Watching<'_> {
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
             }
-            Heard::Words(words) => self.picture.words(words).into_iter().collect(),
+            Heard::Words(words) => self.picture.words(words),
             Heard::Away => {
                 return self.say(WARN, "the daemon went away; the agent works on, waiting for the next one");
             }
@@ -180,6 +180,10 @@ impl Watching<'_> {
             }
             Heard::Over(failure) => return Err(failure),
         };
+        self.take_all(pieces)
+    }
+
+    fn take_all(&mut self, pieces: Vec<Piece>) -> Result<Option<Exit>, Failure> {
         for piece in pieces {
             if let Some(exit) = self.take(piece)? {
                 return Ok(Some(exit));
@@ -236,6 +240,10 @@ impl Watching<'_> {
 
     /// Nothing more has come: questions are put, and what does not go on is left.
     fn settled(&mut self) -> Result<Option<Exit>, Failure> {
+        let waited = self.picture.settled();
+        if !waited.is_empty() {
+            return self.take_all(waited);
+        }
         if let Some((since, looked)) = self.cut {
             return if looked.elapsed() < LOOK { Ok(None) } else { self.look_whether_it_goes_on(since) };
         }

@@ -68,10 +68,12 @@ fn words_that_were_missed_are_made_good_by_the_record() {
 #[test]
 fn the_next_message_waits_for_the_end_of_the_one_that_is_shown() {
     let mut picture = picture();
-    let mut shown = answer(picture.words(words("msg_1", "one ", Some(0))));
+    let mut shown = answer(picture.words(words("msg_1", "o", Some(0))));
+    assert!(shown.is_empty() && picture.waits(), "something may come before it");
+    shown += &answer(picture.words(words("msg_1", "ne ", Some(1))));
     shown += &answer(picture.words(words("msg_2", "three ", Some(0))));
     shown += &answer(picture.words(words("msg_3", "five", Some(0))));
-    assert_eq!(shown, "one ");
+    assert!(shown == "one " && !picture.waits(), "{shown}");
     shown += &answer(picture.record(&whole("msg_1", "one two")));
     assert_eq!(shown, "one two|three ");
     shown += &answer(picture.words(words("msg_2", "four", Some(6))));
@@ -84,14 +86,27 @@ fn the_next_message_waits_for_the_end_of_the_one_that_is_shown() {
 }
 
 #[test]
+fn the_end_of_a_message_that_nobody_heard_of_comes_before_the_next() {
+    let mut picture = picture();
+    let mut shown = answer(picture.words(words("msg_2", "two", Some(0))));
+    shown += &answer(picture.record(&whole("msg_1", "one")));
+    assert_eq!(shown, "one|two");
+    let _ = picture.record(&whole("msg_2", "two"));
+    assert_eq!(answer(picture.words(words("msg_3", "three", Some(0)))), "");
+    assert_eq!(answer(picture.settled()), "three");
+}
+
+#[test]
 fn a_message_that_never_became_a_record_holds_up_none_behind_it() {
     let mut picture = picture();
     let mut shown = answer(picture.words(words("msg_1", "lost ", Some(0))));
+    shown += &answer(picture.settled());
     shown += &answer(picture.words(words("msg_2", "kept", Some(0))));
     shown += &answer(picture.record(&whole("msg_2", "kept")));
     assert_eq!(shown, "lost kept|");
     let _ = picture.record(&record(r#""kind":"run.failed","run_id":"run_1","error":"x""#));
-    assert_eq!(answer(picture.words(words("msg_3", "next", Some(0)))), "next");
+    let _ = picture.words(words("msg_3", "next", Some(0)));
+    assert_eq!(answer(picture.settled()), "next");
 }
 
 #[test]
@@ -111,6 +126,7 @@ fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
 fn a_message_whose_beginning_was_missed_is_told_again() {
     let mut picture = picture();
     let _ = picture.words(words("msg_1", "middle", None));
+    let _ = picture.settled();
     let pieces = picture.record(&whole("msg_1", "the middle of it"));
     assert_eq!(lines(&pieces), ["(the message again, from its beginning)"]);
     assert_eq!(answer(pieces), "the middle of it|");
