@@ -42,14 +42,18 @@ impl Client {
     /// Returns a daemon of which it is known where it is.
     pub(crate) fn at(home: &Path, place: Place) -> Result<Client, Failure> {
         let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
-        if place.version != env!("CARGO_PKG_VERSION") {
+        Ok(Client { runtime, home: home.to_owned(), place })
+    }
+
+    /// Says so if the daemon is of another version than this program.
+    pub(crate) fn note_version(&self) {
+        let (theirs, ours) = (&self.place.version, env!("CARGO_PKG_VERSION"));
+        if theirs != ours {
             anstream::eprintln!(
-                "note: the daemon is version {}, this is {}; `rekindle restart` replaces it while agents work on",
-                crate::sanitise::line(&place.version),
-                env!("CARGO_PKG_VERSION")
+                "note: the daemon is version {}, this is {ours}; `rekindle restart` replaces it while agents work on",
+                crate::sanitise::line(theirs),
             );
         }
-        Ok(Client { runtime, home: home.to_owned(), place })
     }
 
     /// Returns where it is.

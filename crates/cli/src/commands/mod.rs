@@ -115,12 +115,12 @@ impl Context {
 
     /// Returns the daemon, if one lives.
     pub(crate) fn daemon(&self) -> Result<Option<Client>, Failure> {
-        Client::find(&self.home)
+        Ok(Client::find(&self.home)?.inspect(Client::note_version))
     }
 
     /// Returns the daemon; one is started if none lives.
     pub(crate) fn daemon_or_start(&self) -> Result<Client, Failure> {
-        start::ensure(&self.home)
+        start::ensure(&self.home).inspect(Client::note_version)
     }
 
     /// Returns the daemon, or says that there is none: for what makes no sense without one.

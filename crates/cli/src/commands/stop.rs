@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Context;
+use crate::client::Client;
 use crate::client::start::{self, wait_until_free};
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -44,7 +45,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
-    if let Some(client) = context.daemon()? {
+    // Whoever replaces it need not be told that it is old.
+    if let Some(client) = Client::find(&context.home)? {
         client.post("/api/shutdown", &json!({ "agents": false }))?;
         left(context, client.place().pid)?;
     }
