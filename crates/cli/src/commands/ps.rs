@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::builder::styling::Style;
+use rekindle_domain::event::Provider;
 use rekindle_domain::projector::{HolderProof, Observed, SessionStatus, project};
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::home;
@@ -119,8 +120,7 @@ fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<V
             Some(damage) => json!({"state": "damaged", "detail": damage.detail}),
             None => json!({"state": "ok"}),
         };
-        let command = state.provider.command.as_ref().and_then(|command| command.first());
-        let agent = state.provider.agent.as_ref().or(command).unwrap_or(&state.provider.profile);
+        let agent = agent_name(&state.provider);
         sessions.push(json!({
             "id": id, "title": state.title, "working_dir": state.working_dir, "agent": agent,
             "status": derived.status, "since": derived.since, "evidence": derived.evidence,
@@ -132,6 +132,13 @@ fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<V
     // Ids begin with the time: the newest first.
     sessions.sort_by(|a, b| b["id"].as_str().cmp(&a["id"].as_str()));
     Ok(sessions)
+}
+
+/// Returns what people call an agent, as the daemon does: its name, or its program's.
+fn agent_name(provider: &Provider) -> &str {
+    let program = provider.command.as_ref().and_then(|command| command.first());
+    let program = program.map(|program| program.rsplit('/').next().unwrap_or(program));
+    provider.agent.as_deref().or(program).unwrap_or(&provider.profile)
 }
 
 fn is_below(path: &str, directory: &str) -> bool {
