@@ -104,6 +104,17 @@ impl Lab {
         daemon.wait().expect("collected");
     }
 
+    /// Kills whichever daemon the home describes: one that a command started.
+    pub(crate) fn kill_described(&self) {
+        assert!(daemon_of(&self.home()).is_some(), "there is none");
+        end_daemon(&self.home());
+    }
+
+    /// Tells whether the home describes a daemon that lives.
+    pub(crate) fn daemon_described(&self) -> bool {
+        daemon_of(&self.home()).is_some()
+    }
+
     /// Asks the daemon to leave, and waits for that.
     pub(crate) fn leave(&mut self) {
         let daemon = rekindle_holder::identity::Identity::of(self.daemon_pid()).expect("it lives");
@@ -321,10 +332,27 @@ impl Drop for Lab {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
+        end_daemon(&self.home());
         end_holders(&self.home());
         if std::thread::panicking() {
             eprintln!("{}", self.daemon_log());
         }
+    }
+}
+
+/// Returns the process of the daemon that a home describes, if it lives: a command may have started it.
+fn daemon_of(home: &Path) -> Option<rekindle_holder::identity::Identity> {
+    use rekindle_holder::identity::{Identity, Presence};
+    let place: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).ok()?).ok()?;
+    let process: Identity = serde_json::from_value(place["process"].clone()).ok()?;
+    matches!(process.presence(), Ok(Presence::Alive)).then_some(process)
+}
+
+/// Kills the daemon that a command started in a home.
+fn end_daemon(home: &Path) {
+    if let Some(daemon) = daemon_of(home) {
+        let _ = rekindle_holder::tree::signal_exactly(&daemon, rustix::process::Signal::KILL);
+        let _ = rekindle_holder::tree::await_end(&daemon, Duration::from_secs(5));
     }
 }
 

@@ -1,7 +1,14 @@
 //! The daemon as users have it: a real process that is killed, real agents that are killed, and what is there afterwards.
 
+mod agents_here;
 mod api;
+mod commands;
 mod crash_points;
+mod exits;
 mod kills;
 mod lab;
+mod pty;
+mod ran;
+mod screen;
+mod terminal;
 mod waits;

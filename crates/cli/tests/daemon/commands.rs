@@ -1,0 +1,296 @@
+//! The commands around a session, as scripts use them: each with the real daemon, most of them without one too.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, wait_for};
+use crate::ran::{Stdin, ran};
+
+/// Returns an id without what all ids begin with.
+fn bare(id: &str) -> &str {
+    id.strip_prefix("sess_").expect("a session")
+}
+
+#[test]
+fn ps_lists_what_goes_on_with_and_without_a_daemon() {
+    let mut lab = Lab::new();
+    let none = lab.ran(&["ps"]).exits(0);
+    assert!(none.out.contains("no sessions") && none.out.contains("rekindle run"), "{none:?}");
+    let idle = lab.run("say done");
+    lab.wait_end(&idle);
+    let waiting = lab.run("ask may I?");
+    lab.wait_status(&waiting, "waiting");
+    let elsewhere = lab.path("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a directory");
+    let mut body = lab.session("barrier here");
+    body["working_dir"] = json!(elsewhere);
+    let running = lab.create(&body);
+    lab.reach("here");
+    for daemon in [true, false] {
+        let listed = lab.ran(&["ps"]).exits(0);
+        for (id, status) in [(&idle, "idle"), (&waiting, "waiting"), (&running, "running")] {
+            let is =
+                |line: &&str| line.split_whitespace().next().is_some_and(|word| bare(id).starts_with(word));
+            let line = listed.out.lines().find(is).unwrap_or_else(|| panic!("{id}: {listed:?}"));
+            assert!(line.contains(status), "daemon {daemon}: {line}");
+        }
+        assert!(listed.out.contains("~/work") && listed.out.contains("~/elsewhere"), "{}", listed.out);
+        assert!(!listed.out.contains("debug/rekindle"), "a program is known by its name: {}", listed.out);
+        let here = lab.ran(&["ps", "--here"]).exits(0);
+        assert!(!here.out.contains("running") && here.out.contains("waiting"), "{}", here.out);
+        let json = lab.ran(&["ps", "--json", "--here"]).exits(0).json();
+        let ids: Vec<&str> = json["sessions"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|one| one["id"].as_str())
+            .collect();
+        assert_eq!(ids, [waiting.as_str(), idle.as_str()], "the newest first");
+        if daemon {
+            lab.kill();
+        }
+    }
+    assert!(!lab.daemon_described(), "looking starts nothing");
+}
+
+#[test]
+fn ps_leaves_out_what_has_been_idle_for_long() {
+    let mut lab = Lab::new();
+    let recent = lab.run("say done");
+    lab.wait_end(&recent);
+    lab.kill();
+    // One of last year, as the first versions wrote them.
+    let records = [
+        r#"{"seq":1,"ts":"2025-02-21T10:01:25.000Z","kind":"session.created","title":"Old","working_dir":"/old","provider":{"type":"acp","agent":"claude"}}"#,
+        r#"{"seq":2,"ts":"2025-02-21T10:01:26.000Z","kind":"message.user","message_id":"msg_1","content":"hello"}"#,
+    ];
+    let path = lab.home().join("sessions/sess_01aaa.messages.jsonl");
+    std::fs::write(path, records.map(|record| format!("{record}\n")).concat()).expect("written");
+    for daemon in [false, true] {
+        if daemon {
+            lab.start();
+        }
+        let few = lab.ran(&["ps"]).exits(0);
+        assert!(few.out.contains("1 idle session not shown: rekindle ps -a"), "{daemon}: {}", few.out);
+        assert!(few.out.contains("~/work") && !few.out.contains("/old"), "{}", few.out);
+        let all = lab.ran(&["ps", "-a"]).exits(0);
+        assert!(all.out.contains("/old") && all.out.contains("~/work"), "{}", all.out);
+    }
+}
+
+#[test]
+fn status_says_what_how_it_is_known_and_what_to_do() {
+    let mut lab = Lab::new();
+    let id = lab.run("ask may I?");
+    let waiting = lab.wait_status(&id, "waiting");
+    let wait = waiting["waits"][0]["wait_id"].as_str().expect("a wait").to_owned();
+    let told = lab.ran(&["status"]).exits(0);
+    for part in [id.as_str(), "waiting", "known by", "may I?", &format!("rekindle answer {wait}")] {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
+    assert_eq!(lab.ran(&["status", "--json"]).exits(0).json()["status"], "waiting");
+    lab.kill();
+    let told = lab.ran(&["status"]).exits(0);
+    assert!(told.out.contains("waiting") && told.out.contains(&id), "{}", told.out);
+    assert_eq!(lab.ran(&["status", "--json"]).exits(0).json()["id"], id.as_str());
+}
+
+#[test]
+fn waits_are_listed_and_answered_by_number_word_or_text() {
+    let mut lab = Lab::new();
+    let none = lab.ran(&["waits"]).exits(0);
+    assert!(none.out.contains("nobody waits"), "{none:?}");
+    lab.ran(&["answer", "yes"]).exits(1).tells("nobody waits");
+    let first = lab.run("ask first?\nsay thanks");
+    lab.wait_status(&first, "waiting");
+    let listed = lab.ran(&["waits"]).exits(0);
+    for part in ["first?", "1  Allow", "3  Reject", "rekindle answer wait_", &first] {
+        assert!(listed.out.contains(part), "{part}: {}", listed.out);
+    }
+    let second = lab.run("question colour?");
+    lab.wait_status(&second, "waiting");
+    lab.ran(&["answer", "yes"]).exits(2).tells("2 waits are meant").tells(&first).tells(&second);
+    lab.ran(&["answer", &first, "perhaps"]).exits(2).tells("perhaps").tells("2  Always allow");
+    lab.kill();
+    let offline = lab.ran(&["waits"]).exits(0);
+    assert!(offline.out.contains("first?") && offline.out.contains("colour?"), "{}", offline.out);
+    assert_eq!(lab.ran(&["waits", "--json"]).exits(0).json()["waits"].as_array().map(Vec::len), Some(2));
+    lab.start();
+    lab.ran(&["answer", &first, "reject_once"]).exits(0).tells("rekindle attach");
+    lab.wait_end(&first);
+    assert!(!lab.said(&first).contains("thanks"));
+    let answered = lab.ran(&["answer", "--text", "deep red", "--json"]).exits(0).json();
+    assert!(answered["run_id"].is_string(), "{answered}");
+    lab.wait_end(&second);
+    assert!(lab.said(&second).contains("deep red"), "{}", lab.said(&second));
+}
+
+// I5
+#[test]
+fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {
+    let lab = Lab::new();
+    lab.ran(&["send", "say hello"]).exits(2).tells("no session works in");
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    assert_eq!(lab.ran(&["send", "say two"]).exits(0).out, "two\n");
+    assert_eq!(lab.ran(&["send", bare(&id), "say three"]).exits(0).out, "three\n");
+    let piped = ran(&mut lab.rekindle(&["send", &id, "-"]), Stdin::Text("say four"));
+    assert_eq!(piped.exits(0).out, "four\n");
+    std::fs::write(lab.path("work/task.md"), "say five\n").expect("a file");
+    assert_eq!(lab.ran(&["send", &id, "-f", "task.md"]).exits(0).out, "five\n");
+    lab.ran(&["send", "--detach", "barrier here"]).exits(0).tells("sent").tells(&id);
+    lab.reach("here");
+    lab.ran(&["send", "-d", "say six"]).exits(0).tells("queued");
+    let queued: Value = lab.ran(&["send", "-d", "say seven", "--json"]).exits(0).json();
+    assert_eq!(queued["queued"], true);
+    lab.pass("here");
+    wait_for("all of it", || lab.said(&id).ends_with("seven").then_some(()));
+    assert_eq!(lab.said(&id), "onetwothreefourfivesixseven");
+    lab.ran(&["send"]).exits(2).tells("there is nothing to send");
+}
+
+#[test]
+fn beginnings_of_ids_must_mean_one_session() {
+    let lab = Lab::new();
+    let ids = [lab.run("say one"), lab.run("say two")];
+    let common = bare(&ids[0]).bytes().zip(bare(&ids[1]).bytes()).take_while(|(a, b)| a == b).count();
+    let shared = bare(&ids[0])[..common].to_owned();
+    let several = lab.ran(&["status", &shared]).exits(2).tells("2 sessions begin with");
+    assert!(ids.iter().all(|id| several.err.contains(id)), "{several:?}");
+    for id in &ids {
+        lab.wait_end(id);
+        let told = lab.ran(&["status", &bare(id)[..=common]]).exits(0);
+        assert!(told.out.contains(id.as_str()), "{told:?}");
+    }
+    lab.ran(&["status", "zz"]).exits(1).tells("zz");
+}
+
+// I13
+#[test]
+fn cancel_ends_the_run_and_the_session_goes_on() {
+    let lab = Lab::new();
+    let id = lab.run("sleep 60s");
+    lab.wait_status(&id, "running");
+    wait_for("the prompt", || (lab.prompted("sleep 60s") == 1).then_some(()));
+    lab.ran(&["cancel"]).exits(0);
+    assert_eq!(lab.wait_end(&id), "cancelled");
+    lab.ran(&["cancel"]).exits(1).tells("error: ");
+    lab.ran(&["attach"]).exits(1).tells("cancelled");
+    assert_eq!(lab.ran(&["send", "say again"]).exits(0).out, "again\n");
+}
+
+#[test]
+fn rm_removes_what_is_over_and_by_force_what_is_not() {
+    let lab = Lab::new();
+    let (over, goes_on) = (lab.run("say done"), lab.run("barrier here"));
+    lab.wait_end(&over);
+    lab.reach("here");
+    lab.ran(&["rm", &over, "01zzz"]).exits(1).tells("01zzz");
+    lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells("force");
+    let removed = lab.ran(&["rm", &over]).exits(0);
+    assert!(removed.out.contains(&over), "{removed:?}");
+    let removed = lab.ran(&["rm", "--force", "--json", &goes_on]).exits(0).json();
+    assert_eq!(removed["removed"], goes_on.as_str());
+    lab.ran(&["status", &goes_on]).exits(1);
+    assert!(lab.ran(&["ps", "-a"]).exits(0).out.contains("no sessions"));
+}
+
+// I3, I4
+#[test]
+fn a_log_is_followed_across_daemons() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    let mut follow = lab.rekindle(&["log", "-f", "--json"]);
+    let mut child = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut next = move || -> Value {
+        let line = lines.next().expect("another record").expect("text");
+        serde_json::from_str(&line).expect("JSON")
+    };
+    let mut followed = vec![next()];
+    lab.restart();
+    lab.pass("here");
+    while followed.last().is_some_and(|record| record["kind"] != "run.completed") {
+        followed.push(next());
+    }
+    let seqs: Vec<u64> = followed.iter().filter_map(|record| record["seq"].as_u64()).collect();
+    assert_eq!(seqs, (1..=followed.len() as u64).collect::<Vec<_>>());
+    assert_eq!(lab.count(&id, "run.adopted"), 1);
+    lab.ran(&["rm", &id]).exits(0);
+    let status = wait_for("the end of the log", || child.try_wait().expect("looked"));
+    assert_eq!(status.code(), Some(0), "a log that is removed has been followed to its end");
+}
+
+#[test]
+fn log_prints_what_was_said_and_verbatim_records() {
+    let lab = Lab::new();
+    let id = lab.run("say hello\x1b[2J there");
+    lab.wait_end(&id);
+    let text = lab.ran(&["log"]).exits(0);
+    assert!(text.out.contains("hello there") && !text.out.contains('\x1b'), "{}", text.out);
+    let json = lab.ran(&["log", &id, "--json"]).exits(0);
+    assert_eq!(json.out.lines().count(), lab.log(&id).len());
+    assert_eq!(lab.ran(&["log", "--json", "--last", "2"]).exits(0).out.lines().count(), 2);
+}
+
+// I4
+#[test]
+fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
+    let lab = Lab::without_daemon();
+    let id =
+        lab.run_demo(&["-d", "say one\nbarrier here\nsay two\nbarrier there"], Stdin::Nothing).exits(0).out;
+    let id = id.trim_end();
+    lab.reach("here");
+    let before = lab.get("/api/version");
+    let replaced = lab.ran(&["restart", "--json"]).exits(0).json();
+    assert_ne!(replaced["pid"], before["pid"], "{replaced}");
+    lab.pass("here");
+    lab.reach("there");
+    lab.ran(&["stop"]).exits(0).tells("agents work on");
+    assert!(!lab.daemon_described());
+    let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
+    lab.ran(&["log", "-f"]).exits(5);
+    // Without a daemon too.
+    lab.ran(&["stop", "--all"]).exits(0).tells("with every agent");
+    assert!(rekindle_holder::tree::await_end(&agent, crate::lab::PATIENCE).expect("looked"));
+    assert!(!lab.daemon_described());
+    let told = lab.ran(&["status", id]).exits(0);
+    assert!(told.out.contains("idle"), "{told:?}");
+    assert_eq!(lab.agents().len(), 1);
+}
+
+#[test]
+fn a_daemon_of_another_version_is_noted_once_and_works() {
+    let lab = Lab::new();
+    let path = lab.home().join("daemon.json");
+    let mut place: Value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+    place["version"] = json!("0.0.1-\u{1b}[2Jold");
+    std::fs::write(&path, place.to_string()).expect("written");
+    let ran = lab.run_demo(&["say hello"], Stdin::Nothing).exits(0);
+    assert_eq!(ran.out, "hello\n");
+    let notes: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("note: ")).collect();
+    assert!(
+        matches!(notes.as_slice(), [note] if note.contains("0.0.1-old") && note.contains("rekindle restart")),
+        "{notes:?}"
+    );
+    let ran = lab.ran(&["restart"]).exits(0).tells(env!("CARGO_PKG_VERSION"));
+    assert!(!ran.err.contains("rekindle restart"), "whoever restarts needs no such advice: {}", ran.err);
+    let ran = lab.ran(&["ps"]).exits(0);
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn shells_get_their_completions() {
+    let lab = Lab::without_daemon();
+    for (shell, word) in
+        [("bash", "complete -F"), ("zsh", "#compdef rekindle"), ("fish", "complete -c rekindle")]
+    {
+        let script = lab.ran(&["completions", shell]).exits(0);
+        assert!(script.out.contains(word) && script.out.contains("attach"), "{shell}");
+    }
+    lab.ran(&["completions", "nonsense"]).exits(2);
+    assert!(!lab.home().exists(), "nothing is made for it");
+}

@@ -1,0 +1,173 @@
+//! Commands without a terminal: the answer and nothing else on stdout, an exit code that says how it went, and nothing
+//! that waits for anyone.
+
+use serde_json::Value;
+
+use crate::lab::{Lab, wait_for};
+use crate::ran::{Stdin, ran};
+
+#[test]
+fn stdout_has_the_answer_and_nothing_else() {
+    let lab = Lab::new();
+    let prompt = "think hm\nsay Hello \x1b[2Jworld\ntool read src/main.rs\nnotice by the way\nsay Bye";
+    // Whoever calls us may hold stdin open for ever.
+    let ran = lab.run_demo(&[prompt], Stdin::HeldOpen).exits(0);
+    assert_eq!(ran.out, "Hello world\nBye\n");
+    for part in ["hm", "src/main.rs", "by the way"] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(!ran.err.contains('\x1b') && !ran.err.contains("\nHello"), "{}", ran.err);
+    let again = lab.ran(&["attach"]).exits(0);
+    assert_eq!(again.out, "Hello world\nBye\n");
+}
+
+#[test]
+fn a_prompt_comes_from_an_argument_a_file_or_stdin() {
+    let lab = Lab::new();
+    std::fs::write(lab.path("work/task.md"), "say from a file\n").expect("a file");
+    for (arguments, stdin, said) in [
+        (&["say from an argument"][..], Stdin::HeldOpen, "from an argument\n"),
+        (&["-f", "task.md"], Stdin::HeldOpen, "from a file\n"),
+        (&["say first", "-f", "task.md"], Stdin::HeldOpen, "first\nfrom a file\n"),
+        (&[], Stdin::Text("say from stdin"), "from stdin\n"),
+        (&["-"], Stdin::Text("say from stdin"), "from stdin\n"),
+        (&["-f", "-"], Stdin::Text("say from stdin"), "from stdin\n"),
+        (&["say first", "-f", "-"], Stdin::Text("say from stdin"), "first\nfrom stdin\n"),
+    ] {
+        let ran = lab.run_demo(arguments, stdin).exits(0);
+        assert_eq!(ran.out, said, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_question_ends_the_command_and_says_how_to_answer() {
+    let lab = Lab::new();
+    let ran = lab.run_demo(&["say so far\nask may I delete build?\nsay thank you"], Stdin::Nothing).exits(4);
+    assert_eq!(ran.out, "so far\n");
+    let ran =
+        ran.tells("asks for permission: may I delete build?").tells("1  Allow").tells("4  Always reject");
+    let how = ran.err.lines().find_map(|line| line.strip_prefix("answer with: rekindle answer "));
+    let wait = how.and_then(|how| how.strip_suffix(" NUMBER")).expect("how to answer");
+    let then = ran.err.lines().find_map(|line| line.strip_prefix("then: rekindle attach "));
+    lab.ran(&["attach"]).exits(4).tells(wait);
+    lab.ran(&["answer", wait, "1"]).exits(0);
+    let rest = lab.ran(&["attach", then.expect("how to come back")]).exits(0);
+    assert_eq!(rest.out, "so far\nthank you\n");
+}
+
+#[test]
+fn a_policy_spares_the_question() {
+    let lab = Lab::new();
+    let ran = lab.run_demo(&["ask may I?\nsay thank you", "--permissions", "allow"], Stdin::Nothing).exits(0);
+    assert_eq!(ran.out, "thank you\n");
+}
+
+// I8
+#[test]
+fn an_interrupted_run_that_does_not_go_on_is_its_own_exit_code() {
+    let lab = Lab::new();
+    let ran = lab.run_demo(&["say before\ncrash-signal", "--resume", "never"], Stdin::Nothing).exits(3);
+    assert_eq!(ran.out, "before\n");
+    let id = lab.only_session();
+    ran.tells("interrupted: ").tells(&format!("rekindle resume {id}"));
+    lab.ran(&["attach"]).exits(3).tells(&format!("rekindle resume {id}"));
+    let resumed = lab.ran(&["resume"]).exits(0);
+    assert!(resumed.out.contains("I remember"), "{resumed:?}");
+    lab.ran(&["resume"]).exits(1).tells("error: ");
+    assert_eq!(lab.prompted("say before"), 1);
+}
+
+// I4
+#[test]
+fn an_interrupted_run_that_goes_on_is_watched_to_its_end() {
+    let lab = Lab::new();
+    let ran = lab.run_demo(&["say before\ncrash-signal"], Stdin::Nothing).exits(0);
+    assert!(ran.out.starts_with("before\n") && ran.out.contains("I remember"), "{ran:?}");
+    ran.tells("interrupted: ").tells("goes on after the interruption, attempt 2");
+}
+
+#[test]
+fn failures_wrong_usage_and_missing_daemons_have_codes_of_their_own() {
+    let lab = Lab::new();
+    lab.run_demo(&["refuse not today"], Stdin::Nothing).exits(1).tells("not today");
+    lab.run_demo(&["stop-reason max_tokens"], Stdin::Nothing).exits(1).tells("max_tokens");
+    let mut gone = lab.rekindle(&["run", "hello", "--", "/no/such/agent"]);
+    ran(&mut gone, Stdin::Nothing).exits(1).tells("could not be started");
+    for (arguments, words) in [
+        (&["run"][..], "there is nothing to ask"),
+        (&["run", " \n"], "there is nothing to ask"),
+        (&["run", "x", "--agent", "nobody"], "nobody"),
+        (&["run", "x", "--cwd", "/no/such/place", "--", "true"], "/no/such/place"),
+        (&["run", "x", "-f", "no-such-file"], "no-such-file"),
+        (&["run", "x", "--env", "NO_SUCH_VARIABLE", "--", "true"], "NO_SUCH_VARIABLE"),
+        (&["run", "--no-such-option"], "--no-such-option"),
+        (&["attach", "../x"], "../x"),
+        (&["rm"], "SESSION"),
+        (&["answer"], "there is no answer"),
+    ] {
+        lab.ran(arguments).exits(2).tells(words);
+    }
+    lab.ran(&["attach", "01zzz"]).exits(1).tells("01zzz");
+}
+
+#[test]
+fn what_needs_a_daemon_and_must_not_start_one_says_so() {
+    let lab = Lab::without_daemon();
+    lab.ran(&["log", "-f"]).exits(5).tells("no daemon");
+    lab.ran(&["stop"]).exits(0).tells("no daemon runs");
+    assert!(!lab.home().join("daemon.json").exists());
+    // One that cannot start is none.
+    let place =
+        lab.path("a-place-for-sockets-that-is-longer-than-any-path-of-a-socket-may-be".repeat(2).as_str());
+    let mut run = lab.rekindle(&["run", "hello", "--", "true"]);
+    run.env("TMPDIR", &place).env("XDG_RUNTIME_DIR", &place);
+    let ran = ran(&mut run, Stdin::Nothing);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+}
+
+#[test]
+fn json_is_records_line_by_line_and_errors_are_objects() {
+    let lab = Lab::new();
+    let ran = lab.run_demo(&["--json", "words 3\nask may I?"], Stdin::Nothing).exits(4);
+    let lines: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let records: Vec<&Value> = lines.iter().filter(|line| line["seq"].is_u64()).collect();
+    assert_eq!(records.first().map(|record| record["seq"].as_u64()), Some(Some(1)));
+    assert!(records.iter().any(|record| record["kind"] == "run.waiting"), "{}", ran.out);
+    assert!(lines.iter().any(|line| line["delta"]["text"].is_string()), "{}", ran.out);
+    assert_eq!(ran.err, "");
+    let detached = lab.run_demo(&["--json", "-d", "say hi"], Stdin::Nothing).exits(0).json();
+    let id = detached["id"].as_str().expect("an id").to_owned();
+    assert_eq!(lab.wait_end(&id), "completed");
+    let unknown = lab.ran(&["status", "01zzz", "--json"]).exits(1);
+    assert_eq!((unknown.error_code().as_str(), unknown.out.as_str()), ("session_unknown", ""));
+    assert_eq!(lab.ran(&["run", "--json", "--nonsense"]).exits(2).error_code(), "usage");
+    assert_eq!(lab.ran(&["run", "--json"]).exits(2).error_code(), "no_prompt");
+}
+
+#[test]
+fn a_detached_run_prints_its_id_alone_and_works_on() {
+    let lab = Lab::without_daemon();
+    let ran = lab.run_demo(&["-d", "say hi"], Stdin::HeldOpen).exits(0);
+    let id = ran.out.trim_end().to_owned();
+    assert_eq!(ran.out, format!("{id}\n"));
+    let ran = ran.tells(&format!("rekindle attach {id}"));
+    assert!(ran.err.lines().count() == 1, "{ran:?}");
+    assert_eq!(lab.ran(&["attach", &id]).exits(0).out, "hi\n");
+}
+
+// I4
+#[test]
+fn a_daemon_killed_behind_a_pipe_changes_nothing_in_the_answer() {
+    let mut lab = Lab::new();
+    let mut command = lab.rekindle(&["run", "words 20\nbarrier here\nwords 300 every 1ms", "--"]);
+    command.args(lab.demo(&[]));
+    let watching = std::thread::spawn(move || ran(&mut command, Stdin::HeldOpen));
+    lab.reach("here");
+    lab.kill();
+    wait_for("the next daemon", || lab.ran(&["ps"]).out.contains("running").then_some(()));
+    lab.pass("here");
+    let ran = watching.join().expect("it ran").exits(0);
+    let words = |count: usize| (1..=count).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(ran.out, format!("{}\n{}\n", words(20), words(300)), "{}", ran.err);
+    ran.tells("the daemon went away").tells("a daemon is there again");
+}

@@ -1,0 +1,257 @@
+//! What a person at a terminal sees and does: words as they come, questions, leaving, coming back, and a terminal that
+//! is as it was afterwards.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::lab::{Lab, wait_for};
+use crate::pty::{CTRL_C, ESC, Pty};
+
+/// The question's last line, as far as it always reads the same.
+const PROMPT: &str = "Ctrl-C leaves it waiting";
+
+fn run(lab: &Lab, prompt: &str) -> Command {
+    let mut command = lab.rekindle(&["run", prompt, "--"]);
+    command.args(lab.demo(&[]));
+    command
+}
+
+/// Returns the only session.
+fn session(lab: &Lab) -> String {
+    lab.get("/api/sessions")["sessions"][0]["id"].as_str().expect("a session").to_owned()
+}
+
+/// Returns the numbers of the words that `words` says, in the order in which they are seen.
+fn numbers(text: &str) -> Vec<usize> {
+    let number = |word: &str| word.strip_prefix('w').and_then(|number| number.parse().ok());
+    text.split_whitespace().filter_map(number).collect()
+}
+
+#[test]
+fn words_are_seen_as_they_come_and_each_once() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "words 3\nbarrier here\nwords 4\nsay the end"), 80);
+    terminal.see("w1 w2 w3");
+    lab.reach("here");
+    assert!(!terminal.is_as_before(), "keys come one by one");
+    lab.pass("here");
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(numbers(&terminal.text()), [1, 2, 3, 1, 2, 3, 4]);
+    assert!(terminal.text().trim_end().ends_with("the end"), "{}", terminal.text());
+}
+
+#[test]
+fn a_daemon_is_started_for_whoever_has_none() {
+    let lab = Lab::without_daemon();
+    let mut terminal = Pty::start(&run(&lab, "say hello"), 80);
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.text().contains("\nhello\n"), "{}", terminal.text());
+    lab.get("/healthz");
+}
+
+#[test]
+fn a_question_is_whole_is_answered_by_a_key_and_leaves_no_trace_of_its_prompt() {
+    for columns in [80, 40] {
+        let lab = Lab::new();
+        let asked = "may I delete everything below the directory that is named build?";
+        let mut terminal = Pty::start(&run(&lab, &format!("ask {asked}\nsay thank you")), columns);
+        terminal.see(PROMPT);
+        let text = terminal.text();
+        for part in [asked, "1  Allow", "2  Always allow", "3  Reject", "4  Always reject"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        // A key that means nothing does nothing.
+        terminal.press("9");
+        terminal.press("1");
+        assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+        let text = terminal.text();
+        assert!(text.contains("\nanswered: Allow\n") && text.contains("\nthank you\n"), "{text}");
+        assert!(!text.contains("Esc cancels") && !text.contains("elsewhere"), "{columns}: {text}");
+    }
+}
+
+#[test]
+fn a_question_that_wants_words_takes_them() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "question favourite colour?"), 40);
+    terminal.see("Ctrl-C leaves):");
+    terminal.press("a very dark bluue\x7f\x7fe, almost black as the night");
+    terminal.see("almost black as the night");
+    terminal.press("\r");
+    assert_eq!(terminal.end(), Some(0));
+    let text = terminal.text();
+    assert!(lab.said(&session(&lab)).contains("a very dark blue, almost black as the night"), "{text}");
+    assert!(!text.contains("Esc cancels"), "{text}");
+}
+
+#[test]
+fn two_questions_at_once_are_put_one_after_the_other() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "ask-two first? | second?\nsay both"), 80);
+    terminal.see("for permission: first?");
+    terminal.see(PROMPT);
+    assert!(!terminal.text().contains("permission: second?"), "{}", terminal.text());
+    terminal.press("y");
+    terminal.see("for permission: second?");
+    terminal.see(PROMPT);
+    terminal.press("y");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.text().contains("\nboth\n"), "{}", terminal.text());
+}
+
+// I7
+#[test]
+fn a_question_that_is_answered_elsewhere_vanishes() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "ask may I?\nbarrier here\nsay thank you"), 80);
+    terminal.see(PROMPT);
+    let answered = lab.rekindle(&["answer", "yes"]).output().expect("it runs");
+    assert!(answered.status.success(), "{answered:?}");
+    terminal.see("answered elsewhere");
+    assert!(!terminal.text().contains(PROMPT), "{}", terminal.text());
+    lab.reach("here");
+    // The question is over: keys do nothing any more.
+    terminal.press("1");
+    lab.pass("here");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(terminal.text().contains("\nthank you\n"), "{}", terminal.text());
+    assert_eq!(lab.count(&session(&lab), "token.consumed"), 1);
+}
+
+// I4
+#[test]
+fn ctrl_c_leaves_and_attach_comes_back() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "say one\nbarrier here\nsay two"), 80);
+    terminal.see("\none");
+    lab.reach("here");
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.end(), Some(130));
+    let id = session(&lab);
+    assert!(terminal.text().contains(&format!("rekindle attach {id}")), "{}", terminal.text());
+    assert_eq!(lab.status(&id), "running");
+    let mut again = Pty::start(&lab.rekindle(&["attach"]), 80);
+    again.see("> say one");
+    lab.pass("here");
+    assert_eq!(again.end(), Some(0));
+    assert!(again.text().contains("\none\ntwo\n"), "{}", again.text());
+    assert_eq!((lab.agents().len(), lab.prompted("say one")), (1, 1));
+    let mut over = Pty::start(&lab.rekindle(&["attach", &id]), 80);
+    assert_eq!(over.end(), Some(0), "what is over is shown again");
+    assert!(over.text().contains("\none\n") && over.text().contains("\ntwo\n"), "{}", over.text());
+}
+
+#[test]
+fn ctrl_c_at_a_question_leaves_it_open() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "ask may I?\nsay thank you"), 40);
+    terminal.see(PROMPT);
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.end(), Some(130));
+    assert!(!terminal.text().contains(PROMPT), "{}", terminal.text());
+    let mut again = Pty::start(&lab.rekindle(&["attach"]), 80);
+    again.see(PROMPT);
+    again.press("n");
+    again.end();
+    assert!(!lab.said(&session(&lab)).contains("thank you"));
+}
+
+// I13
+#[test]
+fn escape_cancels_the_run() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "say one\nsleep 60s\nsay two"), 80);
+    terminal.see("\none");
+    terminal.press(ESC);
+    assert_eq!(terminal.end(), Some(1));
+    let text = terminal.text();
+    assert!(text.contains("cancelled") && !text.contains("\ntwo"), "{text}");
+    assert_eq!(lab.wait_end(&session(&lab)), "cancelled");
+}
+
+#[test]
+fn a_terminal_is_given_back_whoever_ends_the_command() {
+    let lab = Lab::new();
+    for (n, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {
+        let mut terminal = Pty::start(&run(&lab, &format!("say one\nbarrier b{n}")), 80);
+        terminal.see("\none");
+        terminal.wait_taken();
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), Some(130), "{signal:?}");
+        lab.pass(&format!("b{n}"));
+    }
+}
+
+#[test]
+fn a_run_that_fails_gives_the_terminal_back_too() {
+    let lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "say one\nrefuse not today"), 80);
+    assert_eq!(terminal.end(), Some(1));
+    assert!(terminal.text().contains("not today"), "{}", terminal.text());
+}
+
+// I4: at a stand-still and in mid-sentence.
+#[test]
+fn a_daemon_killed_under_a_watching_client_costs_no_word_and_repeats_none() {
+    let mut lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "words 20\nbarrier here\nwords 400 every 2ms"), 80);
+    terminal.see("w20");
+    lab.reach("here");
+    lab.kill();
+    terminal.see("the daemon went away");
+    terminal.see("a daemon is there again");
+    lab.pass("here");
+    terminal.see("w100 ");
+    lab.kill_described();
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    let text = terminal.text();
+    let expected: Vec<usize> = (1..=20).chain(1..=400).collect();
+    assert_eq!(numbers(&text), expected, "{text}");
+    assert_eq!(text.matches("the daemon went away").count(), 2, "{text}");
+    assert_eq!(lab.agents().len(), 1);
+    let id = session(&lab);
+    assert_eq!((lab.count(&id, "run.interrupted"), lab.count(&id, "run.started")), (0, 1));
+}
+
+#[test]
+fn a_question_outlives_the_daemon_on_the_screen() {
+    let mut lab = Lab::new();
+    let mut terminal = Pty::start(&run(&lab, "ask may I?\nsay thank you"), 80);
+    terminal.see(PROMPT);
+    lab.kill();
+    terminal.see("a daemon is there again");
+    terminal.see(PROMPT);
+    wait_for("the wait", || lab.get("/api/waits")["waits"].get(0).cloned());
+    terminal.press("1");
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    let text = terminal.text();
+    assert!(text.contains("\nthank you\n") && text.matches("asks for permission").count() == 1, "{text}");
+}
+
+#[test]
+fn whoever_stops_the_daemon_is_obeyed_by_those_who_watch() {
+    let lab = Lab::without_daemon();
+    let mut terminal = Pty::start(&run(&lab, "say one\nbarrier here"), 80);
+    terminal.see("\none");
+    lab.reach("here");
+    assert!(lab.rekindle(&["stop"]).status().expect("it runs").success());
+    terminal.see("the daemon went away");
+    assert!(lab.rekindle(&["restart"]).status().expect("it runs").success());
+    terminal.see("a daemon is there again");
+    lab.pass("here");
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+}
+
+#[test]
+fn in_the_background_of_a_shell_nothing_is_asked_and_nothing_stops() {
+    let lab = Lab::new();
+    let run = run(&lab, "say one\nask may I?");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "set -m; \"$@\" & wait $!", "bash"]).arg(run.get_program()).args(run.get_args());
+    let variables = run.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    shell.envs(variables).current_dir(lab.path("work"));
+    let mut terminal = Pty::start(&shell, 80);
+    assert_eq!(terminal.end(), Some(4), "{}", terminal.text());
+    assert!(terminal.text().contains("answer with: rekindle answer"), "{}", terminal.text());
+}
