@@ -35,7 +35,7 @@ impl Client {
     pub(crate) fn find(home: &Path) -> Result<Option<Client>, Failure> {
         match place::look(home) {
             Seen::Lives(place) => Client::at(home, place).map(Some),
-            Seen::Died | Seen::None => Ok(None),
+            Seen::Leaves | Seen::Died | Seen::None => Ok(None),
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use rekindle_holder::identity::Identity;
+use rekindle_holder::identity::{Identity, Presence};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the home.
@@ -39,6 +39,8 @@ pub(crate) struct Place {
 pub(crate) enum Seen {
     /// It listens.
     Lives(Place),
+    /// It does not listen, and its process is there: it is about to leave.
+    Leaves,
     /// It died without a word.
     Died,
     /// It left, or there was none.
@@ -51,8 +53,13 @@ pub(crate) fn look(home: &Path) -> Seen {
     let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
     match UnixStream::connect(&place.socket) {
         Ok(_) => Seen::Lives(place),
+        Err(_) if place.process.as_ref().is_some_and(is_there) => Seen::Leaves,
         Err(_) => Seen::Died,
     }
+}
+
+fn is_there(process: &Identity) -> bool {
+    matches!(process.presence(), Ok(Presence::Alive))
 }
 
 impl Place {
@@ -88,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_daemon_that_lives_one_that_died_and_none() {
+    fn a_daemon_that_lives_one_that_leaves_one_that_died_and_none() {
         let home = tempfile::tempdir().expect("a directory");
         assert_eq!(look(home.path()), Seen::None);
         let socket = home.path().join("s");
@@ -100,6 +107,10 @@ mod tests {
         assert_eq!(look(home.path()), Seen::Lives(place.clone()));
         drop(listener);
         assert_eq!(look(home.path()), Seen::Died);
+        let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
+        Place { process: Some(ours), ..place.clone() }.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), Seen::Leaves);
+        place.write(home.path()).expect("written");
         Place { pid: 2, ..place.clone() }.remove(home.path());
         assert_eq!(look(home.path()), Seen::Died, "someone else's file stays");
         place.remove(home.path());

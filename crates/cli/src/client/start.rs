@@ -46,13 +46,32 @@ pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
     }
 }
 
-/// Starts a daemon in the background and waits until it is ready.
+/// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
+/// one is still leaving, it is waited for.
 pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
     start_with(home, &[])
 }
 
 /// Like [`start`], with variables in its environment that are not in ours.
 pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
+    let failure = match try_start(home, env) {
+        Err(failure) if failure.code() == "home_in_use" => failure,
+        outcome => return outcome,
+    };
+    let deadline = Instant::now() + LISTENING;
+    while Instant::now() < deadline {
+        if let Seen::Lives(place) = place::look(home) {
+            return Ok(place);
+        }
+        if home::owner(&RealDisk, &Layout::new(home)).is_none() {
+            return try_start(home, env);
+        }
+        std::thread::sleep(LOOK);
+    }
+    Err(failure)
+}
+
+fn try_start(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {
@@ -80,39 +99,23 @@ pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Fa
     };
     match serde_json::from_str::<Ready>(&line) {
         Ok(Ready { ready }) => Ok(ready),
-        Err(_) => {
-            let failure = wire::refusal(0, line.as_bytes()).exit_with(Exit::NoDaemon);
-            // Someone else was faster: that one is as good.
-            if failure.code() == "home_in_use" {
-                wait_for(home, LISTENING).ok_or(failure)
-            } else {
-                Err(failure)
-            }
-        }
+        Err(_) => Err(wire::refusal(0, line.as_bytes()).exit_with(Exit::NoDaemon)),
     }
 }
 
 /// Waits for a daemon that comes after one that went away. One that died is replaced; one that left on purpose is
 /// not, because someone may have wanted that.
 pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure> {
-    match place::look(home) {
-        Seen::Lives(place) => return Ok(place),
-        Seen::Died => return start(home),
-        Seen::None => {}
-    }
-    wait_for(home, within).ok_or_else(|| {
-        Failure::no_daemon("the daemon was stopped")
-            .hint("agents work on; the next rekindle attach starts it again")
-    })
-}
-
-fn wait_for(home: &Path, within: Duration) -> Option<Place> {
     let deadline = Instant::now() + within;
     loop {
         match place::look(home) {
-            Seen::Lives(place) => return Some(place),
-            Seen::Died | Seen::None if Instant::now() >= deadline => return None,
-            Seen::Died | Seen::None => std::thread::sleep(LOOK),
+            Seen::Lives(place) => return Ok(place),
+            Seen::Died => return start(home),
+            Seen::Leaves | Seen::None if Instant::now() >= deadline => {
+                return Err(Failure::no_daemon("the daemon was stopped")
+                    .hint("agents work on; the next rekindle attach starts it again"));
+            }
+            Seen::Leaves | Seen::None => std::thread::sleep(LOOK),
         }
     }
 }
