@@ -15,12 +15,15 @@ use crate::client::{Client, wire};
 use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, WARN, columns, cut, plural, styled};
+use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, WARN, columns, cut, plural, styled, wrap};
 use crate::sanitise;
 use crate::session_arg::{here, short, short_len};
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;
+
+/// Where there is less room than this, a session's last words are left out.
+const LEAST_WORDS: usize = 8;
 
 /// Sessions fetched at a time.
 const PAGE: usize = 500;
@@ -172,11 +175,14 @@ fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Times
             used += widths[index] + 2;
         }
         let words = session.last_words.as_deref().unwrap_or(&session.title);
-        line.push_str(&cut(&sanitise::line(words), output::width().saturating_sub(used).max(10)));
+        let room = output::width().saturating_sub(used);
+        if room >= LEAST_WORDS {
+            line.push_str(&cut(&sanitise::line(words), room));
+        }
         writeln!(out, "{}", line.trim_end())?;
         if long {
             for known in evidence_text::sentences(&session.evidence, now) {
-                writeln!(out, "    {}", styled(DIM, known))?;
+                writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
             }
         }
         if let Some(held) = &session.held {
