@@ -1,21 +1,20 @@
 //! Watching a session until what was asked is done: shows what happens, asks the person at the terminal, and knows
 //! with which exit code to end. Without a terminal nothing here waits for anyone.
 
-use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::ResumePolicy;
 use rekindle_store::blobs::Blobs;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::ask::Ask;
 use super::diff::Styled;
 use super::end::End;
 use super::keys::{Pressed, Terminal, hear_signals};
 use super::picture::Picture;
 use super::piece::Piece;
+use super::questions::{Questions, Said, chosen, how_to_answer};
 use super::screen::Screen;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, wire};
@@ -87,9 +86,7 @@ pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
         picture: Picture::new(watch.blobs.clone()),
         screen: Screen::ours(),
         interactive: terminal.is_some(),
-        asks: VecDeque::new(),
-        asked: None,
-        typed: String::new(),
+        questions: Questions::default(),
         run: None,
         cut: None,
         watch,
@@ -111,12 +108,7 @@ struct Watching<'a> {
     picture: Picture,
     screen: Screen<std::io::Stdout, anstream::AutoStream<std::io::Stderr>>,
     interactive: bool,
-    /// Open waits, oldest first.
-    asks: VecDeque<(Ask, Instant)>,
-    /// The wait that was put to the person.
-    asked: Option<String>,
-    /// What the person typed to a question that wants words.
-    typed: String,
+    questions: Questions,
     /// The run that is watched, once it began.
     run: Option<String>,
     /// Since when it is interrupted, and when that was last looked at.
@@ -129,7 +121,7 @@ impl Watching<'_> {
             self.run = Some(run.clone());
         }
         loop {
-            let busy = self.asks.is_empty() && self.cut.is_none() && !self.picture.waits();
+            let busy = self.questions.is_empty() && self.cut.is_none() && !self.picture.waits();
             let input = match inputs.recv_timeout(if busy { Duration::from_secs(3600) } else { SETTLED }) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -198,12 +190,10 @@ impl Watching<'_> {
             self.screen.show(&piece)?;
         }
         match piece {
-            Piece::Asked(ask) => self.asks.push_back((ask, Instant::now())),
+            Piece::Asked(ask) => self.questions.add(ask),
             Piece::AskOver(wait, how) => {
-                self.asks.retain(|(ask, _)| ask.wait_id != wait);
-                if self.asked.as_ref() == Some(&wait) {
-                    self.asked = None;
-                    self.typed.clear();
+                let was_put = self.questions.over(&wait);
+                if was_put {
                     return self.say(DIM, &format!("answered elsewhere: {how}"));
                 }
             }
@@ -218,7 +208,7 @@ impl Watching<'_> {
                 }
             }
             Piece::Ended(run, end) if self.run.as_ref() == Some(&run) => {
-                self.asks.clear();
+                self.questions.clear();
                 if end == End::Interrupted && self.picture.policy.unwrap_or_default() == ResumePolicy::Auto {
                     let now = Instant::now();
                     self.cut = Some((now, now));
@@ -247,20 +237,10 @@ impl Watching<'_> {
         if let Some((since, looked)) = self.cut {
             return if looked.elapsed() < LOOK { Ok(None) } else { self.look_whether_it_goes_on(since) };
         }
-        let Some((ask, since)) = self.asks.front() else { return Ok(None) };
         if self.interactive {
-            let (ask, first) = (ask.clone(), self.asked.as_ref() != Some(&ask.wait_id));
-            if first {
-                self.asked = Some(ask.wait_id.clone());
-                for line in ask.lines.iter().chain(&ask.options()) {
-                    self.screen.line(line)?;
-                }
-            }
-            if !self.screen.has_prompt() {
-                self.prompt(&ask)?;
-            }
-            return Ok(None);
+            return self.put_question();
         }
+        let Some((ask, since)) = self.questions.first() else { return Ok(None) };
         if since.elapsed() < UNANSWERED {
             return Ok(None);
         }
@@ -276,54 +256,41 @@ impl Watching<'_> {
         Ok(Some(Exit::Waiting))
     }
 
-    fn prompt(&mut self, ask: &Ask) -> Result<(), Failure> {
-        let text = match ask.choices.len() {
-            0 => format!("answer (Esc cancels, Ctrl-C leaves): {}", sanitise::line(&self.typed)),
-            count => format!("1-{count} (Esc cancels the run, Ctrl-C leaves it waiting): "),
-        };
-        Ok(self.screen.prompt(&text)?)
+    /// Puts the oldest question to the person.
+    fn put_question(&mut self) -> Result<Option<Exit>, Failure> {
+        let Some((ask, new)) = self.questions.put_first() else { return Ok(None) };
+        if new {
+            for line in ask.lines.iter().chain(&ask.options()) {
+                self.screen.line(line)?;
+            }
+        }
+        if !self.screen.has_prompt() {
+            self.screen.prompt(&self.questions.prompt(&ask))?;
+        }
+        Ok(None)
     }
 
     fn pressed(&mut self, pressed: Pressed) -> Result<Option<Exit>, Failure> {
-        let session = &self.watch.session;
         if pressed == Pressed::Cancel {
-            let outcome = self.watch.client.post(&format!("/api/sessions/{session}/cancel"), &json!({}));
-            return match outcome {
+            let path = format!("/api/sessions/{}/cancel", self.watch.session);
+            return match self.watch.client.post(&path, &json!({})) {
                 Ok(_) => Ok(None),
                 Err(failure) => self.say(WARN, &format!("not cancelled: {}", failure.message())),
             };
         }
-        let Some(wait) = self.asked.clone() else { return Ok(None) };
-        let Some(ask) = self.asks.iter().find(|(ask, _)| ask.wait_id == wait).map(|(ask, _)| ask.clone())
-        else {
-            return Ok(None);
+        let (ask, answer) = match self.questions.pressed(pressed) {
+            Said::Nothing => return Ok(None),
+            Said::Typed(ask) => {
+                self.screen.prompt(&self.questions.prompt(&ask))?;
+                return Ok(None);
+            }
+            Said::Answer(ask, answer) => (ask, answer),
         };
-        let answer = match pressed {
-            Pressed::Char(key) if !ask.choices.is_empty() => ask.by_key(key),
-            Pressed::Char(key) => {
-                self.typed.push(key);
-                self.prompt(&ask)?;
-                None
-            }
-            Pressed::Back => {
-                self.typed.pop();
-                self.prompt(&ask)?;
-                None
-            }
-            Pressed::Enter if ask.choices.is_empty() && !self.typed.is_empty() => {
-                Some(json!({"text": self.typed}))
-            }
-            _ => None,
-        };
-        let Some(answer) = answer else { return Ok(None) };
-        match self.watch.client.post(&format!("/api/waits/{wait}/answer"), &answer) {
+        match self.watch.client.post(&format!("/api/waits/{}/answer", ask.wait_id), &answer) {
             Ok(_) => {
-                let shown = chosen(&ask, &answer);
                 // It is over for us; the record that says so need not be told again.
-                self.asks.retain(|(ask, _)| ask.wait_id != wait);
-                self.asked = None;
-                self.typed.clear();
-                self.say(DIM, &format!("answered: {shown}"))
+                self.questions.over(&ask.wait_id);
+                self.say(DIM, &format!("answered: {}", chosen(&ask, &answer)))
             }
             Err(failure) => self.say(WARN, &format!("not answered: {}", failure.message())),
         }
@@ -367,21 +334,6 @@ impl Watching<'_> {
 
 /// How what to do next looks.
 const PLAIN_NEXT: clap::builder::styling::Style = BOLD;
-
-/// Says how a wait is answered from a command line.
-pub(crate) fn how_to_answer(ask: &Ask) -> String {
-    let wait = &ask.wait_id;
-    match ask.choices.first() {
-        Some(_) => format!("answer with: rekindle answer {wait} NUMBER"),
-        None => format!("answer with: rekindle answer {wait} --text TEXT"),
-    }
-}
-
-fn chosen(ask: &Ask, answer: &Value) -> String {
-    let id = answer["option_id"].as_str();
-    let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
-    choice.map_or_else(|| "sent".into(), |choice| sanitise::line(&choice.name))
-}
 
 fn print_json(line: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
