@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Context;
-use super::run::{agent_prefixes, environment};
 use crate::client::{read, wire};
+use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
 use crate::live::{Goal, Watch, watch};
 use crate::output;

@@ -1,23 +1,18 @@
 //! `rekindle run`: a new session with a prompt, watched until its run ends.
 
-use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use rekindle_agent::environment::for_agent;
-use rekindle_agent::known::by_id;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Context;
 use crate::agent_choice;
 use crate::client::{read, wire};
+use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
 use crate::live::{Goal, Watch, watch};
 use crate::output;
-
-/// Largest prompt: what the log takes as one payload.
-const MAX_PROMPT: u64 = 64 << 20;
+use crate::prompt_arg::prompt;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///
@@ -167,43 +162,6 @@ fn println_id(id: &str) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{id}")
 }
 
-/// Returns what to say: words, what a file has, or both; without either what stdin has. Stdin is not read unless it is
-/// the only source or asked for: whoever calls us may hold it open for ever.
-pub(super) fn prompt(words: Option<&str>, file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let stdin = || {
-        let mut text = String::new();
-        let read = std::io::stdin().lock().take(MAX_PROMPT).read_to_string(&mut text);
-        read.map(|_| text).map_err(|error| unreadable("stdin", &error))
-    };
-    let text = match (words, file) {
-        (Some("-"), None) => stdin()?,
-        (Some(words), None) => words.to_owned(),
-        (words, Some(path)) => {
-            let text = if path == Path::new("-") { stdin()? } else { read_file(path)? };
-            join(words.unwrap_or_default(), &text)
-        }
-        (None, None) if std::io::stdin().is_terminal() => return Ok(None),
-        (None, None) => stdin()?,
-    };
-    Ok(Some(text).filter(|text| !text.trim().is_empty()))
-}
-
-fn read_file(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| unreadable(&path.display().to_string(), &error))
-}
-
-fn join(words: &str, piped: &str) -> String {
-    match (words.trim().is_empty(), piped.trim().is_empty()) {
-        (_, true) => words.to_owned(),
-        (true, false) => piped.to_owned(),
-        (false, false) => format!("{words}\n\n{piped}"),
-    }
-}
-
-fn unreadable(what: &str, error: &std::io::Error) -> Failure {
-    Failure::usage("prompt_unreadable", format!("the prompt cannot be read from {what}: {error}"))
-}
-
 /// Returns the working directory, whole; it must be there.
 fn directory(named: Option<&Path>) -> Result<String, Failure> {
     let Some(path) = named else { return crate::session_arg::here() };
@@ -228,49 +186,9 @@ fn whole_program(command: &[String]) -> Vec<String> {
     command
 }
 
-/// Returns the beginnings of names of variables that an agent needs.
-pub(super) fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
-    agent.and_then(by_id).map(|agent| agent.environment.to_vec()).unwrap_or_default()
-}
-
-/// Returns what of our environment goes to the agent: what is on the list, and what was named.
-pub(super) fn environment(prefixes: &[&str], named: &[String]) -> Result<BTreeMap<String, Value>, Failure> {
-    let listed = for_agent(std::env::vars_os(), prefixes).into_iter();
-    let mut env: BTreeMap<String, Value> = listed
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, Value::from(value.into_string().ok()?))))
-        .collect();
-    for variable in named {
-        let (name, value) = match variable.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (variable.as_str(), std::env::var(variable).ok()),
-        };
-        let value = value.filter(|_| !name.is_empty()).ok_or_else(|| {
-            Failure::usage("no_such_variable", format!("--env {variable}: there is no such variable here"))
-                .hint("--env NAME=VALUE gives it a value")
-        })?;
-        env.insert(name.to_owned(), Value::from(value));
-    }
-    Ok(env)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_and_a_file_make_one_prompt() {
-        assert_eq!(join("review this", "diff\n"), "review this\n\ndiff\n");
-        assert_eq!((join("words", " \n"), join("", "piped")), ("words".into(), "piped".into()));
-    }
-
-    #[test]
-    fn variables_are_named_with_or_without_a_value() {
-        let env = environment(&[], &["X_KEY=a=b".into()]).expect("a value");
-        assert_eq!(env["X_KEY"], "a=b");
-        for bad in ["REKINDLE_NO_SUCH_VARIABLE", "=x"] {
-            assert_eq!(environment(&[], &[bad.into()]).expect_err(bad).code(), "no_such_variable");
-        }
-    }
 
     #[test]
     fn a_program_from_here_is_named_by_its_whole_path() {

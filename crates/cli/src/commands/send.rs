@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::run::{agent_prefixes, environment, prompt};
 use crate::client::{read, wire};
+use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
 use crate::live::{Goal, Watch, watch};
 use crate::output;
+use crate::prompt_arg::prompt;
 use crate::session_arg::find_live;
 
 /// Send a message to a session
