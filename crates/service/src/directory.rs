@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
-use rekindle_store::Store;
+use rekindle_store::{LoadError, OpenSessionError, Store};
 
 use crate::core::locked;
 
@@ -107,7 +107,11 @@ impl Directory {
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.
     fn refresh(&self, store: &Store, session: SessionId) {
         let Some(grown) = locked(&self.inner).stale.get(&session).copied() else { return };
-        let Ok(current) = store.open_session(session) else { return };
+        let current = match store.open_session(session) {
+            Ok(current) => current,
+            Err(OpenSessionError::Load(LoadError::NotFound(_))) => return self.forget(session),
+            Err(_) => return,
+        };
         let (state, tokens) = (Arc::new(current.state), Arc::new(current.tokens));
         let mut inner = locked(&self.inner);
         let known = inner.entries.get(&session);

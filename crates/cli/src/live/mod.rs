@@ -17,5 +17,4 @@ pub(crate) use ask::{Ask, pick};
 pub(crate) use end::exit_of_state;
 pub(crate) use keys::hear_signals;
 pub(crate) use questions::how_to_answer;
-pub(crate) use watch::{Goal, Watch, how_to_answer, watch};
 pub(crate) use watch::{Goal, Watch, watch};

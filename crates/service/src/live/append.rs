@@ -187,14 +187,16 @@ impl Live {
             return Ok(());
         }
         let run_id = run.run_id;
+        let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
         let tokens = self.store.open_session(self.session)?.tokens;
         if let Some(why) = cancelled {
             let by = if why == CancelReason::User { "user" } else { "daemon" };
             taken.add(RunCancelled { run_id, by: Some(by.into()) });
         } else if let Exited::NeverStarted { error } = exited {
-            taken.add(RunFailed { run_id, error: format!("the agent could not be started: {error}").into() });
+            let program = launch.and_then(|launch| launch.argv.into_iter().next()).unwrap_or_default();
+            let error = format!("the agent could not be started: {program}: {error}").into();
+            taken.add(RunFailed { run_id, error });
         } else {
-            let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
             let rebooted =
                 launch.zip(machine_boot().ok()).is_some_and(|(then, now)| then.machine_boot != now);
             let reason = match exited {

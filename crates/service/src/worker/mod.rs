@@ -254,11 +254,13 @@ impl Worker {
 
     fn see(&self, found: Found) {
         let proof = match found {
-            Found::Lives => HolderProof::Lock,
-            Found::Silent => HolderProof::Unresponsive,
-            Found::Nobody | Found::Dead | Found::Vanished { .. } => HolderProof::Gone,
+            Found::Lives => Some(HolderProof::Lock),
+            Found::Silent => Some(HolderProof::Unresponsive),
+            Found::Dead | Found::Vanished { .. } => Some(HolderProof::Gone),
+            // Nothing is said of one that may be recorded in a moment.
+            Found::Nobody => None,
         };
-        locked(&self.seat.seen).holder = Some(proof);
+        locked(&self.seat.seen).holder = proof;
     }
 
     fn hold(&self, why: Option<String>) {
