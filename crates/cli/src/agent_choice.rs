@@ -24,8 +24,7 @@ enum Choice {
     None,
 }
 
-/// Chooses from what was set and what is here. An agent that would have to be fetched first counts only when nothing
-/// is installed.
+/// Chooses from what was set and what is installed. An agent that would have to be fetched first is taken only by name.
 fn choose(set: Option<&str>, found: &[Found]) -> Choice {
     if let Some(set) = set {
         return Choice::Take(set.to_owned());
@@ -33,8 +32,7 @@ fn choose(set: Option<&str>, found: &[Found]) -> Choice {
     let of = |how: How| {
         found.iter().filter(move |agent| agent.how == how).map(|agent| agent.id).collect::<Vec<_>>()
     };
-    let (installed, fetched) = (of(How::Installed), of(How::Fetched));
-    let here = if installed.is_empty() { fetched } else { installed };
+    let here = of(How::Installed);
     match here.as_slice() {
         [] => Choice::None,
         [one] => Choice::Take((*one).to_owned()),
@@ -125,9 +123,8 @@ mod tests {
         let take = |name: &str| Choice::Take(name.into());
         assert_eq!(choose(Some("codex"), &found(&["claude"], &[])), take("codex"));
         assert_eq!(choose(None, &found(&["claude"], &["codex", "gemini"])), take("claude"));
-        assert_eq!(choose(None, &found(&[], &["codex"])), take("codex"));
+        assert_eq!(choose(None, &found(&[], &["codex"])), Choice::None, "nothing is fetched unasked");
         assert_eq!(choose(None, &found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
-        assert_eq!(choose(None, &found(&[], &["codex", "claude"])), Choice::Ask(vec!["claude", "codex"]));
         assert_eq!(choose(None, &found(&[], &[])), Choice::None);
     }
 

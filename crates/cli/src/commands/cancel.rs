@@ -29,7 +29,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if context.json {
         output::json_line(&mut out, &body)?;
     } else {
-        writeln!(out, "cancelled what {id} was doing")?;
+        writeln!(out, "asked {id} to stop; an agent that does not is ended within 30 s")?;
         out.flush()?;
     }
     Ok(Exit::Ok)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rekindle_holder::client::{Keeper, LockState, inspect_all};
 use serde_json::json;
 
 use super::Context;
@@ -40,6 +41,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     client.post("/api/shutdown", &json!({ "agents": args.all }))?;
     left(context, client.place().pid)?;
+    if args.all {
+        nobody_left(context)?;
+    }
     let text = if args.all { "stopped, with every agent" } else { "stopped; agents work on" };
     output::taken(context.json, br#"{"stopped":true}"#, text)
 }
@@ -53,6 +57,24 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
     let place = start::start(&context.home)?;
     let body = serde_json::to_vec(&place).map_err(|error| Failure::failed("output", error))?;
     output::taken(context.json, &body, &format!("rekindle {} runs; agents worked on", place.version))
+}
+
+/// Looks whether every agent has ended: only a lock tells.
+fn nobody_left(context: &Context) -> Result<(), Failure> {
+    let found = inspect_all(&context.home.join("holders")).unwrap_or_default();
+    let alive = found.iter().filter_map(|seen| match &seen.lock {
+        LockState::Held { note: Some(note), by: Keeper::Holder } => Some(note.process.pid.to_string()),
+        _ => None,
+    });
+    let pids: Vec<String> = alive.collect();
+    if pids.is_empty() {
+        return Ok(());
+    }
+    let error = anyhow::anyhow!(
+        "the daemon has left, but these holders and their agents are still there: {}",
+        pids.join(", ")
+    );
+    Err(Failure::failed("agents_left", error).hint("each says why in holders/<id>/status.json of the home"))
 }
 
 /// Waits until the daemon has left.

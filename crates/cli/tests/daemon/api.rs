@@ -164,6 +164,18 @@ fn what_cannot_be_launched_fails_with_its_reason_and_nobody_else_waits() {
     let log = lab.log(&id);
     let failed = log.iter().find(|record| record["kind"] == "run.failed").expect("it failed");
     assert!(failed["error"].as_str().is_some_and(|why| why.contains("No such file")), "{failed}");
+    // One that ends before it can be asked is not started again for ever.
+    let hasty = json!({
+        "working_dir": lab.path("work"), "prompt": "hello",
+        "agent": {"profile": "acp", "command": ["sh", "-c", "echo not signed in >&2; exit 3"]},
+    });
+    let id = lab.create(&hasty);
+    assert_eq!(lab.wait_end(&id), "failed");
+    assert_eq!(lab.count(&id, "agent.launching"), 3);
+    let log = lab.log(&id);
+    let failed = log.iter().find(|record| record["kind"] == "run.failed").expect("it failed");
+    let why = failed["error"].as_str().unwrap_or_default();
+    assert!(why.contains("exit code 3") && why.contains("not signed in"), "{why}");
     let nowhere = json!({"working_dir": "/no/such/place", "agent": "claude", "prompt": "hello"});
     let reply = lab.ask("POST", "/api/sessions", &nowhere);
     assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!("invalid_working_dir")));

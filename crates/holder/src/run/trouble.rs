@@ -126,11 +126,24 @@ impl Holder {
             return;
         }
         self.trim();
-        if self.catch_up().is_err() || self.beyond_bounds(true).is_some() {
+        if self.catch_up().is_err() {
             self.clocks.retry = Some(now + RETRY);
             return;
         }
+        if let Some(bound) = self.beyond_bounds(true) {
+            self.clocks.retry = Some(now + RETRY);
+            self.only_bounded(bound);
+            return;
+        }
         self.recover();
+    }
+
+    /// It could be written again, but for a bound of ours: that is what is told from now on, and an end need not wait.
+    fn only_bounded(&mut self, bound: String) {
+        if !self.bounded {
+            (self.bounded, self.trouble) = (true, Some(bound));
+            self.tell_health();
+        }
     }
 
     fn recover(&mut self) {

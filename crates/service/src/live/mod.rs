@@ -94,6 +94,8 @@ pub struct Live {
     listener: Option<Listener>,
     /// Where the journal of a dead holder cannot be read on.
     damage: Option<String>,
+    /// What keeps the holder from reading the agent.
+    trouble: Option<String>,
     /// The holder knows that nothing follows.
     input_closed: bool,
     /// Since when something that was read is not acknowledged.
@@ -120,6 +122,7 @@ impl Live {
             _ => control.marks().agent.clone(),
         };
         let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        live.trouble = control.marks().trouble.clone();
         live.control = Some(control);
         let state = live.store.open_session(session)?.state;
         let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
@@ -203,6 +206,7 @@ impl Live {
             wait_timeout: wait_timeout(&state.options),
             listener: None,
             damage: None,
+            trouble: None,
             input_closed: false,
             unacknowledged: None,
         })

@@ -8,6 +8,7 @@ use rekindle_agent::profile::{Open, Setting};
 use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
+use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
 use super::{Live, LiveError, Queued};
@@ -46,6 +47,11 @@ enum News {
 }
 
 impl Live {
+    /// Returns what keeps the holder from reading the agent, if anything does.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
     /// Returns how long to wait at most before the next [`Live::step`].
     pub fn patience(&self) -> Option<Duration> {
         self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
@@ -87,7 +93,12 @@ impl Live {
         let mut news = News::None;
         loop {
             match control.next_event(Duration::ZERO) {
-                Ok(Some(_)) => news = News::Some,
+                Ok(Some(event)) => {
+                    news = News::Some;
+                    if let Event::Health(health) = event {
+                        self.trouble = health.trouble;
+                    }
+                }
                 Ok(None) => return Ok(news),
                 Err(RequestError::Closed) => return Ok(News::Gone),
                 Err(error) => return Err(error.into()),

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::{
-    AgentExited, InterruptReason, RunCancelled, RunFailed, RunInterrupted, TokenRevoked, UncertainTool,
+    AgentExited, Event, InterruptReason, RunCancelled, RunFailed, RunInterrupted, TokenRevoked, UncertainTool,
 };
 use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::line::Draft;
@@ -19,6 +19,7 @@ use crate::agents::{self, Obstacle};
 use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
+use crate::live::prompt::find_back;
 use crate::live::{Live, LiveError, command, run_started};
 
 /// Steps in a row before others get their turn: far more than any session needs.
@@ -77,7 +78,9 @@ impl Worker {
             Step::Fail(held) => {
                 let error = match held {
                     Held::NoDirectory => format!("the working directory {} is not there", state.working_dir),
-                    _ => "the agent ended before it could be given its prompt, again and again".to_owned(),
+                    _ => {
+                        format!("the agent ended before it could be given its prompt{}", self.last_end(core))
+                    }
                 };
                 self.fail(core, &state, error)?;
                 Ok(Then::Again)
@@ -202,13 +205,19 @@ impl Worker {
         }
         crash_point("harvest.before_record");
         let profile = agents::profile(&state.provider)?;
-        let prompted = state.run.as_ref().is_some_and(|run| run.prompted);
         Live::harvest(core.store.clone(), self.session, dir, profile, core.supervisor)?;
-        let after = core.store.open_session(self.session)?.state;
-        if after.open_run().is_some() && !prompted {
-            self.failed_launches.1 += 1;
-        }
+        self.note_failed_launch(core)?;
         Ok(Then::Again)
+    }
+
+    /// An agent is gone and its run is still open: it was launched for nothing.
+    pub(super) fn note_failed_launch(&mut self, core: &Core) -> Result<(), ServiceError> {
+        let state = core.store.open_session(self.session)?.state;
+        if let Some(run) = state.open_run() {
+            let before = if self.failed_launches.0 == Some(run.run_id) { self.failed_launches.1 } else { 0 };
+            self.failed_launches = (Some(run.run_id), before + 1);
+        }
+        Ok(())
     }
 
     /// Everything of the agent is gone, its journal too.
@@ -284,6 +293,24 @@ impl Worker {
                 Ok(Then::Again)
             }
         }
+    }
+
+    /// Returns how the last agent ended, for people.
+    fn last_end(&self, core: &Core) -> String {
+        let Ok(reader) = core.store.reader(self.session) else { return String::new() };
+        let end = find_back(&reader, |event| match event {
+            Event::AgentExited(end) => {
+                let how = match (end.code, end.signal) {
+                    (Some(code), _) => format!(", with exit code {code}"),
+                    (None, Some(signal)) => format!(", by signal {signal}"),
+                    (None, None) => String::new(),
+                };
+                let said = end.stderr_tail.as_deref().map(str::trim).filter(|said| !said.is_empty());
+                Some(format!("{how}{}", said.map(|said| format!(": {said}")).unwrap_or_default()))
+            }
+            _ => None,
+        });
+        end.ok().flatten().unwrap_or_default()
     }
 
     /// Ends the open run as failed.

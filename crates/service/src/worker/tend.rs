@@ -74,10 +74,17 @@ impl Worker {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
             self.rest(Some(Duration::ZERO));
+            if progress.exited {
+                self.note_failed_launch(core)?;
+            }
             return Ok(());
         }
         if progress.more {
             self.listen_again();
+        }
+        if let Some(live) = &self.live {
+            let paused = live.trouble().map(|why| format!("its agent is paused: {why}"));
+            self.hold(paused);
         }
         if let Some(refused) = &progress.refused {
             let state = core.store.open_session(self.session)?.state;
