@@ -365,5 +365,7 @@ fn end_holders(home: &Path) {
             let _ = signal_exactly(&note.process, rustix::process::Signal::KILL);
             let _ = await_end(&note.process, Duration::from_secs(5));
         }
+        // As the daemon would: nobody of the tree, no group and no socket is left.
+        let _ = rekindle_holder::client::harvest(&seen.dir);
     }
 }

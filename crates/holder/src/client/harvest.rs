@@ -120,6 +120,11 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         let _ = std::fs::remove_dir(cgroup);
     }
 
+    if let Some(launch) = launch.as_ref().filter(|_| may_signal) {
+        // The holder would have removed it too; whoever has its lock knows that nobody listens there.
+        let _ = std::fs::remove_file(&launch.socket);
+    }
+
     let (exit, exit_unreadable) = match HolderDir::read::<ExitNote>(&dir.exit()) {
         Ok(exit) => (Some(exit), None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
