@@ -284,11 +284,18 @@ impl Worker {
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
             Err(error) => {
-                // Whatever there is of it is found and read by the next step.
-                self.failed_launches.1 += 1;
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
-                if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
-                    self.fail(core, state, format!("the agent could not be launched: {}", chain(&error)))?;
+                let after = core.store.open_session(self.session)?.state;
+                // Whatever there is of it is found, read and counted by the next step.
+                if after.agent.is_none_or(|agent| agent.exited) {
+                    self.note_failed_launch(core)?;
+                    if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
+                        self.fail(
+                            core,
+                            state,
+                            format!("the agent could not be launched: {}", chain(&error)),
+                        )?;
+                    }
                 }
                 Ok(Then::Again)
             }
