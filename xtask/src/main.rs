@@ -54,6 +54,7 @@ Examples:
   cargo xtask bench                all benchmarks
   cargo xtask bench store          one group
   cargo xtask bench holder start   one row of another
+  cargo xtask bench daemon         the daemon as a whole
   cargo xtask bench store --quick  fewer repetitions, for a first look
   cargo xtask bench store --json   for programs")]
     Bench {
@@ -116,9 +117,9 @@ fn run(command: Command) -> anyhow::Result<bool> {
             steps::run_all(&mut io::stdout(), Paint::for_stdout(), plan)
         }
         Command::Bench { args } => {
-            if needs_holder(&args) {
-                let build = "build --release --locked -p rekindle --bin rekindle-holder";
-                Invocation::new(&root, build).succeed().context("the holder could not be built")?;
+            if needs_product(&args) {
+                let build = "build --release --locked -p rekindle --bins";
+                Invocation::new(&root, build).succeed().context("the product could not be built")?;
             }
             let bench = Invocation::new(&root, "run --release --locked -p rekindle-bench --").args(args);
             Ok(bench.status()?.success())
@@ -135,10 +136,10 @@ fn run(command: Command) -> anyhow::Result<bool> {
     }
 }
 
-/// Tells whether the benchmarks that are asked for start holders, whose executable is another package's.
-fn needs_holder(args: &[OsString]) -> bool {
+/// Tells whether the benchmarks that are asked for start holders or daemons, whose executables are another package's.
+fn needs_product(args: &[OsString]) -> bool {
     let is_flag = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
-    args.first().is_none_or(|first| first == "holder" || is_flag(first))
+    args.first().is_none_or(|first| first == "holder" || first == "daemon" || is_flag(first))
 }
 
 /// Returns the directory of the workspace, whichever directory the command was given in.
@@ -184,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_is_built_where_it_is_measured() {
-        let needs = |args: &[&str]| needs_holder(&args.iter().map(OsString::from).collect::<Vec<_>>());
-        assert!(needs(&[]) && needs(&["--quick"]) && needs(&["holder", "adopt"]));
+    fn what_is_measured_is_built() {
+        let needs = |args: &[&str]| needs_product(&args.iter().map(OsString::from).collect::<Vec<_>>());
+        assert!(needs(&[]) && needs(&["--quick"]) && needs(&["holder", "adopt"]) && needs(&["daemon"]));
         assert!(!needs(&["store"]) && !needs(&["store", "--quick"]));
     }
 }

@@ -26,6 +26,11 @@ const PUMP: &str = "pump";
 /// The least that can be taken over: notes everyone who comes to its socket in a file, and says when that is on disk.
 const BARE: &str = "bare";
 
+/// An agent with a protocol.
+const CHATTER: &str = "chatter";
+/// Ends a home's processes when whoever started it has ended.
+const KEEPER: &str = "keeper";
+
 /// What is noted of someone who comes: about what a holder writes then.
 const NOTE: [u8; 120] = [b'x'; 120];
 
@@ -58,6 +63,8 @@ pub(crate) fn play() -> Option<anyhow::Result<()>> {
         (Some(FORWARD), [socket]) => forward(Path::new(socket)),
         (Some(PUMP), [file]) => pump(Path::new(file)),
         (Some(BARE), [socket, file]) => bare(Path::new(socket), Path::new(file)),
+        (Some(CHATTER), []) => crate::chatter::play(),
+        (Some(KEEPER), [home]) => crate::lab::keep(Path::new(home)),
         _ => return Some(Err(anyhow::anyhow!("{FLAG} is for this program itself"))),
     };
     Some(outcome.with_context(|| format!("as {part:?}")))
@@ -65,9 +72,28 @@ pub(crate) fn play() -> Option<anyhow::Result<()>> {
 
 /// Returns the agent's command, for whoever starts it by name.
 pub(crate) fn agent_command() -> anyhow::Result<Vec<String>> {
+    command(AGENT)
+}
+
+/// Returns the command of the agent with a protocol.
+pub(crate) fn chatter_command() -> anyhow::Result<Vec<String>> {
+    command(CHATTER)
+}
+
+fn command(name: &str) -> anyhow::Result<Vec<String>> {
     let own = own_path()?.into_os_string();
     let own = own.into_string().ok().context("this binary's path is no text")?;
-    Ok(vec![own, FLAG.into(), AGENT.into()])
+    Ok(vec![own, FLAG.into(), name.into()])
+}
+
+/// Returns the agent with a protocol, to be driven over its pipes.
+pub(crate) fn chatter_process() -> anyhow::Result<Command> {
+    part(CHATTER, &[])
+}
+
+/// Returns the keeper of a home; it does its work when its input ends.
+pub(crate) fn keeper_process(home: &Path) -> anyhow::Result<Command> {
+    part(KEEPER, &[home])
 }
 
 /// Returns the agent, to be started with nothing in its environment, as a holder would.

@@ -1,12 +1,17 @@
-//! `rekindle-bench`: measures the store and the holder beside raw programs, interleaved, in the same run on the
-//! same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
+//! `rekindle-bench`: measures the store, the holder and the daemon beside raw programs, interleaved, in the same run on
+//! the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
 //! judge.
 
 mod actors;
+mod chatter;
 mod context;
 mod counting;
+mod ears;
 mod home;
+mod http;
+mod lab;
 mod measure;
+mod proc;
 mod records;
 mod rig;
 mod rows;
@@ -21,10 +26,10 @@ use clap::Parser;
 use crate::context::Context;
 use crate::rows::Bench;
 
-/// Measure the store and the holder beside raw programs that do the least a correct one could do.
+/// Measure the store, the holder and the daemon beside raw programs that do the least a correct one could do.
 ///
-/// Every figure of ours stands beside a raw one of the same run. Goals are ratios, so that they hold on any
-/// machine.
+/// Where there is something to compare with, a figure of ours stands beside a raw one of the same run, and its goal is
+/// a ratio, so that it holds on any machine.
 #[derive(Parser)]
 #[command(name = "rekindle-bench", after_help = EXAMPLES)]
 struct Cli {
@@ -67,6 +72,7 @@ Examples:
   rekindle-bench store --quick       a first look
   rekindle-bench store replay open   two rows, by name
   rekindle-bench holder latency      one row of another benchmark
+  rekindle-bench daemon fleet        fifty agents and two hundred subscribers at once
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
-        assert!(error.to_string().ends_with("known: store, holder"), "{error}");
+        assert!(error.to_string().ends_with("known: store, holder, daemon"), "{error}");
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");
         assert!(error.to_string().contains("replay, "), "{error}");
     }

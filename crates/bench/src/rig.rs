@@ -88,11 +88,16 @@ impl Rig {
 
 /// Returns the holder's executable, which is built beside this one.
 pub(crate) fn executable() -> anyhow::Result<PathBuf> {
+    beside("rekindle-holder")
+}
+
+/// Returns an executable of the product, which is built beside this one.
+pub(crate) fn beside(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this binary is")?;
-    let path = own.with_file_name("rekindle-holder");
+    let path = own.with_file_name(name);
     ensure!(
         path.is_file(),
-        "{} is not there: build it with `cargo build --release -p rekindle --bin rekindle-holder`",
+        "{} is not there: build it with `cargo build --release -p rekindle --bin {name}`",
         path.display()
     );
     Ok(path)

@@ -30,6 +30,8 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// Our figure, at most.
     AtMost(f64),
+    /// Our figure, at least.
+    AtLeast(f64),
     /// Ours minus raw, at most.
     MoreAtMost(f64),
     /// Nothing: it is good to know.
@@ -90,6 +92,7 @@ impl Row {
             Target::RatioAtMost(most) => ratio <= most,
             Target::RatioAtLeast(least) => ratio >= least,
             Target::AtMost(most) => self.ours <= most,
+            Target::AtLeast(least) => self.ours >= least,
             Target::MoreAtMost(most) => self.more <= most,
             Target::None => return Verdict::Informative,
         };
@@ -106,6 +109,7 @@ impl Row {
             Target::RatioAtMost(most) => format!("≤ {most}×"),
             Target::RatioAtLeast(least) => format!("≥ {least}×"),
             Target::AtMost(most) => format!("≤ {}", figure(most, self.unit)),
+            Target::AtLeast(least) => format!("≥ {}", figure(least, self.unit)),
             Target::MoreAtMost(most) => format!("≤ + {}", figure(most, self.unit)),
             Target::None => String::new(),
         }
@@ -214,6 +218,8 @@ mod tests {
         assert_eq!(verdict(Target::RatioAtMost(1.3)), Verdict::Miss);
         assert_eq!(verdict(Target::RatioAtLeast(1.5)), Verdict::Miss);
         assert_eq!(verdict(Target::AtMost(14.0)), Verdict::Ok);
+        assert_eq!(verdict(Target::AtLeast(14.0)), Verdict::Ok);
+        assert_eq!(verdict(Target::AtLeast(15.0)), Verdict::Miss);
         assert_eq!(verdict(Target::MoreAtMost(4.0)), Verdict::Ok);
         assert_eq!(verdict(Target::MoreAtMost(3.0)), Verdict::Miss);
         assert_eq!(verdict(Target::None), Verdict::Informative);

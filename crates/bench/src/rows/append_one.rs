@@ -36,13 +36,13 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
 }
 
 /// A file that is appended to and synced, record by record.
-struct Raw {
+pub(super) struct Raw {
     file: File,
     end: u64,
 }
 
 impl Raw {
-    fn create(path: &Path, room: u64) -> anyhow::Result<Raw> {
+    pub(super) fn create(path: &Path, room: u64) -> anyhow::Result<Raw> {
         let file = File::create(path).context("cannot make the raw file")?;
         if room > 0 {
             rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, room)?;
@@ -51,7 +51,7 @@ impl Raw {
         Ok(Raw { file, end: 0 })
     }
 
-    fn append(&mut self, records: usize) -> anyhow::Result<[f64; 2]> {
+    pub(super) fn append(&mut self, records: usize) -> anyhow::Result<[f64; 2]> {
         let line = [b'x'; 300];
         let mut latencies = Latencies::default();
         for _ in 0..records {

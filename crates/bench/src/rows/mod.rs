@@ -5,6 +5,7 @@ mod append_one;
 mod batch;
 mod bytes;
 mod checkpoint;
+mod daemon;
 mod holder;
 mod last;
 mod open;
@@ -35,7 +36,7 @@ pub(crate) struct Bench {
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER];
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON];
 
 const STORE: Bench = Bench {
     name: "store",
@@ -63,6 +64,21 @@ const HOLDER: Bench = Bench {
         Program { name: "throughput", run: holder::throughput::run },
         Program { name: "start", run: holder::start::run },
         Program { name: "adopt", run: holder::adopt::run },
+    ],
+};
+
+const DAEMON: Bench = Bench {
+    name: "daemon",
+    check: || rig::executable().and_then(|_| rig::beside("rekindle")).map(|_| ()),
+    programs: &[
+        Program { name: "accept", run: daemon::accept::run },
+        Program { name: "change", run: daemon::change::run },
+        Program { name: "words", run: daemon::words::run },
+        Program { name: "turn", run: daemon::turn::run },
+        Program { name: "fleet", run: daemon::fleet::run },
+        Program { name: "begin", run: daemon::begin::run },
+        Program { name: "memory", run: daemon::memory::run },
+        Program { name: "command", run: daemon::command::run },
     ],
 };
 

@@ -6,11 +6,12 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 
 use crate::actors::{self, GREETING, LINE};
 use crate::context::Context;
 use crate::measure::{Rounds, interleave};
+use crate::proc::memory;
 use crate::rig::{PATIENCE, Process, Rig};
 use crate::table::{Row, Target, Unit};
 
@@ -109,16 +110,4 @@ fn steps(
     write(all - first, all)?;
     let after = settled()?;
     Ok([idle[0], idle[1], some[0], after[0], after[1]])
-}
-
-/// Returns a process's anonymous and resident bytes.
-fn memory(id: u32) -> anyhow::Result<[f64; 2]> {
-    let text = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).context("cannot look at a process")?;
-    let bytes = |name: &str| -> anyhow::Result<f64> {
-        let line =
-            text.lines().find_map(|line| line.strip_prefix(name)).context("the kernel does not say")?;
-        let kib: f64 = line.trim().trim_end_matches(" kB").parse().context("that is no number")?;
-        Ok(kib * 1024.0)
-    };
-    Ok([bytes("Anonymous:")?, bytes("Rss:")?])
 }
