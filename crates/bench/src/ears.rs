@@ -22,6 +22,9 @@ pub(crate) const WORDS: &str = "delta";
 /// The record of a turn that ended well.
 pub(crate) const COMPLETED: &str = "run.completed";
 
+/// After a turn, until its snapshot is written too: nobody is as fast as that with the next prompt.
+pub(crate) const REST: Duration = Duration::from_millis(20);
+
 /// One subscriber.
 pub(crate) struct Ear {
     stream: UnixStream,
@@ -157,7 +160,7 @@ mod tests {
         let (mut daemon, stream) = UnixStream::pair().expect("a pair");
         let mut ear = Ear { stream, raw: Vec::new(), begun: false, text: Vec::new() };
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-        let body = "1c\r\nevent: delta\ndata: {\"a\":1}\n\r\n11\r\n\n: ping\n\nevent: \r\n7\r\nx\n\nrest\r\n";
+        let body = "1b\r\nevent: delta\ndata: {\"a\":1}\n\r\n10\r\n\n: ping\n\nevent: \r\n7\r\nx\n\nrest\r\n";
         let mut heard = Vec::new();
         for byte in format!("{head}{body}").bytes() {
             daemon.write_all(&[byte]).expect("written");
