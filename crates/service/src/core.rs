@@ -15,6 +15,7 @@ use rekindle_store::commit::{Append, Receipt};
 use crate::directory::Directory;
 use crate::error::{Refusal, ServiceError};
 use crate::feed::Feed;
+use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
 use crate::worker::Workers;
 
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) home: PathBuf,
     pub(crate) feed: Arc<Feed>,
     pub(crate) directory: Arc<Directory>,
+    pub(crate) last_words: LastWords,
     pub(crate) workers: Workers,
     pub(crate) clock: Arc<dyn Clock>,
     /// Our own environment, from which every agent's is built.

@@ -10,6 +10,7 @@ pub mod error;
 pub mod feed;
 mod follow;
 pub mod home;
+mod last_words;
 pub mod live;
 pub mod request;
 mod sessions;

@@ -6,17 +6,12 @@ use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::{End, Run, SessionState, Wait};
-use rekindle_store::log::LogReader;
 use serde_json::value::RawValue;
 
 use crate::core::Core;
 use crate::directory::Entry;
-use crate::live::prompt::find_back;
 use crate::view::{Health, RunView, SessionView, WaitView};
 use crate::worker::Seen;
-
-/// Characters of an agent's last words that a list shows.
-const LAST_WORDS: usize = 160;
 
 /// Shows a session.
 pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
@@ -48,7 +43,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
         updated_at: state.updated_at,
-        last_words: last_words(core, state.id),
+        last_words: core.last_words.of(&core.store, state.id),
         health: match &entry.damage {
             Some(damage) => Health { state: "damaged", detail: Some(damage.clone()) },
             None => Health { state: "ok", detail: None },
@@ -134,21 +129,6 @@ fn request(core: &Core, session: SessionId, wait: &Wait) -> Option<Box<RawValue>
         }
         _ => None,
     }
-}
-
-/// Returns the end of what an agent said last, in one line.
-fn last_words(core: &Core, session: SessionId) -> Option<String> {
-    let reader: LogReader = core.store.reader(session).ok()?;
-    let found = find_back(&reader, |event| match event {
-        Event::MessageAgent(said) => Some(text(&said.content)),
-        Event::SessionCreated(_) => Some(String::new()),
-        _ => None,
-    });
-    let said = found.ok()??;
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let count = line.chars().count();
-    let end: String = line.chars().skip(count.saturating_sub(LAST_WORDS)).collect();
-    (!end.is_empty()).then_some(end)
 }
 
 /// Returns the words of a message.

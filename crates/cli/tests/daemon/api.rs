@@ -194,3 +194,15 @@ fn any_command_can_be_an_agent() {
     assert_eq!(lab.wait_end(&id), "completed");
     assert!(lab.said(&id).contains("SOME WORDS"), "{}", lab.said(&id));
 }
+
+#[test]
+fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
+    let lab = Lab::new();
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    assert_eq!(lab.show(&id)["last_words"], "one");
+    let renamed = lab.ask("PATCH", &format!("/api/sessions/{id}"), &json!({"title": "new"}));
+    assert_eq!(renamed.body["last_words"], "one");
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
+    wait_for("the second turn's words", || (lab.show(&id)["last_words"] == "two").then_some(()));
+}

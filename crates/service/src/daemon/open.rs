@@ -15,6 +15,7 @@ use super::{Daemon, Settings};
 use crate::core::Core;
 use crate::directory::Directory;
 use crate::feed::{Feed, News};
+use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
 use crate::worker::Workers;
 
@@ -59,6 +60,7 @@ impl Daemon {
             home: settings.home,
             feed,
             directory,
+            last_words: LastWords::default(),
             workers: Workers::default(),
             clock,
             env: settings.env,

@@ -112,6 +112,7 @@ impl Worker {
         crash_point("delete.before_remove");
         core.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
         core.directory.forget(self.session);
+        core.last_words.forget(self.session);
         Ok(())
     }
 
