@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 
 use crate::actors::now;
 
-/// How long each piece is: about what agents say at once, and six thousand of them fit into a record.
+/// How long each piece is: about what agents say at once.
 pub(crate) const PIECE: usize = 40;
+
+/// Pieces of a message: some paragraphs. A message that does not end stays in memory until it does.
+const MESSAGE: usize = 200;
 
 /// Digits of the time and of the number, each with a space behind it.
 const TIME: usize = 20;
@@ -83,16 +86,16 @@ fn prompt(params: &Value, out: &mut File) -> anyhow::Result<Option<Value>> {
         // By the clock, so that pauses that last too long are made up for.
         let due = Duration::from_micros(every * (number as u64 + 1));
         std::thread::sleep(due.saturating_sub(begin.elapsed()));
-        out.write_all(update(&piece(number)).as_bytes())?;
+        out.write_all(update(number / MESSAGE, &piece(number)).as_bytes())?;
     }
     Ok(Some(json!({"stopReason": "end_turn"})))
 }
 
 /// Written by hand: what the agent takes to write is no part of what is measured.
-fn update(text: &str) -> String {
+fn update(message: usize, text: &str) -> String {
     format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"chatter\",\"update\":\
-         {{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"{text}\"}}}}}}}}\n"
+         {{\"sessionUpdate\":\"agent_message_chunk\",\"messageId\":\"m{message}\",\"content\":{{\"type\":\"text\",\"text\":\"{text}\"}}}}}}}}\n"
     )
 }
 
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn updates_are_messages_of_one_line() {
-        let line = update(&piece(1));
+        let line = update(0, &piece(1));
         let message: Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(message["params"]["update"]["content"]["text"].as_str().map(str::len), Some(PIECE));
         assert!(line.ends_with('\n') && say(3, Duration::from_millis(2)) == "say 3 2000");
