@@ -16,9 +16,6 @@ pub(super) const STEP: Duration = Duration::from_secs(2);
 /// Most connections that have not proven anything yet.
 const MOST_STRANGERS: usize = 8;
 
-/// Bytes that may wait for someone who does not read.
-const MOST_UNREAD: usize = 64 << 10;
-
 /// Most connections in all.
 const MOST_PEERS: usize = 24;
 
@@ -42,6 +39,8 @@ pub(super) struct Peer {
     since: Instant,
     /// The last head it was told of.
     pub(super) woken: u64,
+    /// More than news waits to be sent.
+    owes: bool,
     gone: bool,
 }
 
@@ -63,6 +62,7 @@ impl Peer {
             stage: Stage::Preamble,
             since: Instant::now(),
             woken: 0,
+            owes: false,
             gone: false,
         };
         peer.out.extend_from_slice(&Preamble::OURS.write());
@@ -95,11 +95,10 @@ impl Peer {
         self.since = Instant::now();
     }
 
-    /// When it will have been waited for long enough, if we wait for it. One that was let in may be stopped, or busy,
-    /// for as long as it likes: it is told of news by a single word, which waits.
+    /// When it will have been waited for long enough, if we wait for it. One that is stopped, or busy, may be so for as
+    /// long as it likes: news are a single word, which waits. Anything else that cannot be said is a reason to hang up.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let closing = matches!(self.stage, Stage::Closing) && !self.out.is_empty();
-        (self.is_stranger() || closing || self.out.len() > MOST_UNREAD).then(|| self.since + STEP)
+        (self.is_stranger() || self.owes).then(|| self.since + STEP)
     }
 
     pub(super) fn give_up_if_late(&mut self, now: Instant) {
@@ -107,9 +106,10 @@ impl Peer {
     }
 
     pub(super) fn say(&mut self, event: &Event) {
-        if self.out.is_empty() {
+        if !self.owes {
             self.since = Instant::now();
         }
+        self.owes = true;
         event.frame(Vec::new()).write(&mut self.out);
     }
 
@@ -118,7 +118,7 @@ impl Peer {
         let listens = matches!(self.stage, Stage::In { mode: Mode::Control | Mode::Observe });
         if listens && self.out.is_empty() && self.woken < head {
             self.woken = head;
-            self.say(&Event::Wake { head });
+            Event::Wake { head }.frame(Vec::new()).write(&mut self.out);
         }
     }
 
@@ -174,7 +174,7 @@ impl Peer {
             }
         }
         if self.out.is_empty() {
-            self.out = Vec::new();
+            (self.out, self.owes) = (Vec::new(), false);
         }
     }
 
