@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::event::{CancelReason, InterruptReason, OnUncertain, ResumePolicy};
-use crate::id::{BootId, MessageId};
+use crate::id::MessageId;
 use crate::session::{End, Interruption, Run, SessionState};
 
 /// Automatic attempts after the first: the third interruption is a person's to look at.
@@ -39,8 +39,6 @@ pub enum Found {
 /// What else is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
-    /// This life of the daemon.
-    pub boot: BootId,
     /// What was found of the holder.
     pub found: Found,
     /// The working directory is there.

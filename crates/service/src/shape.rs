@@ -38,7 +38,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),
         waits,
         queued: state.queue.len(),
-        held: held(core, state, seen),
+        held: held(state, seen),
         usage: state.usage,
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
@@ -52,13 +52,12 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
 }
 
 /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
-fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String> {
+fn held(state: &SessionState, seen: Option<Seen>) -> Option<String> {
     if let Some(held) = seen.and_then(|seen| seen.held) {
         return Some(held);
     }
     state.recovery.interruption.as_ref()?;
     let about = Circumstances {
-        boot: core.supervisor.boot_id,
         found: Found::Nobody,
         has_directory: std::path::Path::new(&state.working_dir).is_dir(),
         failed_launches: 0,

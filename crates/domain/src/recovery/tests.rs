@@ -10,7 +10,6 @@ const QUEUED: &str = "message.user msg=2 queued=true";
 
 fn nobody() -> Circumstances {
     Circumstances {
-        boot: "boot_b".parse().expect("an id"),
         found: Found::Nobody,
         has_directory: true,
         failed_launches: 0,

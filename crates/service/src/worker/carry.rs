@@ -59,7 +59,7 @@ impl Worker {
         let state = core.store.open_session(self.session)?.state;
         let found = observe(core, &state);
         self.see(found);
-        let step = next_step(&state, &self.circumstances(core, &state, found));
+        let step = next_step(&state, &self.circumstances(&state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {
             Step::Adopt => self.adopt(core, &state),
@@ -116,7 +116,7 @@ impl Worker {
         Ok(())
     }
 
-    fn circumstances(&mut self, core: &Core, state: &SessionState, found: Found) -> Circumstances {
+    fn circumstances(&mut self, state: &SessionState, found: Found) -> Circumstances {
         let open = state.open_run().map(|run| run.run_id);
         if self.failed_launches.0 != open {
             self.failed_launches = (open, 0);
@@ -126,7 +126,6 @@ impl Worker {
             self.interrupted = cut.map(|cut| (cut.run_id, Instant::now()));
         }
         Circumstances {
-            boot: core.supervisor.boot_id,
             found,
             has_directory: has_directory(state),
             failed_launches: self.failed_launches.1,
