@@ -112,7 +112,7 @@ impl Directory {
             Err(OpenSessionError::Load(LoadError::NotFound(_))) => return self.forget(session),
             Err(_) => return,
         };
-        let (state, tokens) = (Arc::new(current.state), Arc::new(current.tokens));
+        let (state, tokens) = (current.state, current.tokens);
         let mut inner = locked(&self.inner);
         let known = inner.entries.get(&session);
         if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {

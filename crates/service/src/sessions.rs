@@ -312,7 +312,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
 pub(crate) fn change(core: &Core, session: SessionId, change: Change) -> Result<(), ServiceError> {
     let mut updated = SessionUpdated { title: change.title.map(Into::into), ..SessionUpdated::default() };
     if change.resume.is_some() || change.on_uncertain.is_some() {
-        let mut options = core.store.open_session(session)?.state.options;
+        let mut options = core.store.open_session(session)?.state.options.clone();
         options.resume = change.resume.unwrap_or(options.resume);
         options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
         updated.options = Some(options);

@@ -155,6 +155,9 @@ impl<C: Commits> Store<C> {
 
     /// Makes a session ready to be appended to: loads it, and cuts off what a crash left at its end.
     pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
+        if let Some(current) = self.committer.current(session) {
+            return Ok(current);
+        }
         let _one_at_a_time = locked(&self.loading);
         if let Some(current) = self.committer.current(session) {
             return Ok(current);
@@ -341,7 +344,7 @@ pub enum OpenSessionError {
 fn write_caches(disk: &SharedDisk, layout: &Layout, current: &Current) -> io::Result<u64> {
     let session = current.state.id;
     if current.state.token_records > 0 {
-        cache::write(&**disk, &layout.tokens(session), &current.tokens)?;
+        cache::write(&**disk, &layout.tokens(session), &*current.tokens)?;
     }
-    cache::write(&**disk, &layout.snapshot(session), &current.state)
+    cache::write(&**disk, &layout.snapshot(session), &*current.state)
 }

@@ -67,7 +67,7 @@ fn as_the_supervisor() {
 
 fn supervise(home: &Path, session: SessionId, dir: &HolderDir, epoch: u64) {
     let store = store(home);
-    let agent = store.open_session(session).expect("a session").state.agent.expect("an agent");
+    let agent = store.open_session(session).expect("a session").state.agent.clone().expect("an agent");
     let holder: HolderId = agent.holder_id;
     let mut control =
         Control::connect(dir, Mode::Control, &format!("boot_{epoch}"), epoch, PATIENCE).expect("let in");

@@ -52,7 +52,7 @@ impl Live {
             }
         }
         if let Some(ended) = taken.ended.take() {
-            let cancel = self.store.open_session(self.session)?.state.run.and_then(|run| run.cancel);
+            let cancel = self.store.open_session(self.session)?.state.run.as_ref().and_then(|run| run.cancel);
             match (cancel, ended.run_id) {
                 // Nobody answered in time: that is an interruption, whatever the agent calls it.
                 (Some(CancelReason::WaitTimeout), Some(run_id)) => {
@@ -167,10 +167,10 @@ impl Live {
             Exited::Ended { code, signal } => (*code, *signal),
             Exited::NeverAsked | Exited::NeverStarted { .. } | Exited::Unknown => (None, None),
         };
-        let run = self.store.open_session(self.session)?.state.run.filter(|run| run.end.is_none());
+        let state = self.store.open_session(self.session)?.state;
         let ends = taken.records.iter().any(|draft| ends_run(&draft.event));
-        if let Some(run) = run.filter(|_| !ends) {
-            self.end_run(taken, &run, exited)?;
+        if let Some(run) = state.open_run().filter(|_| !ends) {
+            self.end_run(taken, run, exited)?;
         }
         let tail = note.map(|note| note.stderr_tail).filter(|tail| !tail.is_empty());
         let holder_id = self.connection.holder();

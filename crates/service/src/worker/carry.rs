@@ -287,7 +287,7 @@ impl Worker {
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
                 let after = core.store.open_session(self.session)?.state;
                 // Whatever there is of it is found, read and counted by the next step.
-                if after.agent.is_none_or(|agent| agent.exited) {
+                if after.agent.as_ref().is_none_or(|agent| agent.exited) {
                     self.note_failed_launch(core)?;
                     if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
                         self.fail(

@@ -16,6 +16,7 @@ use super::lives::{Lives, half_of};
 use super::log_writes::{LogWrite, LogWrites};
 use super::prepare::{Group, is_urgent};
 use super::second::Second;
+use super::shown::Shown;
 use super::{Append, Current, Handed, Persist, rewrite};
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
@@ -75,6 +76,8 @@ pub(crate) struct Core {
     wal: Wal,
     reserve: Reserve,
     lives: Lives,
+    /// What others see of them.
+    shown: Arc<Shown>,
     /// Sessions whose log has been written to since the last checkpoint.
     touched: BTreeSet<SessionId>,
     /// Deleted sessions whose files could not all be removed yet.
@@ -108,6 +111,7 @@ impl Core {
             wal,
             reserve,
             lives: Lives::default(),
+            shown: Arc::default(),
             touched: BTreeSet::new(),
             removals: BTreeSet::new(),
             groups: 0,
@@ -129,13 +133,20 @@ impl Core {
     pub(crate) fn release(&mut self, session: SessionId) {
         if !self.touched.contains(&session) {
             self.lives.remove(session);
+            self.shown.hide(session);
         }
     }
 
-    /// Returns a session as of everything committed.
+    /// Returns a session as of everything committed; from now on it is shown.
     pub(crate) fn current(&self, session: SessionId) -> Option<Current> {
-        let live = self.lives.get(session)?;
-        Some(Current { state: live.state.clone(), tokens: live.tokens.clone() })
+        let current = self.lives.get(session)?.current();
+        self.shown.show(current.clone());
+        Some(current)
+    }
+
+    /// Returns what others see of sessions.
+    pub(crate) fn shown(&self) -> Arc<Shown> {
+        self.shown.clone()
     }
 
     /// Commits appends and answers each of them; those to one session in order.
@@ -239,6 +250,9 @@ impl Core {
             }
             return;
         }
+        // Whoever is answered sees what it did.
+        let sessions = group.entries.iter().map(|entry| entry.append.session);
+        self.shown.renew(sessions, |session| self.lives.get(session).map(Live::current));
         for entry in group.entries {
             entry.reply.send(Ok(entry.receipt));
             self.spent.push(entry.append);
@@ -368,6 +382,7 @@ impl Core {
             self.sync().map_err(io::Error::other)?;
         }
         self.lives.remove(session);
+        self.shown.hide(session);
         self.touched.remove(&session);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;

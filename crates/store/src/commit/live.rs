@@ -7,14 +7,16 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
+use super::Current;
 use super::undo::Undo;
 use crate::disk::{DiskFile, OpenMode, SharedDisk};
 use crate::layout::Layout;
 
 /// A session that can be appended to.
 pub(super) struct Live {
-    pub(super) state: SessionState,
-    pub(super) tokens: TokenIndex,
+    // Shared with those who look: changing one copies it only while someone has it.
+    pub(super) state: Arc<SessionState>,
+    pub(super) tokens: Arc<TokenIndex>,
     /// Where the log is damaged; then nothing may be appended.
     pub(super) damaged_at: Option<u64>,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
@@ -32,11 +34,17 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new(state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) -> Live {
+        let (state, tokens) = (Arc::new(state), Arc::new(tokens));
         Live { state, tokens, damaged_at, log: None, touched: false, undo: None, undo_of: 0, behind: false }
     }
 
     pub(super) fn id(&self) -> SessionId {
         self.state.id
+    }
+
+    /// Returns the session for others to look at.
+    pub(super) fn current(&self) -> Current {
+        Current { state: self.state.clone(), tokens: self.tokens.clone() }
     }
 
     pub(super) fn is_touched(&self) -> bool {

@@ -12,6 +12,7 @@ mod log_writes;
 mod prepare;
 mod rewrite;
 mod second;
+mod shown;
 mod thread;
 mod undo;
 
@@ -93,9 +94,9 @@ pub struct Receipt {
 #[derive(Debug, Clone)]
 pub struct Current {
     /// Its state.
-    pub state: SessionState,
+    pub state: Arc<SessionState>,
     /// Its tokens.
-    pub tokens: TokenIndex,
+    pub tokens: Arc<TokenIndex>,
 }
 
 /// The ways of running a committer: on a thread of its own, or on the caller's.
@@ -106,7 +107,7 @@ pub trait Commits: Send + Sync {
     fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>);
     /// Lets go of a session that has nothing on its way to disk.
     fn release(&self, session: SessionId);
-    /// Returns a session as of everything committed before, if it is open.
+    /// Returns a session as of everything answered before, if it is open.
     fn current(&self, session: SessionId) -> Option<Current>;
     /// Makes everything committed before durable.
     fn sync(&self) -> Result<(), AppendError>;

@@ -166,9 +166,10 @@ impl Group {
             self.fold(live, seq, &draft.event)?;
             let log_offset = live.state.log_offset + size as u64;
             let position = Position { last_seq: seq, log_offset, last_hash: Some(hash) };
-            live.state.note(self.ts, draft.source);
-            live.state.set_position(position);
-            live.tokens.set_position(position);
+            let state = Arc::make_mut(&mut live.state);
+            state.note(self.ts, draft.source);
+            state.set_position(position);
+            Arc::make_mut(&mut live.tokens).set_position(position);
             last_hash = Some(hash);
         }
         let last_hash = last_hash.ok_or_else(|| AppendError::Unwritable("the list is empty".into()))?;
@@ -177,9 +178,9 @@ impl Group {
 
     fn fold(&self, live: &mut Live, seq: u64, event: &Event<'_>) -> Result<(), Illegal> {
         if event.kind().map(Kind::effect) == Some(Effect::Token) {
-            live.tokens.apply(seq, self.ts, event)?;
+            Arc::make_mut(&mut live.tokens).apply(seq, self.ts, event)?;
         }
-        live.state.apply(seq, self.ts, event)
+        Arc::make_mut(&mut live.state).apply(seq, self.ts, event)
     }
 
     /// Takes everything back and returns the appends: none of them happened.

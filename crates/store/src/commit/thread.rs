@@ -11,6 +11,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
 use super::core::Core;
+use super::shown::Shown;
 use super::{Append, Commits, Current, Outcome, Receipt, Reply, Slot};
 use crate::error::AppendError;
 
@@ -143,15 +144,16 @@ impl Ticket {
 /// The way to the committer; one for all sessions of a home.
 pub struct Committer {
     shared: Arc<Shared>,
+    shown: Arc<Shown>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Committer {
     pub(crate) fn start(core: Core) -> io::Result<Committer> {
-        let shared = Arc::new(Shared::default());
+        let (shared, shown) = (Arc::new(Shared::default()), core.shown());
         let queue = shared.clone();
         let thread = std::thread::Builder::new().name("committer".into()).spawn(move || run(core, &queue))?;
-        Ok(Committer { shared, thread: Some(thread) })
+        Ok(Committer { shared, shown, thread: Some(thread) })
     }
 
     /// Hands over an append and returns at once; appends of one caller are committed in order.
@@ -208,7 +210,7 @@ impl Commits for Committer {
     }
 
     fn current(&self, session: SessionId) -> Option<Current> {
-        self.ask(|sender| Request::Current(session, sender)).flatten()
+        self.shown.get(session).or_else(|| self.ask(|sender| Request::Current(session, sender)).flatten())
     }
 
     fn sync(&self) -> Result<(), AppendError> {

@@ -1,7 +1,10 @@
 //! The way back: what a session was before a group, kept as cheaply as what happened to it allows.
 //!
-//! Most records only move a session's position, and a few numbers take that back. A copy of the whole state
-//! is made only before a record that changes more, and of the tokens only before one about tokens.
+//! Most records only move a session's position, and a few numbers take that back. The whole state is held on
+//! to, and so copied by the change, only before a record that changes more, and the tokens only before one
+//! about tokens.
+
+use std::sync::Arc;
 
 use rekindle_domain::event::{Effect, Kind};
 use rekindle_domain::line::Draft;
@@ -12,8 +15,8 @@ use rekindle_domain::token::TokenIndex;
 pub(super) struct Undo {
     mark: Mark,
     tokens_at: Position,
-    state: Option<Box<SessionState>>,
-    tokens: Option<Box<TokenIndex>>,
+    state: Option<Arc<SessionState>>,
+    tokens: Option<Arc<TokenIndex>>,
 }
 
 /// How much of a session some records change.
@@ -35,12 +38,12 @@ impl Reach {
 
 impl Undo {
     /// Remembers a session before records of some reach.
-    pub(super) fn new(state: &SessionState, tokens: &TokenIndex, reach: Reach) -> Undo {
+    pub(super) fn new(state: &Arc<SessionState>, tokens: &Arc<TokenIndex>, reach: Reach) -> Undo {
         Undo {
             mark: state.mark(),
             tokens_at: tokens.position(),
-            state: reach.state.then(|| Box::new(state.clone())),
-            tokens: reach.tokens.then(|| Box::new(tokens.clone())),
+            state: reach.state.then(|| state.clone()),
+            tokens: reach.tokens.then(|| tokens.clone()),
         }
     }
 
@@ -50,25 +53,25 @@ impl Undo {
     }
 
     /// Puts a session back as it was.
-    pub(super) fn apply(self, state: &mut SessionState, tokens: &mut TokenIndex) {
+    pub(super) fn apply(self, state: &mut Arc<SessionState>, tokens: &mut Arc<TokenIndex>) {
         match self.state {
-            Some(before) => *state = *before,
-            None => state.rewind(&self.mark),
+            Some(before) => *state = before,
+            None => Arc::make_mut(state).rewind(&self.mark),
         }
         match self.tokens {
-            Some(before) => *tokens = *before,
-            None => tokens.rewind(self.tokens_at),
+            Some(before) => *tokens = before,
+            None => Arc::make_mut(tokens).rewind(self.tokens_at),
         }
     }
 
     /// Takes over what a later undo copied: between the two only positions moved, if this one copied less.
     pub(super) fn absorb(&mut self, later: Undo) {
         if let (None, Some(mut state)) = (&self.state, later.state) {
-            state.rewind(&self.mark);
+            Arc::make_mut(&mut state).rewind(&self.mark);
             self.state = Some(state);
         }
         if let (None, Some(mut tokens)) = (&self.tokens, later.tokens) {
-            tokens.rewind(self.tokens_at);
+            Arc::make_mut(&mut tokens).rewind(self.tokens_at);
             self.tokens = Some(tokens);
         }
     }

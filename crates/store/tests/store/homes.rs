@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rekindle_domain::event::{
-    RunCancelled, RunStarted, RunWaiting, TokenMinted, TokenRevoked, TokenScope, WaitKind,
+    RunCancelled, RunStarted, RunWaiting, SessionDeleted, TokenMinted, TokenRevoked, TokenScope, WaitKind,
 };
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
@@ -25,6 +25,45 @@ use crate::common::{Home, created, marked, markers, open};
 fn real(home: &std::path::Path) -> Result<Store, OpenError> {
     let opener = Opener { pid: 42, boot_id: BootId::mint(1, 1) };
     Store::open(Arc::new(RealDisk), home, opener, Arc::new(SimClock::default()))
+}
+
+/// I1: an answer is about what everyone can see.
+#[test]
+fn whoever_was_answered_sees_what_it_did_and_nobody_what_was_refused() {
+    const APPENDS: u64 = 400;
+    let home = tempfile::tempdir().expect("a directory");
+    let store = real(home.path()).expect("opens");
+    let session = SessionId::mint(1, 1);
+    store.create(session).expect("a new session");
+    store.append(Append::durable(session, vec![created()])).expect("the first record");
+    let last = || store.open_session(session).expect("a session").state.last_seq;
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let (store, last) = (&store, &last);
+            scope.spawn(move || {
+                for marker in 0..APPENDS {
+                    let append = Append::quick(session, vec![marked(writer * APPENDS + marker, 30, None)]);
+                    let receipt = store.append(append).expect("a record");
+                    // One of them hardly ever looks: what is not looked at is right all the same.
+                    if writer > 0 || marker % 300 == 299 {
+                        assert!(last() >= receipt.last_seq);
+                    }
+                }
+            });
+        }
+        let mut before = 0;
+        for _ in 0..APPENDS {
+            let now = last();
+            assert!(now >= before, "{now} after {before}");
+            before = now;
+        }
+    });
+    let before = last();
+    store.append(Append::durable(session, vec![created()])).expect_err("made twice");
+    assert_eq!(last(), before);
+    store.append(Append::durable(session, vec![SessionDeleted { by: None }.into()])).expect("a record");
+    store.remove(session).expect("removed");
+    assert!(store.open_session(session).is_err(), "gone, and not to be seen");
 }
 
 #[test]

@@ -159,12 +159,12 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
 
 fn has_open_run(store: &Store, session: SessionId) -> Result<bool, Failure> {
     let state = store.open_session(session).map_err(failed)?.state;
-    Ok(state.run.is_some_and(|run| run.end.is_none()))
+    Ok(state.open_run().is_some())
 }
 
 fn has_agent(store: &Store, session: SessionId) -> Result<bool, Failure> {
     let state = store.open_session(session).map_err(failed)?.state;
-    Ok(state.agent.is_some_and(|agent| !agent.exited))
+    Ok(state.agent.as_ref().is_some_and(|agent| !agent.exited))
 }
 
 /// Returns what the agent is given of our environment: what is text.
@@ -182,7 +182,7 @@ fn take_over(
     profile: &Arc<dyn Profile>,
     supervisor: Supervisor,
 ) -> Result<Option<Live>, Failure> {
-    let agent = store.open_session(session).map_err(failed)?.state.agent;
+    let agent = store.open_session(session).map_err(failed)?.state.agent.clone();
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
         let deadline = Instant::now() + NO_ANSWER;

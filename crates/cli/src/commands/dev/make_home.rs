@@ -155,13 +155,13 @@ fn write_caches(store: &Store, sessions: &[SessionId]) -> Result<(), Failure> {
         let Some(Current { state, tokens }) = store.committer().current(*session) else { continue };
         if !(number as u64 + 1).is_multiple_of(BARE_EVERY) {
             if state.token_records > 0 {
-                write(&store.layout().tokens(*session), &tokens).map_err(fail)?;
+                write(&store.layout().tokens(*session), &*tokens).map_err(fail)?;
             }
-            write(&store.layout().snapshot(*session), &state).map_err(fail)?;
+            write(&store.layout().snapshot(*session), &*state).map_err(fail)?;
         }
         states.push(state);
     }
-    store.write_index(states.iter()).map_err(fail)
+    store.write_index(states.iter().map(|state| &**state)).map_err(fail)
 }
 
 fn write(path: &Path, cache: &impl serde::Serialize) -> std::io::Result<()> {
