@@ -2,7 +2,7 @@
 //! is looked at again when someone asks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::session::SessionState;
@@ -22,6 +22,8 @@ pub(crate) struct Entry {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Everything there was at the start has been looked at.
+    surveyed: bool,
     entries: HashMap<SessionId, Entry>,
     /// Sessions whose log has grown since they were looked at, and how often.
     stale: HashMap<SessionId, u64>,
@@ -32,12 +34,13 @@ struct Inner {
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     inner: Mutex<Inner>,
+    surveyed: Condvar,
 }
 
 impl Directory {
-    /// Lists every session of a home.
+    /// Looks at every session of a home. Whoever asks for any of them meanwhile waits.
     pub(crate) fn survey(&self, store: &Store) -> std::io::Result<()> {
-        let mut inner = Inner::default();
+        let mut inner = Inner { surveyed: true, ..Inner::default() };
         store.survey(|id, loaded| match loaded {
             Ok(loaded) => {
                 let damage =
@@ -51,8 +54,18 @@ impl Directory {
             // It hides no other (I10); doctor says more.
             Err(error) => tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error)),
         })?;
-        *locked(&self.inner) = inner;
+        let mut known = locked(&self.inner);
+        // What has grown meanwhile is looked at again.
+        inner.stale = std::mem::take(&mut known.stale);
+        inner.keys.extend(std::mem::take(&mut known.keys));
+        *known = inner;
+        self.surveyed.notify_all();
         Ok(())
+    }
+
+    fn known(&self) -> MutexGuard<'_, Inner> {
+        let inner = locked(&self.inner);
+        self.surveyed.wait_while(inner, |inner| !inner.surveyed).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A session's log has grown.
@@ -66,11 +79,11 @@ impl Directory {
     }
 
     pub(crate) fn by_key(&self, key: &str) -> Option<SessionId> {
-        locked(&self.inner).keys.get(key).copied()
+        self.known().keys.get(key).copied()
     }
 
     pub(crate) fn has_key(&self, is: impl Fn(&str) -> bool) -> bool {
-        locked(&self.inner).keys.keys().any(|key| is(key))
+        self.known().keys.keys().any(|key| is(key))
     }
 
     /// A session is gone.
@@ -84,16 +97,22 @@ impl Directory {
     /// Returns a session as it is now.
     pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<Entry> {
         self.refresh(store, session);
-        locked(&self.inner).entries.get(&session).cloned()
+        self.known().entries.get(&session).cloned()
     }
 
     /// Returns all sessions as they are now, newest first.
     pub(crate) fn all(&self, store: &Store) -> Vec<Entry> {
-        let stale: Vec<SessionId> = locked(&self.inner).stale.keys().copied().collect();
+        let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
         stale.into_iter().for_each(|session| self.refresh(store, session));
         let mut all: Vec<Entry> = locked(&self.inner).entries.values().cloned().collect();
         all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
         all
+    }
+
+    /// Returns all sessions, or none if they have not been looked at.
+    pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<Entry>> {
+        let surveyed = locked(&self.inner).surveyed;
+        surveyed.then(|| self.all(store))
     }
 
     /// Finds the session that has a wait, open or void.
@@ -106,7 +125,7 @@ impl Directory {
 
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.
     fn refresh(&self, store: &Store, session: SessionId) {
-        let Some(grown) = locked(&self.inner).stale.get(&session).copied() else { return };
+        let Some(grown) = self.known().stale.get(&session).copied() else { return };
         let current = match store.open_session(session) {
             Ok(current) => current,
             Err(OpenSessionError::Load(LoadError::NotFound(_))) => return self.forget(session),

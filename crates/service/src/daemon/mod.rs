@@ -35,6 +35,9 @@ use crate::{follow, sessions, shape};
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long to wait before sessions that cannot be listed are listed again: descriptors come back, disks too.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// How long workers get to leave.
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -78,11 +81,15 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Begins to recover what was going on; returns at once.
+    /// Begins to look at the sessions and to recover what was going on; returns at once.
     pub fn recover(&self) {
         let core = self.core.clone();
         let recovering = std::thread::Builder::new().name("recovery".into());
         let begun = recovering.spawn(move || {
+            while let Err(error) = core.directory.survey(&core.store) {
+                tracing::error!("cannot list the sessions: {error}");
+                std::thread::sleep(LOOK_AGAIN);
+            }
             for entry in core.directory.all(&core.store) {
                 if entry.damage.is_none() && entry.state.is_unfinished() {
                     let _ = core.workers.tell(&core, entry.state.id, Command::Look);
@@ -281,8 +288,8 @@ impl Daemon {
         if left > 0 {
             tracing::warn!(left, "some sessions are still busy");
         }
-        let all = self.core.directory.all(&self.core.store);
-        for entry in &all {
+        let all = self.core.directory.all_if_surveyed(&self.core.store);
+        for entry in all.iter().flatten() {
             if entry.state.is_unfinished() {
                 let _ = self.core.store.snapshot(entry.state.id);
             }
@@ -290,7 +297,9 @@ impl Daemon {
         if let Err(error) = self.core.store.committer().checkpoint() {
             tracing::warn!("no checkpoint: {error}");
         }
-        if let Err(error) = self.core.store.write_index(all.iter().map(|entry| &*entry.state)) {
+        if let Some(all) = all
+            && let Err(error) = self.core.store.write_index(all.iter().map(|entry| &*entry.state))
+        {
             tracing::warn!("the list of sessions was not written: {error}");
         }
     }

@@ -31,13 +31,10 @@ pub enum OpenDaemonError {
     /// The holders cannot be listed.
     #[error("cannot list the holders")]
     Holders(#[source] io::Error),
-    /// The sessions cannot be listed.
-    #[error("cannot list the sessions")]
-    Sessions(#[source] io::Error),
 }
 
 impl Daemon {
-    /// Opens a home: from here on nobody else writes it. Sessions are listed, nothing is recovered yet.
+    /// Opens a home: from here on nobody else writes it. Nothing is looked at yet.
     pub fn open(
         settings: Settings,
         disk: &SharedDisk,
@@ -47,7 +44,6 @@ impl Daemon {
         let opener = Opener { pid: std::process::id(), boot_id };
         let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
         let (feed, directory) = (Arc::new(Feed::default()), Arc::new(Directory::default()));
-        directory.survey(&store).map_err(OpenDaemonError::Sessions)?;
         observe(&store, &feed, &directory);
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
