@@ -26,6 +26,10 @@ use crate::live::Live;
 /// A worker that has nothing to do and no agent ends after this.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// A snapshot is taken so long after a run has ended, when whoever waits for the end has it, and while one goes on.
+const SNAPSHOT_AFTER: Duration = Duration::from_secs(1);
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(300);
+
 /// How many are looked at at a time when everything begins at once.
 const AT_ONCE: usize = 16;
 
@@ -169,6 +173,9 @@ pub(super) struct Worker {
     silent: u32,
     /// When the next question has waited long enough.
     deadline: Option<Timestamp>,
+    /// When the next snapshot is due, and the last record of the newest.
+    snapshot_at: Option<Instant>,
+    snapshot_of: u64,
 }
 
 impl Worker {
@@ -185,6 +192,8 @@ impl Worker {
             cancelled: None,
             silent: 0,
             deadline: None,
+            snapshot_at: None,
+            snapshot_of: 0,
         }
     }
 
@@ -219,6 +228,7 @@ impl Worker {
             self.seat.inbox.wait(fd, Some(most));
             if idle && self.seat.inbox.is_empty() {
                 let Some(core) = self.core.upgrade() else { return };
+                self.snapshot(&core);
                 if core.workers.dismiss(self.session, &self.seat, false) {
                     core.store.close_session(self.session);
                     return;
@@ -237,7 +247,8 @@ impl Worker {
                     self.cancelled.map(|(_, since)| CANCELLED_WITHIN.saturating_sub(since.elapsed()));
                 // Looked at every second: the wall may jump while we wait by another clock.
                 let deadline = self.deadline.map(|_| Duration::from_secs(1));
-                [live.patience(), cancel, deadline, rest]
+                let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));
+                [live.patience(), cancel, deadline, snapshot, rest]
                     .into_iter()
                     .flatten()
                     .min()

@@ -11,7 +11,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Moment;
 
-use super::{CANCELLED_WITHIN, GRACE, Worker};
+use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
 use crate::core::Core;
 use crate::error::{ServiceError, chain};
 use crate::feed::{News, Words};
@@ -108,12 +108,31 @@ impl Worker {
             self.note_deadlines(core)?;
         }
         self.mind_the_deadline(core)?;
-        if progress.ended.is_some()
-            && let Err(error) = core.store.snapshot(self.session)
-        {
-            tracing::debug!(session = %self.session, "no snapshot: {}", chain(&error));
-        }
+        self.mind_the_snapshot(core, progress);
         if progress.ended.is_some() || self.cancelled.is_some() { self.mind_the_run(core) } else { Ok(()) }
+    }
+
+    /// Takes a snapshot when it is time.
+    fn mind_the_snapshot(&mut self, core: &Core, progress: &Progress) {
+        let now = Instant::now();
+        if self.snapshot_at.is_some_and(|at| at <= now) {
+            self.snapshot(core);
+        }
+        let next = now + if progress.ended.is_some() { SNAPSHOT_AFTER } else { SNAPSHOT_EVERY };
+        self.snapshot_at = Some(self.snapshot_at.map_or(next, |at| at.min(next)));
+    }
+
+    /// Takes a snapshot if anything has happened, so that whoever starts next reads little of the log.
+    pub(super) fn snapshot(&mut self, core: &Core) {
+        self.snapshot_at = None;
+        let Ok(current) = core.store.open_session(self.session) else { return };
+        if current.state.last_seq == self.snapshot_of {
+            return;
+        }
+        match core.store.snapshot(self.session) {
+            Ok(_) => self.snapshot_of = current.state.last_seq,
+            Err(error) => tracing::debug!(session = %self.session, "no snapshot: {}", chain(&error)),
+        }
     }
 
     /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
