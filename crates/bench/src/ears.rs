@@ -22,9 +22,6 @@ pub(crate) const WORDS: &str = "delta";
 /// The record of a turn that ended well.
 pub(crate) const COMPLETED: &str = "run.completed";
 
-/// After a turn, until its snapshot is written too: nobody is as fast as that with the next prompt.
-pub(crate) const REST: Duration = Duration::from_millis(20);
-
 /// One subscriber.
 pub(crate) struct Ear {
     stream: UnixStream,

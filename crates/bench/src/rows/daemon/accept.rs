@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::chatter;
 use crate::context::Context;
-use crate::ears::{Ear, REST};
+use crate::ears::Ear;
 use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, interleave};
@@ -42,7 +42,6 @@ fn ours(link: &mut Link, ear: &mut Ear, request: &[u8], prompts: usize) -> anyho
         })?;
         answer.expect(202)?;
         ear.turn(|_, _| Ok(()))?;
-        std::thread::sleep(REST);
     }
     Ok([latencies.percentile(0.5), latencies.percentile(0.99)])
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::actors;
 use crate::chatter;
 use crate::context::Context;
-use crate::ears::{Ear, REST, WORDS};
+use crate::ears::{Ear, WORDS};
 use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, interleave, micros};
@@ -56,7 +56,6 @@ fn ours(link: &mut Link, ear: &mut Ear, request: &[u8], turns: usize) -> anyhow:
         ends.note(micros(begin.elapsed()));
         firsts.note(micros(first.context("the agent said nothing")?));
         link.receive()?.expect(202)?;
-        std::thread::sleep(REST);
     }
     Ok([firsts, ends].map(|latencies| latencies.percentile(0.5) / 1000.0))
 }
