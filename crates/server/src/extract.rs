@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use rekindle_domain::id::{SessionId, WaitId};
-use rekindle_service::daemon::Key;
+use rekindle_service::key::Key;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -117,8 +117,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Once {
 
 impl Once {
     /// Joins the key with what was asked for.
-    pub(crate) fn of(self, body: &[u8]) -> Option<Key> {
-        self.0.map(|key| Key { key, body: Sha256::digest(body).into() })
+    pub(crate) fn of(&self, body: &[u8]) -> Option<Key> {
+        self.0.clone().map(|key| Key { key, body: Sha256::digest(body).into() })
     }
 }
 

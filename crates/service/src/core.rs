@@ -9,8 +9,8 @@ use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_holder::dir::HolderDir;
-use rekindle_store::Store;
 use rekindle_store::commit::{Append, Receipt};
+use rekindle_store::{AppendError, Store};
 
 use crate::directory::Directory;
 use crate::error::{Refusal, ServiceError};
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     /// Our own environment, from which every agent's is built.
     pub(crate) env: Env,
+    /// Held by whoever makes a session with a key.
+    pub(crate) keyed: Mutex<()>,
     /// What callers brought for their agents: in memory only.
     pub(crate) brought: Mutex<HashMap<SessionId, Env>>,
     /// We are not the home's supervisor any more.
@@ -46,6 +48,24 @@ impl Core {
     /// Appends records that must be on disk before anyone is told.
     pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt, ServiceError> {
         Ok(self.store.append(Append::durable(session, records))?)
+    }
+
+    /// Appends at once and without keeping a thread waiting. What follows from it is done even if whoever asked goes
+    /// away, and by the committer: it must not block.
+    pub(crate) fn append_soon(
+        &self,
+        append: Append,
+        then: impl FnOnce() + Send + 'static,
+    ) -> impl Future<Output = Result<Receipt, ServiceError>> + Send + 'static {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        self.store.append_with(append, move |outcome| {
+            let done = outcome.is_ok();
+            drop(tell.send(outcome.map_err(ServiceError::from)));
+            if done {
+                then();
+            }
+        });
+        async move { told.await.unwrap_or_else(|_| Err(AppendError::Closed.into())) }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

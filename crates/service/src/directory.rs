@@ -10,6 +10,8 @@ use rekindle_domain::token::TokenIndex;
 use rekindle_store::{LoadError, OpenSessionError, Store};
 
 use crate::core::locked;
+use crate::error::ServiceError;
+use crate::key::{self, Key};
 
 /// What is known of a session.
 #[derive(Debug, Clone)]
@@ -27,8 +29,8 @@ struct Inner {
     entries: HashMap<SessionId, Entry>,
     /// Sessions whose log has grown since they were looked at, and how often.
     stale: HashMap<SessionId, u64>,
-    /// Which session a key made.
-    keys: HashMap<String, SessionId>,
+    /// Which session a key made, and the key with what it was used for, by the caller's part of it.
+    keys: HashMap<String, (String, SessionId)>,
 }
 
 #[derive(Debug, Default)]
@@ -46,7 +48,7 @@ impl Directory {
                 let damage =
                     loaded.damage.map(|damage| format!("at byte {}: {}", damage.offset, damage.detail));
                 if let Some(key) = &loaded.state.created_by_key {
-                    inner.keys.insert(key.clone(), id);
+                    inner.keys.insert(key::name(key).to_owned(), (key.clone(), id));
                 }
                 let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
                 inner.entries.insert(id, Entry { state, tokens, damage });
@@ -74,16 +76,15 @@ impl Directory {
     }
 
     /// A session was made by a key.
-    pub(crate) fn note_key(&self, key: &str, session: SessionId) {
-        locked(&self.inner).keys.insert(key.to_owned(), session);
+    pub(crate) fn note_key(&self, stored: &str, session: SessionId) {
+        locked(&self.inner).keys.insert(key::name(stored).to_owned(), (stored.to_owned(), session));
     }
 
-    pub(crate) fn by_key(&self, key: &str) -> Option<SessionId> {
-        self.known().keys.get(key).copied()
-    }
-
-    pub(crate) fn has_key(&self, is: impl Fn(&str) -> bool) -> bool {
-        self.known().keys.keys().any(|key| is(key))
+    /// Finds the session that a key made; one that was used for something else is an error.
+    pub(crate) fn made_by(&self, key: &Key) -> Result<Option<SessionId>, ServiceError> {
+        let known = self.known().keys.get(&key.key).cloned();
+        let Some((stored, session)) = known else { return Ok(None) };
+        Ok(key.is(&stored)?.then_some(session))
     }
 
     /// A session is gone.
@@ -91,7 +92,7 @@ impl Directory {
         let mut inner = locked(&self.inner);
         inner.entries.remove(&session);
         inner.stale.remove(&session);
-        inner.keys.retain(|_, made| *made != session);
+        inner.keys.retain(|_, (_, made)| *made != session);
     }
 
     /// Returns a session as it is now.

@@ -93,7 +93,7 @@ pub struct NewMessage {
 }
 
 /// What may be changed of a session.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// Its title.

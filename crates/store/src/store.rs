@@ -64,11 +64,16 @@ pub struct Store<C: Commits = Committer> {
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
     /// Who is told of every append.
-    observer: OnceLock<Observer>,
+    observer: OnceLock<Arc<dyn Observer>>,
 }
 
-/// Someone who is told of every append that succeeded, on the thread that made it and before it knows: must not block.
-pub type Observer = Box<dyn Fn(SessionId, &Receipt) + Send + Sync>;
+/// Someone who is told of every append that succeeded: must not block.
+pub trait Observer: Send + Sync {
+    /// It is done, and whoever made it does not know yet.
+    fn done(&self, session: SessionId, receipt: &Receipt);
+    /// Whoever made it is being told.
+    fn told(&self, session: SessionId, receipt: &Receipt);
+}
 
 impl Store {
     /// Opens a home, making it if there is none, and completes its logs.
@@ -83,6 +88,31 @@ impl Store {
         let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
         let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
         Store::open_with(disk, home.into(), opener, clock, limits, start)
+    }
+
+    /// Appends without waiting; `reply` is called on the committer's thread and must not block.
+    pub fn append_with(
+        &self,
+        append: Append,
+        reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
+    ) {
+        let (session, observer) = (append.session, self.observer.get().cloned());
+        self.committer.submit_with(append, move |outcome| {
+            let receipt = outcome.as_ref().ok().copied();
+            let observed = observer.zip(receipt);
+            if let Some((observer, receipt)) = &observed {
+                observer.done(session, receipt);
+            }
+            reply(outcome);
+            if let Some((observer, receipt)) = &observed {
+                observer.told(session, receipt);
+            }
+        });
+    }
+
+    /// Returns a session if it can be looked at without waiting for anyone.
+    pub fn at_hand(&self, session: SessionId) -> Option<Current> {
+        self.committer.at_hand(session)
     }
 }
 
@@ -230,13 +260,14 @@ impl<C: Commits> Store<C> {
         let session = append.session;
         let receipt = self.committer.append(append)?;
         if let Some(observer) = self.observer.get() {
-            observer(session, &receipt);
+            observer.done(session, &receipt);
+            observer.told(session, &receipt);
         }
         Ok(receipt)
     }
 
     /// Has someone told of every append from now on; only the first to ask is.
-    pub fn observe(&self, observer: Observer) {
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
         let _ = self.observer.set(observer);
     }
 

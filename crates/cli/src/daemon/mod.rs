@@ -113,7 +113,8 @@ fn leave_the_agents_tree() -> Result<(), Failure> {
 
 fn serve(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<Ending, Failure> {
     let failed = |error: std::io::Error| Failure::failed("runtime", error);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    // One thread serves all connections: nothing it does blocks, and a second would only be woken to wait with it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let ending = runtime.block_on(async {
         listener.set_nonblocking(true)?;

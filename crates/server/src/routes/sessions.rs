@@ -1,5 +1,5 @@
 //! Sessions: made, shown, changed, spoken to and ended. Bodies are read where they may take their time, away from
-//! the threads that serve connections.
+//! the threads that serve connections; only what is small and need not block is done there.
 
 use axum::extract::State;
 use axum::http::header::LOCATION;
@@ -9,7 +9,7 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
 use rekindle_service::feed::LogLine;
-use rekindle_service::request::Filter;
+use rekindle_service::request::{Change, Filter};
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -22,6 +22,9 @@ const PAGE: usize = 200;
 
 /// Most records of a page: with the largest payloads that a log keeps inline this is a quarter of a gigabyte.
 const MAX_PAGE: usize = 1000;
+
+/// Largest body that is read on a thread that serves connections: some microseconds.
+const SMALL: usize = 64 << 10;
 
 /// A body that says nothing: left out, or an empty object.
 #[derive(Default, Deserialize, Serialize)]
@@ -53,7 +56,11 @@ pub(crate) async fn show(State(app): State<App>, Session(id): Session) -> Answer
 
 /// `PATCH /api/sessions/{id}`: changes a session.
 pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.change(id, json(&body)?)?)).await
+    let change: Change = json(&body)?;
+    if let Some(changed) = app.daemon.change_soon(id, change.clone()) {
+        return respond::json(StatusCode::OK, &changed.await?);
+    }
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.change(id, change)?)).await
 }
 
 /// What a deletion says beside its session.
@@ -88,6 +95,14 @@ pub(crate) async fn message(
     once: Once,
     Raw(body): Raw,
 ) -> Answer {
+    if body.len() <= SMALL {
+        let (new, key) = (json(&body)?, once.of(&body));
+        if let Some(given) = app.daemon.message_soon(id, &new, key.as_ref())
+            && let Some(taken) = given.await?
+        {
+            return respond::json(StatusCode::ACCEPTED, &taken);
+        }
+    }
     app.ask(move |daemon| {
         let taken = daemon.message(id, json(&body)?, once.of(&body).as_ref())?;
         respond::json(StatusCode::ACCEPTED, &taken)

@@ -24,13 +24,14 @@ use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{Anywhere, LogLine};
+use crate::key::Key;
 use crate::request::{Change, Content, Filter, NewAnswer, NewMessage, NewSession, Resume};
 use crate::tokens::{self, OwnAnswer};
 use crate::view::{
     About, AnswerTaken, HolderView, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitView,
 };
 use crate::worker::{Answering, Command};
-use crate::{follow, sessions, shape};
+use crate::{follow, messages, sessions, shape};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -55,15 +56,6 @@ pub struct Settings {
     pub runtime: PathBuf,
     /// The daemon's own environment, from which an agent's is built.
     pub env: BTreeMap<String, String>,
-}
-
-/// A caller's key for something that must happen once, and what it asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// The key.
-    pub key: String,
-    /// The SHA-256 of the request's body.
-    pub body: [u8; 32],
 }
 
 /// Where following a session begins.
@@ -133,13 +125,38 @@ impl Daemon {
         key: Option<&Key>,
     ) -> Result<MessageTaken, ServiceError> {
         self.entry(id)?;
-        sessions::message(&self.core, id, new, key, None)
+        messages::message(&self.core, id, new, key, None)
+    }
+
+    /// Gives a session a message without blocking, if that is possible: none if it is not. An answer of nothing says
+    /// that it has to be given in the other way.
+    pub fn message_soon(
+        &self,
+        id: SessionId,
+        new: &NewMessage,
+        key: Option<&Key>,
+    ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
+        messages::message_soon(&self.core, id, new, key)
     }
 
     /// Changes a session.
     pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView, ServiceError> {
         sessions::change(&self.core, id, change)?;
         self.session(id)
+    }
+
+    /// Changes a session without blocking, if that is possible.
+    pub fn change_soon(
+        self: &Arc<Daemon>,
+        id: SessionId,
+        change: Change,
+    ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
+        let changed = sessions::change_soon(&self.core, id, change)?;
+        let daemon = self.clone();
+        Some(async move {
+            changed.await?;
+            daemon.session(id)
+        })
     }
 
     /// Cancels what a session is doing, is about to do and has queued.
@@ -244,7 +261,7 @@ impl Daemon {
                 serde_json::value::to_raw_value(&format!("The answer to your question: {}", own.words()));
             let text = text.map_err(|error| ServiceError::internal(&error))?;
             let new = NewMessage { content: Content(text), env: BTreeMap::new() };
-            let taken = sessions::message(&self.core, session, new, None, Some(wait))?;
+            let taken = messages::message(&self.core, session, new, None, Some(wait))?;
             let run_id = taken.run_id.ok_or_else(|| tokens::closed(wait))?;
             return Ok(AnswerTaken { run_id, resume_token_id: None });
         }

@@ -5,11 +5,12 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use rekindle_domain::id::BootId;
+use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{InstallError, highest_epoch, inspect_all, install_executable};
+use rekindle_store::commit::Receipt;
 use rekindle_store::disk::SharedDisk;
-use rekindle_store::{OpenError, Opener, Store};
+use rekindle_store::{Observer, OpenError, Opener};
 
 use super::{Daemon, Settings};
 use crate::core::Core;
@@ -44,7 +45,7 @@ impl Daemon {
         let opener = Opener { pid: std::process::id(), boot_id };
         let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
         let (feed, directory) = (Arc::new(Feed::default()), Arc::new(Directory::default()));
-        observe(&store, &feed, &directory);
+        store.observe(Arc::new(Watch { feed: feed.clone(), directory: directory.clone() }));
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
         let epoch = 1 + highest_epoch(&found);
@@ -60,6 +61,7 @@ impl Daemon {
             workers: Workers::default(),
             clock,
             env: settings.env,
+            keyed: Mutex::default(),
             brought: Mutex::new(HashMap::new()),
             superseded: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
@@ -68,11 +70,18 @@ impl Daemon {
     }
 }
 
-/// Every append is news, and makes what is listed old.
-fn observe(store: &Store, feed: &Arc<Feed>, directory: &Arc<Directory>) {
-    let (feed, directory) = (feed.clone(), directory.clone());
-    store.observe(Box::new(move |session, receipt| {
-        directory.touch(session);
-        feed.tell(session, News::Appended(receipt.last_seq));
-    }));
+/// Every append makes what is listed old, and is news.
+struct Watch {
+    feed: Arc<Feed>,
+    directory: Arc<Directory>,
+}
+
+impl Observer for Watch {
+    fn done(&self, session: SessionId, _: &Receipt) {
+        self.directory.touch(session);
+    }
+
+    fn told(&self, session: SessionId, receipt: &Receipt) {
+        self.feed.tell(session, News::Appended(receipt.last_seq));
+    }
 }

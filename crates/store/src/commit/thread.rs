@@ -183,6 +183,11 @@ impl Committer {
         self.hand_over(append, Reply::Call(Box::new(reply)));
     }
 
+    /// Returns a session that is shown.
+    pub(crate) fn at_hand(&self, session: SessionId) -> Option<Current> {
+        self.shown.get(session)
+    }
+
     fn hand_over(&self, append: Append, reply: Reply) {
         if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, reply)) {
             reply.send(Err(AppendError::Closed));

@@ -1,0 +1,60 @@
+//! Requests with a key, many at the same time: what they ask for happens once.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, Reply};
+
+const CALLERS: usize = 16;
+
+/// Asks for the same thing with the same key from many sides; all are answered alike.
+fn at_once(lab: &Lab, path: &str, body: &Value) -> Value {
+    let ask = || lab.try_ask("POST", path, "Idempotency-Key: one\r\n", body).expect("an answer");
+    let replies: Vec<Reply> = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(ask)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("no panic")).collect()
+    });
+    assert!(replies.iter().all(|reply| matches!(reply.status, 201 | 202)));
+    let bodies: HashSet<String> = replies
+        .iter()
+        .map(|reply| reply.body.get("message_id").or(reply.body.get("id")).expect("an id").to_string())
+        .collect();
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
+    replies.into_iter().next().expect("a reply").body
+}
+
+// I5: asked for many times at once, done once.
+#[test]
+fn of_many_requests_with_one_key_one_makes_a_session_and_the_others_find_it() {
+    let lab = Lab::new();
+    let made = at_once(&lab, "/api/sessions", &lab.session("say hello"));
+    let id = made["id"].as_str().expect("an id");
+    lab.wait_end(id);
+    assert_eq!(lab.get("/api/sessions")["sessions"].as_array().map(Vec::len), Some(1));
+    assert_eq!(lab.prompted("say hello"), 1);
+}
+
+// I5: the same of messages, in a session that is at rest and in one that is busy.
+#[test]
+fn of_many_messages_with_one_key_one_is_taken_at_rest_and_in_a_queue() {
+    let lab = Lab::new();
+    for (busy, first) in [(false, "say one"), (true, "barrier here\nsay one")] {
+        let id = lab.run(first);
+        if busy {
+            lab.reach("here");
+        } else {
+            lab.wait_end(&id);
+        }
+        let path = format!("/api/sessions/{id}/messages");
+        let text = format!("say two {busy}");
+        let taken = at_once(&lab, &path, &json!({"content": text}));
+        assert_eq!(taken["queued"], busy);
+        if busy {
+            lab.pass("here");
+        }
+        crate::lab::wait_for("the second turn", || (lab.count(&id, "run.completed") == 2).then_some(()));
+        assert_eq!(lab.count(&id, "message.user"), 2);
+        assert_eq!(lab.prompted(&text), 1);
+    }
+}
