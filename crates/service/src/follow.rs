@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, News, Told};
+use crate::worker::Command;
 
 /// Records read at once.
 const PAGE: usize = 256;
@@ -37,6 +38,7 @@ impl Following {
         // Before the log is looked at: what comes meanwhile is news.
         let news = core.feed.follow(session);
         let known = core.store.open_session(session)?.state.last_seq;
+        core.workers.mention(session, Command::Retell);
         let reader = reader(core, session)?;
         let (after, wanted) = match since {
             Since::After(seq) => (seq, None),

@@ -7,6 +7,7 @@ mod crash_points;
 mod exits;
 mod kills;
 mod lab;
+mod middle;
 mod once;
 mod pty;
 mod ran;

@@ -26,10 +26,7 @@ use super::{Live, LiveError, Progress, millis, new_wait, note_own, random};
 impl Live {
     /// Appends everything that follows from an item, then does what the log now says.
     pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
-        match &self.listener {
-            Some(listener) => taken.deltas.drain(..).for_each(|delta| listener(&delta)),
-            None => progress.deltas.append(&mut taken.deltas),
-        }
+        let mut words = std::mem::take(&mut taken.deltas);
         let exit = taken.exited.clone();
         for ask in std::mem::take(&mut taken.asks) {
             self.open_wait(&mut taken, &ask, progress)?;
@@ -83,10 +80,14 @@ impl Live {
             self.exited(&mut taken, &exited)?;
             progress.exited = true;
         }
-        if taken.records.is_empty() {
-            return Ok(());
+        if !taken.records.is_empty() {
+            self.append(std::mem::take(&mut taken.records))?;
         }
-        self.append(std::mem::take(&mut taken.records))?;
+        // Behind the records of the same item: they are of what came before.
+        match &self.listener {
+            Some(listener) => words.iter().for_each(|delta| listener(delta)),
+            None => progress.deltas.append(&mut words),
+        }
         for (number, line) in lines {
             self.send(number, "answer", &line)?;
         }

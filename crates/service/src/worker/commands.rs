@@ -19,6 +19,7 @@ impl Worker {
     pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {
         match command {
             Command::Look => {}
+            Command::Retell => self.retell(core),
             Command::Prompt(unsent, appended) => {
                 if let Some(live) = &mut self.live {
                     live.say(unsent, &appended);

@@ -21,6 +21,8 @@ use crate::view::AnswerTaken;
 pub(crate) enum Command {
     /// Something has changed: decide again.
     Look,
+    /// Someone has come in the middle of a message: tell what there is of it.
+    Retell,
     /// A run was begun.
     Prompt(Unsent, Vec<Draft>),
     /// A wait is to be answered.

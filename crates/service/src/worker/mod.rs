@@ -121,6 +121,13 @@ impl Workers {
         locked(&self.seats).get(&session).cloned()
     }
 
+    /// Tells a session's worker, if it has one.
+    pub(crate) fn mention(&self, session: SessionId, command: Command) {
+        if let Some(seat) = self.seat(session) {
+            seat.inbox.push(command);
+        }
+    }
+
     /// Tells all workers.
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
         locked(&self.seats).values().for_each(|seat| seat.inbox.push(command()));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rekindle_agent::connection::Delta;
 use rekindle_agent::said::Voice;
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
@@ -22,24 +23,27 @@ impl Worker {
     pub(super) fn listen(&mut self, core: &Arc<Core>, mut live: Live) {
         let (feed, session) = (core.feed.clone(), self.session);
         live.listen(Arc::new(move |delta| {
-            if !feed.is_followed(session) {
-                return;
+            if feed.is_followed(session) {
+                feed.tell(session, News::Said(Arc::new(words(delta))));
             }
-            let words = Words {
-                run_id: delta.run_id.map(|run| run.to_string()),
-                message_id: delta.message_id.to_string(),
-                kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
-                at: delta.at,
-                text: delta.text.clone(),
-            };
-            feed.tell(session, News::Said(Arc::new(words)));
         }));
         self.live = Some(live);
+        // Whoever followed before there was a connection may be in the middle of a message.
+        self.retell(core);
         if let Err(error) = self.note_deadlines(core) {
             tracing::warn!(session = %self.session, "{}", error.message);
         }
         self.see(Found::Lives);
         self.hold(None);
+    }
+
+    /// Tells what there is of a message that has no record yet, from its beginning: who has heard more is not disturbed.
+    pub(super) fn retell(&self, core: &Core) {
+        if let Some(half) = self.live.as_ref().and_then(|live| live.connection().half_message())
+            && core.feed.is_followed(self.session)
+        {
+            core.feed.tell(self.session, News::Said(Arc::new(words(&half))));
+        }
     }
 
     /// Whoever has spoken with the holder may have been told news with the answer: nobody would be woken for these.
@@ -219,5 +223,15 @@ impl Worker {
             self.listen_again();
         }
         Ok(())
+    }
+}
+
+fn words(delta: &Delta) -> Words {
+    Words {
+        run_id: delta.run_id.map(|run| run.to_string()),
+        message_id: delta.message_id.to_string(),
+        kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
+        at: delta.at,
+        text: delta.text.clone(),
     }
 }

@@ -1,0 +1,58 @@
+//! Coming in the middle of a message: what was said before is heard too.
+
+use serde_json::json;
+
+use crate::lab::{Events, Lab};
+
+/// Hears until there are words, and returns them with where they begin.
+fn words(events: &mut Events) -> (u64, String) {
+    loop {
+        let heard = events.next().expect("an event");
+        if heard.event == "delta" {
+            let text = heard.data["text"].as_str().expect("a text").to_owned();
+            return (heard.data["at"].as_u64().expect("a number"), text);
+        }
+    }
+}
+
+// I4: a follower has the whole text, whenever it came and whoever supervised.
+#[test]
+fn whoever_comes_in_the_middle_of_a_message_hears_it_from_its_beginning() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    for life in 0..2 {
+        let mut events = lab.follow(&id, None);
+        let (at, text) = words(&mut events);
+        assert_eq!(at, 0, "in life {life}");
+        assert!(text.starts_with("one"), "{text:?} in life {life}");
+        let mut second = lab.follow(&id, None);
+        assert_eq!(words(&mut second), (0, text.clone()));
+        // The first is told again and can tell by `at` that it has this.
+        assert_eq!(words(&mut events), (0, text));
+        if life == 0 {
+            lab.kill();
+            lab.start();
+        }
+    }
+    let mut events = lab.follow(&id, None);
+    let (_, before) = words(&mut events);
+    lab.pass("here");
+    let mut heard = before;
+    loop {
+        let next = events.next().expect("an event");
+        match next.event.as_str() {
+            "delta" => {
+                let at = next.data["at"].as_u64().expect("a number") as usize;
+                let text = next.data["text"].as_str().expect("a text");
+                assert!(at <= heard.len(), "nothing is missing");
+                heard.push_str(text.get(heard.len() - at..).unwrap_or_default());
+            }
+            "message.agent" => {
+                assert_eq!(next.data["content"], json!(heard));
+                break;
+            }
+            _ => {}
+        }
+    }
+}
