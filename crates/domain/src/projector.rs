@@ -133,8 +133,13 @@ pub fn project(state: &SessionState, tokens: &TokenIndex, observed: &Observed) -
 }
 
 fn ended(run: &Run, end: End) -> (SessionStatus, Timestamp) {
+    (status_after(end), run.ended_at.unwrap_or(run.started_at))
+}
+
+/// Returns the status of a session whose latest run has ended.
+pub fn status_after(end: End) -> SessionStatus {
     use InterruptReason as Reason;
-    let status = match end {
+    match end {
         End::Completed | End::Failed | End::Cancelled => SessionStatus::Idle,
         End::Interrupted { waiting: true, .. } | End::Interrupted { reason: Reason::WaitTimeout, .. } => {
             SessionStatus::InterruptedWaiting
@@ -149,8 +154,7 @@ fn ended(run: &Run, end: End) -> (SessionStatus, Timestamp) {
                 | Reason::Unknown,
             ..
         } => SessionStatus::InterruptedStartup,
-    };
-    (status, run.ended_at.unwrap_or(run.started_at))
+    }
 }
 
 fn open(

@@ -65,6 +65,11 @@ impl Directory {
         Ok(())
     }
 
+    /// Tells whether everything there was at the start has been looked at.
+    pub(crate) fn is_surveyed(&self) -> bool {
+        locked(&self.inner).surveyed
+    }
+
     fn known(&self) -> MutexGuard<'_, Inner> {
         let inner = locked(&self.inner);
         self.surveyed.wait_while(inner, |inner| !inner.surveyed).unwrap_or_else(PoisonError::into_inner)
@@ -112,8 +117,7 @@ impl Directory {
 
     /// Returns all sessions, or none if they have not been looked at.
     pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<Entry>> {
-        let surveyed = locked(&self.inner).surveyed;
-        surveyed.then(|| self.all(store))
+        self.is_surveyed().then(|| self.all(store))
     }
 
     /// Finds the session that has a wait, open or void.

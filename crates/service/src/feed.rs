@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::Derived;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -65,6 +66,8 @@ pub enum Told {
     Record(LogLine),
     /// Words.
     Words(Arc<Words>),
+    /// The status is another one than before.
+    Status(Box<Derived>),
     /// The log is not what the follower thinks: begin again, it ends here.
     Reset {
         /// Its newest record.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
+use rekindle_domain::projector::{Derived, SessionStatus};
 use rekindle_store::log::LogReader;
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -14,6 +15,7 @@ use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, News, Told};
+use crate::shape;
 use crate::worker::Command;
 
 /// Records read at once.
@@ -30,6 +32,9 @@ pub struct Following {
     /// The newest record that is known to be there.
     known: u64,
     ready: VecDeque<Told>,
+    /// The status that was told last, and whether there was anything since.
+    status: Option<SessionStatus>,
+    grown: bool,
     over: bool,
 }
 
@@ -52,6 +57,8 @@ impl Following {
             offset: 0,
             known,
             ready: VecDeque::new(),
+            status: None,
+            grown: true,
             over: false,
         };
         match position(&reader, after, wanted)? {
@@ -81,8 +88,11 @@ impl Following {
                 }
                 continue;
             }
+            if let Some(status) = self.other_status() {
+                return Some(Told::Status(Box::new(status)));
+            }
             match self.news.recv().await {
-                Ok(News::Appended(seq)) => self.known = self.known.max(seq),
+                Ok(News::Appended(seq)) => (self.known, self.grown) = (self.known.max(seq), true),
                 Ok(News::Said(words)) => return Some(Told::Words(words)),
                 Err(RecvError::Lagged(_)) => {
                     self.over = true;
@@ -91,6 +101,20 @@ impl Following {
                 Err(RecvError::Closed) => self.over = true,
             }
         }
+    }
+
+    /// Returns the status if it is not what was told before: behind the records that made it so.
+    fn other_status(&mut self) -> Option<Derived> {
+        if !std::mem::take(&mut self.grown) {
+            return None;
+        }
+        let current = self.core.store.at_hand(self.session)?;
+        let derived = shape::status(&self.core, &current.state, &current.tokens);
+        let changed = current.state.last_seq <= self.last && self.status != Some(derived.status);
+        changed.then(|| {
+            self.status = Some(derived.status);
+            derived
+        })
     }
 
     fn read(&mut self) -> Result<(), ServiceError> {

@@ -3,9 +3,10 @@
 use rekindle_domain::event::{Event, Raw, WaitKind};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
-use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::{End, Run, SessionState, Wait};
+use rekindle_domain::token::TokenIndex;
 use serde_json::value::RawValue;
 
 use crate::core::Core;
@@ -17,12 +18,7 @@ use crate::worker::Seen;
 pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
     let state = &*entry.state;
     let seen = core.workers.seat(state.id).map(|seat| seat.seen());
-    let observed = Observed {
-        boot: Some(core.supervisor.boot_id),
-        holder: seen.as_ref().and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
-        wall: core.now(),
-    };
-    let derived = project(state, &entry.tokens, &observed);
+    let derived = derived(core, state, &entry.tokens, seen.as_ref());
     let waits: Vec<WaitView> = waits(core, entry);
     let open = || waits.iter().position(|wait| wait.state == "open");
     SessionView {
@@ -49,6 +45,21 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
             None => Health { state: "ok", detail: None },
         },
     }
+}
+
+/// Derives the status of a session from what is known of it here.
+pub(crate) fn status(core: &Core, state: &SessionState, tokens: &TokenIndex) -> Derived {
+    let seen = core.workers.seat(state.id).map(|seat| seat.seen());
+    derived(core, state, tokens, seen.as_ref())
+}
+
+fn derived(core: &Core, state: &SessionState, tokens: &TokenIndex, seen: Option<&Seen>) -> Derived {
+    let observed = Observed {
+        boot: Some(core.supervisor.boot_id),
+        holder: seen.and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
+        wall: core.now(),
+    };
+    project(state, tokens, &observed)
 }
 
 /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.

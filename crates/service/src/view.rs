@@ -187,6 +187,8 @@ pub struct About {
     pub epoch: u64,
     /// Its home.
     pub home: String,
+    /// Everything that was in the home at the start is listed.
+    pub listed: bool,
     /// Recovery is through with what it found at the start.
     pub recovered: bool,
 }

@@ -12,5 +12,6 @@ mod once;
 mod pty;
 mod ran;
 mod screen;
+mod statuses;
 mod terminal;
 mod waits;

@@ -6,6 +6,7 @@ use rekindle_agent::find::{Found, find_all};
 use rekindle_service::view::HolderView;
 use serde::{Deserialize, Serialize};
 
+use crate::error::ApiError;
 use crate::extract::{Raw, json_if_any};
 use crate::respond::{self, Answer};
 use crate::router::{App, LOCAL};
@@ -24,16 +25,21 @@ struct Ready {
 
 /// `GET /readyz`: the home is open and its sessions are listed. Recovery may still be going on.
 pub(crate) async fn ready(State(app): State<App>) -> Answer {
-    app.ask(|daemon| {
-        let recovered = daemon.about().recovered;
-        respond::json(StatusCode::OK, &Ready { status: "ready", recovered })
-    })
-    .await
+    let about = app.daemon.about();
+    if !about.listed {
+        return Err(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not_ready",
+            "the sessions are being listed",
+        )
+        .hint("try again in a moment"));
+    }
+    respond::json(StatusCode::OK, &Ready { status: "ready", recovered: about.recovered })
 }
 
 /// `GET /api/version`: who it is.
 pub(crate) async fn version(State(app): State<App>) -> Answer {
-    app.ask(|daemon| respond::json(StatusCode::OK, &daemon.about())).await
+    respond::json(StatusCode::OK, &app.daemon.about())
 }
 
 #[derive(Serialize)]

@@ -30,6 +30,7 @@ pub fn frame(told: &Told) -> Bytes {
     match told {
         Told::Record(line) => record(line),
         Told::Words(words) => event("delta", words.as_ref()),
+        Told::Status(status) => event("status.derived", status.as_ref()),
         // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
         Told::Reset { last_seq } => {
             written(b"event: reset\nid:\n", format!("{{\"last_seq\":{last_seq}}}").as_bytes())
@@ -42,7 +43,7 @@ pub fn frame(told: &Told) -> Bytes {
 /// Tells whether nothing follows this.
 pub fn is_last(told: &Told) -> bool {
     match told {
-        Told::Record(_) | Told::Words(_) => false,
+        Told::Record(_) | Told::Words(_) | Told::Status(_) => false,
         Told::Reset { .. } | Told::TooSlow | Told::Deleted => true,
     }
 }

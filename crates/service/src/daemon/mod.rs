@@ -102,6 +102,7 @@ impl Daemon {
             boot_id: self.core.supervisor.boot_id.to_string(),
             epoch: self.core.supervisor.epoch,
             home: self.core.home.display().to_string(),
+            listed: self.core.directory.is_surveyed(),
             recovered: self.core.recovered.load(Ordering::Relaxed),
         }
     }

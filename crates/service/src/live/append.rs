@@ -8,11 +8,13 @@ use rekindle_agent::replay::compare;
 use rekindle_agent::said::Request;
 use rekindle_domain::event::{
     AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunCancelled,
-    RunFailed, RunInterrupted, RunResumed, RunWaiting, SessionRestored, TokenMinted, TokenScope,
+    RunFailed, RunInterrupted, RunResumed, RunWaiting, SessionRestored, StatusDerived, TokenMinted,
+    TokenScope,
 };
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
-use rekindle_domain::session::Run;
+use rekindle_domain::projector::status_after;
+use rekindle_domain::session::{End, Run};
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::{ExitNote, HolderDir, Launch};
@@ -210,6 +212,7 @@ impl Live {
             let uncertain_turn = reason == InterruptReason::MachineRestart || self.damage.is_some();
             let detail = self.damage.clone().map(Into::into);
             taken.add(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail });
+            taken.add(derived(run, reason));
         }
         for wait in &run.waits {
             for revoked in revocations(&tokens, wait.wait_id, None, "interrupted") {
@@ -249,6 +252,12 @@ pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), Liv
         }
     }
     Ok(())
+}
+
+/// Returns the record that says what an interruption makes of a session's status; for those who only read the log.
+pub(crate) fn derived(run: &Run, reason: InterruptReason) -> StatusDerived<'static> {
+    let status = status_after(End::Interrupted { reason, waiting: !run.waits.is_empty() });
+    StatusDerived { status: status.as_str().into() }
 }
 
 /// Tells whether a record must survive a power cut before anything follows from it.

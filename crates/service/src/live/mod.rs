@@ -15,7 +15,7 @@ pub use prompt::Unsent;
 pub use say::Queued;
 pub use turn::Progress;
 
-pub(crate) use append::keep_large;
+pub(crate) use append::{derived, keep_large};
 pub(crate) use command::command;
 use say::Answerer;
 pub(crate) use say::{revocations, run_started};

@@ -20,7 +20,7 @@ use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::live::prompt::find_back;
-use crate::live::{Live, LiveError, command, run_started};
+use crate::live::{Live, LiveError, command, derived, run_started};
 
 /// Steps in a row before others get their turn: far more than any session needs.
 const MOST_STEPS: usize = 64;
@@ -239,6 +239,7 @@ impl Worker {
             let (run_id, uncertain) = (run.run_id, run.tools.iter().map(tool).collect());
             let detail = Some("nothing is left of the agent's holder".into());
             records.push(RunInterrupted { run_id, reason, uncertain, uncertain_turn: true, detail }.into());
+            records.push(derived(run, reason).into());
             for wait in &run.waits {
                 let (resume_token_id, wait_id) = (wait.resume_token_id, Some(wait.wait_id));
                 let reason = "interrupted".into();

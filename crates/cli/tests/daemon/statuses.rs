@@ -1,0 +1,71 @@
+//! Statuses as they change: told to whoever follows, and recorded where recovery changed one.
+
+use serde_json::json;
+
+use crate::lab::{Events, Lab};
+
+/// Hears statuses until one comes.
+fn until(events: &mut Events, wanted: &str) -> Vec<String> {
+    let mut heard = Vec::new();
+    loop {
+        let next = events.next().expect("an event");
+        if next.event == "status.derived" && next.id.is_none() {
+            assert!(next.data["evidence"].is_object());
+            heard.push(next.data["status"].as_str().expect("a status").to_owned());
+            if heard.last().is_some_and(|last| last == wanted) {
+                return heard;
+            }
+        }
+    }
+}
+
+// I8: what is told live is what is derived.
+#[test]
+fn whoever_follows_is_told_every_change_of_status_once() {
+    let lab = Lab::new();
+    let id = lab.run("say one\nask Write the file?\nbarrier here\nsay two");
+    let mut events = lab.follow(&id, None);
+    let before = until(&mut events, "waiting");
+    assert!(before == ["waiting"] || before == ["running", "waiting"], "{before:?}");
+    let wait = lab.wait_status(&id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    lab.post(&format!("/api/waits/{wait}/answer"), &json!({"option": "allow_once"}));
+    assert_eq!(until(&mut events, "running"), ["running"]);
+    lab.reach("here");
+    lab.pass("here");
+    assert_eq!(until(&mut events, "idle"), ["idle"]);
+}
+
+// I8, I14: recovery says once, in the log, what it made of the status.
+#[test]
+fn an_interruption_is_recorded_with_the_status_it_leads_to() {
+    for (prompt, reached, status) in [
+        ("say one\nbarrier here\nsay two", "running", "interrupted_agent"),
+        ("say one\nask Write the file?", "waiting", "interrupted_waiting"),
+    ] {
+        let mut lab = Lab::new();
+        let mut body = lab.session(prompt);
+        body["resume"] = json!("never");
+        let id = lab.create(&body);
+        if reached == "running" {
+            lab.reach("here");
+        }
+        lab.wait_status(&id, reached);
+        let agents = lab.agents();
+        lab.kill();
+        for agent in agents {
+            let agent = rustix::process::Pid::from_raw(agent).expect("a process");
+            rustix::process::kill_process(agent, rustix::process::Signal::KILL).expect("killed");
+        }
+        for _ in 0..2 {
+            lab.start();
+            lab.wait_status(&id, status);
+            lab.kill();
+        }
+        lab.start();
+        let log = lab.log(&id);
+        let told: Vec<_> = log.iter().filter(|record| record["kind"] == "status.derived").collect();
+        assert_eq!(told.len(), 1, "{log:?}");
+        assert_eq!(told[0]["status"], status);
+        assert_eq!(lab.count(&id, "run.interrupted"), 1);
+    }
+}
