@@ -17,6 +17,7 @@ mod messages;
 pub mod request;
 mod sessions;
 mod shape;
+mod sweep;
 mod tokens;
 pub mod view;
 mod worker;

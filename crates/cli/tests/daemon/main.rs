@@ -13,5 +13,6 @@ mod pty;
 mod ran;
 mod screen;
 mod statuses;
+mod sweep;
 mod terminal;
 mod waits;

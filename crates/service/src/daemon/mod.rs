@@ -31,7 +31,7 @@ use crate::view::{
     About, AnswerTaken, HolderView, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitView,
 };
 use crate::worker::{Answering, Command};
-use crate::{follow, messages, sessions, shape};
+use crate::{follow, messages, sessions, shape, sweep};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -88,6 +88,9 @@ impl Daemon {
                 }
             }
             core.recovered.store(true, Ordering::Relaxed);
+            let weak = Arc::downgrade(&core);
+            drop(core);
+            sweep::keep_sweeping(&weak);
         });
         if let Err(error) = begun {
             tracing::error!("cannot begin to recover: {error}");

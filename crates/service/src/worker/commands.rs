@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCancelled, RunResumed};
-use rekindle_domain::id::RunId;
+use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::Draft;
+use rekindle_holder::client::remove;
 
 use super::{Answering, Cancelling, Command, GRACE, Worker};
 use crate::core::Core;
 use crate::crash::crash_point;
-use crate::error::ServiceError;
+use crate::error::{ServiceError, chain};
 use crate::live::revocations;
 use crate::tokens::{self, Verdict};
 use crate::view::AnswerTaken;
@@ -20,6 +21,7 @@ impl Worker {
         match command {
             Command::Look => {}
             Command::Retell => self.retell(core),
+            Command::Tidy(holder) => self.tidy(core, holder),
             Command::Prompt(unsent, appended) => {
                 if let Some(live) = &mut self.live {
                     live.say(unsent, &appended);
@@ -46,6 +48,19 @@ impl Worker {
                 }
             }
             Command::Leave => self.leaving = true,
+        }
+    }
+
+    /// Removes the directory of a dead holder whose journal is in the log. Only we launch agents of this session, so
+    /// nobody is about to use it.
+    fn tidy(&self, core: &Core, holder: HolderId) {
+        let Ok(current) = core.store.open_session(self.session) else { return };
+        let agent = current.state.agent.as_ref();
+        if agent.is_some_and(|agent| agent.holder_id == holder && !agent.exited) {
+            return;
+        }
+        if let Err(error) = remove(&core.holder_dir(holder)) {
+            tracing::debug!(session = %self.session, %holder, "its directory stays: {}", chain(&error));
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
+use rekindle_domain::id::{HolderId, MessageId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Answer(Box<Answering>),
     /// What goes on is to be cancelled.
     Cancel(Box<Cancelling>),
+    /// What a dead holder has left is to go.
+    Tidy(HolderId),
     /// The agent is to end.
     Stop { why: &'static str, by: String },
     /// The daemon goes; agents work on.

@@ -18,6 +18,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::time::Timestamp;
 
 pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
+pub(crate) use observe::{has_directory, observe};
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;

@@ -1,0 +1,85 @@
+//! Looking after everything, now and then: sessions in which something is to be done and nobody does it, what dead holders
+//! have left, and the list that makes the next start short.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_domain::recovery::{Circumstances, Step, next_step};
+use rekindle_domain::session::SessionState;
+use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
+
+use crate::core::Core;
+use crate::directory::Entry;
+use crate::worker::{Command, has_directory, observe};
+
+/// From one sweep to the next.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Sweeps between two lists: one is as large as all that is known.
+const LISTED_EVERY: u32 = 5;
+
+/// Sweeps until the daemon is gone.
+pub(crate) fn keep_sweeping(core: &Weak<Core>) {
+    let (mut sweeps, mut listed) = (0, 0);
+    while let Some(core) = core.upgrade() {
+        let all = core.directory.all(&core.store);
+        attend(&core, &all);
+        tidy(&core, &all);
+        // After the first there is nothing to be gained: a list was read, or all sessions were.
+        let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
+        if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
+            match core.store.write_index(all.iter().map(|entry| &*entry.state)) {
+                Ok(()) => listed = records,
+                Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
+            }
+        }
+        sweeps += 1;
+        drop((all, core));
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// Has sessions looked at that nobody looks after and in which something is to be done.
+fn attend(core: &Arc<Core>, all: &[Entry]) {
+    for entry in all.iter().filter(|entry| entry.damage.is_none() && entry.state.is_unfinished()) {
+        let state = &entry.state;
+        if core.workers.seat(state.id).is_none() && !rests(core, state) {
+            let _ = core.workers.tell(core, state.id, Command::Look);
+        }
+    }
+}
+
+fn rests(core: &Core, state: &SessionState) -> bool {
+    let about = Circumstances {
+        found: observe(core, state),
+        has_directory: has_directory(state),
+        failed_launches: 0,
+        interrupted_for: Duration::MAX,
+    };
+    matches!(next_step(state, &about), Step::Rest(_))
+}
+
+/// Has directories removed whose holder is dead and whose journal is in a log. Those of sessions that are not known here
+/// are left alone: nobody can tell what is in them and nowhere else.
+fn tidy(core: &Arc<Core>, all: &[Entry]) {
+    let holders = &core.places.holders;
+    let known: HashMap<String, SessionId> = all
+        .iter()
+        .filter(|entry| entry.damage.is_none())
+        .map(|entry| (entry.state.id.to_string(), entry.state.id))
+        .collect();
+    let seen = remove_leftovers(holders).and_then(|_| inspect_all(holders));
+    let seen = seen.unwrap_or_else(|error| {
+        tracing::warn!("cannot look at the holders: {error}");
+        Vec::new()
+    });
+    for one in seen.iter().filter(|one| matches!(one.lock, LockState::Free { .. } | LockState::Missing)) {
+        let session = one.launch.there().and_then(|launch| known.get(&launch.session_id));
+        let holder: Option<HolderId> = one.holder_id.parse().ok();
+        if let (Some(session), Some(holder)) = (session, holder) {
+            let _ = core.workers.tell(core, *session, Command::Tidy(holder));
+        }
+    }
+}
