@@ -5,7 +5,7 @@ use rekindle_domain::line::Line;
 use super::Context;
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
-use crate::live::{Goal, Watch, exit_of_state, watch};
+use crate::live::{Goal, exit_of_state};
 use crate::session_arg::SessionArg;
 
 /// Records that are looked through at a time for the beginning of a run.
@@ -47,15 +47,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Goal::Run(run), false) => before(&client, &id, session.last_seq, run)?,
         (_, false) => session.last_seq,
     };
-    watch(Watch {
-        client: &client,
-        home: context.home.clone(),
-        blobs: context.blobs(),
-        session: id,
-        after,
-        goal,
-        json: context.json,
-    })
+    context.watch(&client, id, after, goal)
 }
 
 /// Tells whether a run has ended.

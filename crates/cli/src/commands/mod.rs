@@ -34,6 +34,7 @@ use rekindle_store::offline::Offline;
 use crate::Shared;
 use crate::client::{Client, start};
 use crate::failure::{Exit, Failure};
+use crate::live::{Goal, Watch, watch};
 
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
@@ -130,6 +131,18 @@ impl Context {
             Failure::no_daemon(message)
                 .hint("rekindle serve runs one; rekindle run and rekindle attach start it by themselves")
         })
+    }
+
+    /// Watches a session from behind a record until what was asked is done; returns how it ended.
+    pub(crate) fn watch(
+        &self,
+        client: &Client,
+        session: String,
+        after: u64,
+        goal: Goal,
+    ) -> Result<Exit, Failure> {
+        let (home, blobs) = (self.home.clone(), self.blobs());
+        watch(Watch { client, home, blobs, session, after, goal, json: self.json })
     }
 
     /// Looks at the home without owning it.

@@ -6,7 +6,7 @@ use super::Context;
 use crate::client::{read, wire};
 use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
-use crate::live::{Goal, Watch, watch};
+use crate::live::Goal;
 use crate::output;
 use crate::session_arg::SessionArg;
 
@@ -48,14 +48,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(run) => Goal::Run(run.to_owned()),
         None => Goal::Next,
     };
-    let after = session.last_seq;
-    watch(Watch {
-        client: &client,
-        home: context.home.clone(),
-        blobs: context.blobs(),
-        session: id,
-        after,
-        goal,
-        json: context.json,
-    })
+    context.watch(&client, id, session.last_seq, goal)
 }

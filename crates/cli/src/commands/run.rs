@@ -10,7 +10,7 @@ use crate::agent_choice;
 use crate::client::{read, wire};
 use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
-use crate::live::{Goal, Watch, watch};
+use crate::live::Goal;
 use crate::output;
 use crate::prompt_arg::prompt;
 
@@ -153,8 +153,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id));
-    let (home, blobs) = (context.home.clone(), context.blobs());
-    watch(Watch { client: &client, home, blobs, session: session.id, after: 0, goal, json: context.json })
+    context.watch(&client, session.id, 0, goal)
 }
 
 fn println_id(id: &str) -> std::io::Result<()> {

@@ -8,7 +8,7 @@ use super::Context;
 use crate::client::{read, wire};
 use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
-use crate::live::{Goal, Watch, watch};
+use crate::live::Goal;
 use crate::output;
 use crate::prompt_arg::prompt;
 use crate::session_arg::find_live;
@@ -76,14 +76,5 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(message) => Goal::Message(message.to_owned()),
         None => Goal::Next,
     };
-    let after = taken.seq;
-    watch(Watch {
-        client: &client,
-        home: context.home.clone(),
-        blobs: context.blobs(),
-        session: id,
-        after,
-        goal,
-        json: context.json,
-    })
+    context.watch(&client, id, taken.seq, goal)
 }
