@@ -15,9 +15,12 @@ mod last_words;
 pub mod live;
 mod messages;
 pub mod request;
+mod run_view;
 mod sessions;
 mod shape;
 mod sweep;
 mod tokens;
 pub mod view;
 mod worker;
+
+pub use run_view::run_view;

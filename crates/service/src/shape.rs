@@ -5,13 +5,14 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
-use rekindle_domain::session::{End, Run, SessionState, Wait};
+use rekindle_domain::session::{Run, SessionState, Wait};
 use rekindle_domain::token::TokenIndex;
 use serde_json::value::RawValue;
 
 use crate::core::Core;
 use crate::directory::Entry;
-use crate::view::{Health, RunView, SessionView, WaitView};
+use crate::run_view::run_view;
+use crate::view::{Health, SessionView, WaitView};
 use crate::worker::Seen;
 
 /// Shows a session.
@@ -30,7 +31,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         since: derived.since,
         evidence: derived.evidence,
         last_seq: state.last_seq,
-        run: state.run.as_ref().map(run),
+        run: state.run.as_ref().map(|run| run_view(run, || core.store.reader(state.id).ok())),
         wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),
         waits,
         queued: state.queue.len(),
@@ -85,19 +86,6 @@ pub(crate) fn agent_name(state: &SessionState) -> String {
     let command = state.provider.command.as_ref().and_then(|command| command.first());
     let program = command.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned());
     state.provider.agent.clone().or(program).unwrap_or_else(|| state.provider.profile.clone())
-}
-
-fn run(run: &Run) -> RunView {
-    let state = match run.end {
-        None if run.waits.is_empty() => "running",
-        None => "waiting",
-        Some(End::Completed) => "completed",
-        Some(End::Failed) => "failed",
-        Some(End::Cancelled) => "cancelled",
-        Some(End::Interrupted { .. }) => "interrupted",
-    };
-    let Run { run_id, started_at, ended_at, attempt, .. } = *run;
-    RunView { run_id, state, started_at, ended_at, attempt }
 }
 
 /// Shows the waits of a session, open and void.

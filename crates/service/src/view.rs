@@ -55,7 +55,7 @@ pub struct SessionView {
 pub struct RunView {
     /// The run.
     pub run_id: RunId,
-    /// `running`, `waiting`, `completed`, `failed`, `cancelled` or `interrupted`.
+    /// `running`, `waiting`, `cancelling`, `completed`, `failed`, `cancelled` or `interrupted`.
     pub state: &'static str,
     /// When it began.
     pub started_at: Timestamp,
@@ -63,6 +63,8 @@ pub struct RunView {
     pub ended_at: Option<Timestamp>,
     /// Which attempt it is.
     pub attempt: u32,
+    /// Why it ended as it did, for people: what went wrong, who cancelled it, what cut it.
+    pub detail: Option<String>,
 }
 
 /// A wait.

@@ -226,7 +226,7 @@ impl Lab {
         let begin = Instant::now();
         loop {
             let state = self.show(id)["run"]["state"].as_str().unwrap_or_default().to_owned();
-            if !matches!(state.as_str(), "" | "running" | "waiting") {
+            if !matches!(state.as_str(), "" | "running" | "waiting" | "cancelling") {
                 return state;
             }
             assert!(begin.elapsed() < PATIENCE, "the run does not end: {:#?}", self.kinds(id));
