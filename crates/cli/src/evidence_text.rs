@@ -16,7 +16,7 @@ pub(crate) fn sentences(evidence: &Value, now: Timestamp) -> Vec<String> {
     if let Some(id) = holder["id"].as_str() {
         let process = holder["pid"].as_u64().map(|pid| format!(" (process {pid})")).unwrap_or_default();
         let proof = match holder["proof"].as_str() {
-            Some("lock") => "lives and answers",
+            Some("lock") => "lives: its lock is held",
             Some("unresponsive") => "lives and does not answer",
             Some("gone") => "is gone: its end is proven",
             _ => "is recorded, and nobody has looked whether it lives",
@@ -47,7 +47,7 @@ mod tests {
             sentences(&evidence, Timestamp::from_millis(5_000)),
             [
                 "record 7 of its log",
-                "holder h_1 (process 12) lives and answers",
+                "holder h_1 (process 12) lives: its lock is held",
                 "the agent's last words, 5 seconds ago (1970-01-01T00:00:00Z)"
             ]
         );

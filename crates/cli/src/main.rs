@@ -11,11 +11,13 @@ mod evidence_text;
 mod failure;
 mod home_arg;
 mod live;
+mod offline_session;
 mod output;
 mod prompt_arg;
 mod record_text;
 mod sanitise;
 mod session_arg;
+mod status_text;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::event::{CancelReason, InterruptReason, OnUncertain, ResumePolicy};
 use crate::id::MessageId;
+use crate::projector::HolderProof;
 use crate::session::{End, Interruption, Run, SessionState};
 
 /// Automatic attempts after the first: the third interruption is a person's to look at.
@@ -34,6 +35,18 @@ pub enum Found {
         /// The machine was started again since.
         rebooted: bool,
     },
+}
+
+impl Found {
+    /// Returns what this proves of the holder; nothing of one that may be recorded in a moment.
+    pub fn proof(self) -> Option<HolderProof> {
+        match self {
+            Found::Lives => Some(HolderProof::Lock),
+            Found::Silent => Some(HolderProof::Unresponsive),
+            Found::Dead | Found::Vanished { .. } => Some(HolderProof::Gone),
+            Found::Nobody => None,
+        }
+    }
 }
 
 /// What else is known.

@@ -24,3 +24,4 @@ pub mod view;
 mod worker;
 
 pub use run_view::run_view;
+pub use worker::look_for_holder;

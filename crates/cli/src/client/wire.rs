@@ -33,6 +33,9 @@ pub(crate) struct Session {
     pub(crate) updated_at: Timestamp,
     pub(crate) last_words: Option<String>,
     pub(crate) health: Option<Health>,
+    /// What a crash left behind its log, which is told only without a daemon.
+    #[serde(default)]
+    pub(crate) tail: Option<String>,
 }
 
 /// A run.
@@ -40,6 +43,8 @@ pub(crate) struct Session {
 pub(crate) struct Run {
     pub(crate) run_id: String,
     pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) detail: Option<String>,
 }
 
 /// A wait.

@@ -19,7 +19,6 @@ mod run;
 mod send;
 mod serve;
 mod status;
-mod status_live;
 mod stop;
 mod waits;
 
@@ -117,6 +116,11 @@ impl Context {
     /// Returns the daemon, if one lives.
     pub(crate) fn daemon(&self) -> Result<Option<Client>, Failure> {
         Ok(Client::find(&self.home)?.inspect(Client::note_version))
+    }
+
+    /// Asks the daemon something that changes nothing; none if there is none.
+    pub(crate) fn ask<T>(&self, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<Option<T>, Failure> {
+        self.daemon()?.map(|client| ask(&client)).transpose()
     }
 
     /// Returns the daemon; one is started if none lives.

@@ -2,11 +2,7 @@
 
 use std::io::Write;
 
-use clap::builder::styling::Style;
-use rekindle_domain::event::Provider;
-use rekindle_domain::projector::{HolderProof, Observed, SessionStatus, project};
 use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_store::home;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -15,9 +11,11 @@ use crate::client::{Client, wire};
 use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, WARN, columns, cut, plural, styled, wrap};
+use crate::offline_session::{Looker, is_below};
+use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, plural, styled, wrap};
 use crate::sanitise;
 use crate::session_arg::{here, short, short_len};
+use crate::status_text::{agent_lives, label, last_run, style};
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;
@@ -54,8 +52,10 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let below = if args.here { Some(here()?) } else { None };
     let now = SystemClock.now();
-    let mut sessions = match context.daemon()? {
-        Some(client) => from_daemon(&client, below.as_deref())?,
+    let asked = context.ask(|client| from_daemon(client, below.as_deref()))?;
+    let daemon = asked.is_some();
+    let mut sessions = match asked {
+        Some(sessions) => sessions,
         None => from_home(context, below.as_deref(), now)?,
     };
     let all = sessions.len();
@@ -70,6 +70,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         if read.len() < all {
             let idle = plural((all - read.len()) as u64, "idle session");
             writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
+        }
+        let alone = read.iter().filter(|session| agent_lives(session)).count() as u64;
+        if !daemon && alone > 0 {
+            let agents = plural(alone, "agent");
+            let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
+            let text = format!("no daemon runs; {agents} {live} is kept for the next one");
+            writeln!(out, "{}", styled(DIM, text))?;
         }
         if all == 0 {
             writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
@@ -108,55 +115,22 @@ fn from_daemon(client: &Client, below: Option<&str>) -> Result<Vec<Value>, Failu
 
 /// Reads the sessions as `status` does without a daemon.
 fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<Vec<Value>, Failure> {
-    let home = context.offline()?;
-    let boot = home::owner(&**home.disk(), home.layout()).and_then(|owner| owner.boot_id);
-    let observed = Observed { boot, holder: HolderProof::Pending, wall: now };
-    let mut sessions = Vec::new();
-    let surveyed = home.survey(|id, loaded| {
-        let Ok(loaded) = loaded else { return };
-        let state = &loaded.state;
-        if state.deleted || below.is_some_and(|below| !is_below(&state.working_dir, below)) {
-            return;
-        }
-        let derived = project(state, &loaded.tokens, &observed);
-        let health = match &loaded.damage {
-            Some(damage) => json!({"state": "damaged", "detail": damage.detail}),
-            None => json!({"state": "ok"}),
-        };
-        let agent = agent_name(&state.provider);
-        sessions.push(json!({
-            "id": id, "title": state.title, "working_dir": state.working_dir, "agent": agent,
-            "status": derived.status, "since": derived.since, "evidence": derived.evidence,
-            "last_seq": state.last_seq, "queued": state.queue.len(), "created_at": state.created_at,
-            "updated_at": state.updated_at, "health": health,
-        }));
-    });
+    let home = match context.offline() {
+        // Nothing was ever asked of anyone here.
+        Err(failure) if failure.code() == "home_missing" => return Ok(Vec::new()),
+        home => home?,
+    };
+    let mut found = Vec::new();
+    let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
-    // Ids begin with the time: the newest first.
-    sessions.sort_by(|a, b| b["id"].as_str().cmp(&a["id"].as_str()));
-    Ok(sessions)
-}
-
-/// Returns what people call an agent, as the daemon does: its name, or its program's.
-fn agent_name(provider: &Provider) -> &str {
-    let program = provider.command.as_ref().and_then(|command| command.first());
-    let program = program.map(|program| program.rsplit('/').next().unwrap_or(program));
-    provider.agent.as_deref().or(program).unwrap_or(&provider.profile)
-}
-
-fn is_below(path: &str, directory: &str) -> bool {
-    std::path::Path::new(path).starts_with(directory)
-}
-
-pub(super) fn style(status: SessionStatus) -> Style {
-    match status {
-        SessionStatus::InterruptedStartup
-        | SessionStatus::InterruptedWaiting
-        | SessionStatus::InterruptedAgent => BAD,
-        SessionStatus::Waiting => WARN,
-        SessionStatus::Running => COURSE,
-        SessionStatus::Idle => GOOD,
-    }
+    found.retain(|loaded| {
+        let state = &loaded.state;
+        !state.deleted && below.is_none_or(|below| is_below(&state.working_dir, below))
+    });
+    // As the daemon does: where anything happened last comes first.
+    found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
+    let looker = Looker::new(&home, now);
+    Ok(found.iter().map(|loaded| looker.session(loaded)).collect())
 }
 
 fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Timestamp) -> Result<(), Failure> {
@@ -166,7 +140,7 @@ fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Times
     let widths = [width(0), width(1), width(2), width(3), width(4)];
     for (session, row) in sessions.iter().zip(&rows) {
         let pad = |index: usize| " ".repeat(widths[index] - columns(&row[index]) + 2);
-        let styles = [BOLD, style(session.status), DIM, output::PLAIN, DIM];
+        let styles = [BOLD, style(session), DIM, output::PLAIN, DIM];
         let mut used = 0;
         let mut line = String::new();
         for index in 0..row.len() {
@@ -185,19 +159,23 @@ fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Times
                 writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
             }
         }
+        if let Some(last) = last_run(session) {
+            let text = cut(&sanitise::line(&last), output::width().saturating_sub(4));
+            writeln!(out, "    {}", styled(style(session), text))?;
+        }
         if let Some(held) = &session.held {
             writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
         }
         if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
             let detail = health.detail.as_deref().unwrap_or_default();
-            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{}: {detail}", health.state))))?;
+            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{} {detail}", health.state))))?;
         }
     }
     Ok(())
 }
 
 fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
-    let mut status = session.status.to_string();
+    let mut status = label(session);
     if session.queued > 0 {
         status.push_str(&format!(" +{}", session.queued));
     }
@@ -211,7 +189,7 @@ fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
 }
 
 /// Writes how long something lasts, in one unit.
-pub(super) fn age(since: Timestamp, now: Timestamp) -> String {
+fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.millis_since(since) / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),

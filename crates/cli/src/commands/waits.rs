@@ -2,9 +2,8 @@
 
 use std::io::Write;
 
-use rekindle_domain::event::Event;
 use rekindle_domain::time::Clock;
-use rekindle_store::offline::Offline;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -12,8 +11,9 @@ use crate::client::{read, wire};
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
 use crate::live::{Ask, how_to_answer};
+use crate::offline_session;
 use crate::output::{self, BOLD, DIM, WARN, styled, when};
-use crate::record_text::{payload, word};
+use crate::record_text::word;
 use crate::sanitise;
 
 /// List what agents ask and nobody has answered
@@ -28,22 +28,14 @@ pub(crate) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let mut out = output::stdout();
-    let list = match context.daemon()? {
-        Some(client) => {
-            let body = client.get_raw("/api/waits")?;
-            if context.json {
-                output::json_line(&mut out, &body)?;
-                return Ok(Exit::Ok);
-            }
-            read(&body)?
-        }
-        None => from_home(&context.offline()?)?,
+    let list = match context.ask(|client| client.get("/api/waits"))? {
+        Some(list) => list,
+        None => from_home(context)?,
     };
     if context.json {
         writeln!(out, "{list}")?;
     } else {
-        let waits: wire::Waits =
-            serde_json::from_value(list).map_err(|error| Failure::failed("answer_unreadable", error))?;
+        let waits: wire::Waits = read(list.get().as_bytes())?;
         show(&mut out, &waits.waits)?;
     }
     out.flush()?;
@@ -51,36 +43,24 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
 }
 
 /// Reads the waits of a home that no daemon has.
-fn from_home(home: &Offline) -> Result<Value, Failure> {
+fn from_home(context: &Context) -> Result<Box<RawValue>, Failure> {
+    let home = match context.offline() {
+        // Nothing was ever asked of anyone here.
+        Err(failure) if failure.code() == "home_missing" => return list(&[]),
+        home => home?,
+    };
     let mut waits = Vec::new();
-    let surveyed = home.survey(|id, loaded| {
+    let surveyed = home.survey(|_, loaded| {
         let Ok(loaded) = loaded else { return };
-        let Some(run) = loaded.state.run.as_ref().filter(|_| !loaded.state.deleted) else { return };
-        let state = if run.end.is_none() { "open" } else { "void" };
-        for wait in &run.waits {
-            let request = request(home, id, wait.since_seq);
-            waits.push(json!({
-                "wait_id": wait.wait_id, "session_id": id, "run_id": run.run_id, "kind": wait.kind, "state": state,
-                "request": request, "since": wait.since, "deadline_at": wait.deadline_at,
-            }));
-        }
+        waits.extend(offline_session::waits(&home, &loaded));
     });
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
     waits.sort_by(|a, b| a["since"].as_str().cmp(&b["since"].as_str()));
-    Ok(json!({ "waits": waits }))
+    list(&waits)
 }
 
-/// Reads what was asked from the record that says so.
-fn request(home: &Offline, session: rekindle_domain::id::SessionId, seq: u64) -> Option<Value> {
-    let reader = home.reader(session).ok()?;
-    let offset = reader.offset_of(seq).ok()??;
-    let mut lines = reader.forward(offset);
-    let raw = lines.next().ok()??;
-    let line = rekindle_domain::line::Line::parse(raw.bytes).ok()?;
-    match line.event().ok()? {
-        Event::RunWaiting(waiting) => waiting.request.as_ref().map(|request| payload(request, &home.blobs())),
-        _ => None,
-    }
+fn list(waits: &[Value]) -> Result<Box<RawValue>, Failure> {
+    to_raw_value(&json!({ "waits": waits })).map_err(|error| Failure::failed("output", error))
 }
 
 fn show(out: &mut impl Write, waits: &[wire::Wait]) -> Result<(), Failure> {

@@ -22,8 +22,44 @@ fn every_status_says_since_when_and_how_it_is_known() {
         seen.insert(word);
     }
     assert!(seen.contains("idle") && seen.iter().any(|word| word.starts_with("interrupted")), "{seen:?}");
-    // I9: nobody has looked at the recorded holder, so it is not said to be dead.
-    assert!(seen.contains("running") && seen.contains("waiting"), "{seen:?}");
+    // Nothing is left of any holder, and its processes are those of another boot: whatever was unfinished is cut.
+    assert!(!seen.contains("running") && !seen.contains("waiting"), "{seen:?}");
+}
+
+// I9: a holder is dead only if that is proven: by a free lock, not by one that cannot be looked at.
+#[test]
+fn an_agent_is_gone_only_if_that_is_proven() {
+    let home = Home::made_with(&["--sessions", "40", "--records", "30"]);
+    let proof = |session: &str| home.json(&["status", session])["evidence"]["holder"].clone();
+    let unfinished: Vec<(String, String)> = home
+        .sessions()
+        .into_iter()
+        .filter_map(|id| Some((proof(&id)["id"].as_str()?.to_owned(), id)))
+        .filter(|(_, id)| home.json(&["status", id])["run"]["ended_at"].is_null())
+        .collect();
+    let (holder, session) = unfinished.first().expect("an unfinished run");
+    let directory = home.path().join("holders").join(holder);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let lock = std::fs::File::create(directory.join("lock")).expect("a lock");
+    let told = |proof: &str, alive: bool, interrupted: bool| {
+        let status = home.json(&["status", session]);
+        assert_eq!(status["evidence"]["holder"]["proof"], proof, "{status}");
+        assert_eq!(status["evidence"]["holder"]["alive"], alive, "{status}");
+        let word = status["status"].as_str().expect("a status");
+        assert_eq!(word.starts_with("interrupted"), interrupted, "{status}");
+        let listed = home.json(&["ps", "-a"]);
+        let all = listed["sessions"].as_array().expect("a list");
+        let one = all.iter().find(|one| one["id"] == session.as_str()).expect("it is listed");
+        assert_eq!((&one["status"], &one["evidence"]), (&status["status"], &status["evidence"]));
+    };
+    told("gone", false, true);
+    lock.lock().expect("free");
+    told("lock", true, false);
+    lock.unlock().expect("ours");
+    told("gone", false, true);
+    std::fs::remove_file(directory.join("lock")).expect("removed");
+    std::os::unix::fs::symlink("lock", directory.join("lock")).expect("a link to itself");
+    told("unresponsive", true, false);
 }
 
 // I12: a damaged session says so, with the byte and what to do.

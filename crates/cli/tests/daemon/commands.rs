@@ -97,6 +97,85 @@ fn status_says_what_how_it_is_known_and_what_to_do() {
     assert_eq!(lab.ran(&["status", "--json"]).exits(0).json()["id"], id.as_str());
 }
 
+// I8, I9
+#[test]
+fn without_a_daemon_it_is_said_which_agents_live() {
+    let mut lab = Lab::new();
+    let (lives, dies) = (lab.run("say one\nbarrier one"), lab.run("say two\nbarrier two"));
+    lab.reach("one");
+    lab.reach("two");
+    let holder = lab.show(&dies)["evidence"]["holder"]["pid"].as_i64().expect("a process") as i32;
+    lab.kill();
+    let told = lab.ran(&["status", &dies]).exits(0);
+    assert!(told.out.contains("running, its agent works on; no daemon"), "{}", told.out);
+    let listed = lab.ran(&["ps"]).exits(0);
+    assert!(listed.out.contains("no daemon runs; 2 agents live on"), "{}", listed.out);
+    let holder = rekindle_holder::identity::Identity::of(holder).expect("it lives");
+    rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
+    rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");
+    let told = lab.ran(&["status", &dies]).exits(0);
+    for part in ["interrupted_startup", "its agent is gone", "is gone: its end is proven", "rekindle resume"]
+    {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
+    let listed = lab.ran(&["ps", "--json"]).exits(0).json();
+    let status = |id: &str| {
+        let all = listed["sessions"].as_array().expect("a list");
+        let one = all.iter().find(|one| one["id"] == id).expect("it is listed");
+        (one["status"].clone(), one["evidence"]["holder"]["alive"].clone())
+    };
+    assert_eq!(status(&dies), (json!("interrupted_startup"), json!(false)));
+    assert_eq!(status(&lives), (json!("running"), json!(true)));
+    assert!(!lab.daemon_described(), "looking starts nothing");
+}
+
+// I8
+#[test]
+fn a_run_that_failed_or_is_cancelled_says_so_with_and_without_a_daemon() {
+    let mut lab = Lab::new();
+    let failed = lab.run("refuse not today");
+    let cancelled = lab.run("barrier never");
+    lab.reach("never");
+    assert_eq!(lab.wait_end(&failed), "failed");
+    lab.ran(&["cancel", &cancelled]).exits(0);
+    assert_eq!(lab.wait_end(&cancelled), "cancelled");
+    // One that hears nothing any more cannot obey.
+    let stubborn = lab.create(&json!({
+        "working_dir": lab.path("work"), "prompt": "x",
+        "agent": {"profile": "exec", "command": ["sh", "-c", "trap '' TERM INT; touch heard; sleep 60 & wait; sleep 60"]},
+    }));
+    wait_for("the agent", || lab.path("work/heard").exists().then_some(()));
+    lab.post(&format!("/api/sessions/{stubborn}/cancel"), &json!({}));
+    for daemon in [true, false] {
+        let told = lab.ran(&["status", &failed]).exits(0);
+        assert!(
+            told.out.contains("idle, last run failed: ") && told.out.contains("not today"),
+            "{}",
+            told.out
+        );
+        let told = lab.ran(&["status", &cancelled]).exits(0);
+        assert!(told.out.contains("idle, last run was cancelled by local"), "{}", told.out);
+        let json = lab.ran(&["status", &failed, "--json"]).exits(0).json();
+        assert_eq!((&json["status"], &json["run"]["state"]), (&json!("idle"), &json!("failed")), "{json}");
+        assert!(json["run"]["detail"].as_str().is_some_and(|detail| detail.contains("not today")), "{json}");
+        let listed = lab.ran(&["ps"]).exits(0);
+        for part in ["idle, failed", "    last run failed: not today", "idle, cancelled", "cancelling"] {
+            assert!(listed.out.contains(part), "daemon {daemon}: {part}: {}", listed.out);
+        }
+        let json = lab.ran(&["status", &stubborn, "--json"]).exits(0).json();
+        assert_eq!(
+            (&json["status"], &json["run"]["state"]),
+            (&json!("running"), &json!("cancelling")),
+            "{json}"
+        );
+        let told = lab.ran(&["status", &stubborn]).exits(0);
+        assert!(told.out.contains("its run is being cancelled"), "{}", told.out);
+        if daemon {
+            lab.kill();
+        }
+    }
+}
+
 #[test]
 fn waits_are_listed_and_answered_by_number_word_or_text() {
     let mut lab = Lab::new();

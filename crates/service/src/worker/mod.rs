@@ -17,6 +17,8 @@ use rekindle_domain::projector::HolderProof;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::time::Timestamp;
 
+pub use observe::look_for_holder;
+
 pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
 pub(crate) use observe::{has_directory, observe};
 
@@ -272,14 +274,7 @@ impl Worker {
     }
 
     fn see(&self, found: Found) {
-        let proof = match found {
-            Found::Lives => Some(HolderProof::Lock),
-            Found::Silent => Some(HolderProof::Unresponsive),
-            Found::Dead | Found::Vanished { .. } => Some(HolderProof::Gone),
-            // Nothing is said of one that may be recorded in a moment.
-            Found::Nobody => None,
-        };
-        locked(&self.seat.seen).holder = proof;
+        locked(&self.seat.seen).holder = found.proof();
     }
 
     fn hold(&self, why: Option<String>) {

@@ -5,14 +5,20 @@ use std::path::Path;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::{AgentProcess, SessionState};
 use rekindle_holder::client::{LockState, inspect};
+use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::{Identity, Presence, machine_boot};
 
 use crate::core::Core;
 
 /// Looks for the recorded holder of a session.
 pub(crate) fn observe(core: &Core, state: &SessionState) -> Found {
+    look_for_holder(&core.places.holders, state)
+}
+
+/// Looks for the recorded holder of a session in the directory of all holders; needs no daemon.
+pub fn look_for_holder(holders: &Path, state: &SessionState) -> Found {
     let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) else { return Found::Nobody };
-    let dir = core.holder_dir(agent.holder_id);
+    let dir = HolderDir::new(holders.join(agent.holder_id.to_string()));
     if !dir.path().is_dir() {
         return vanished(agent.process.as_ref());
     }

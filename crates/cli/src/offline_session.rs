@@ -1,0 +1,96 @@
+//! A session as it is shown without a daemon: in the daemon's shape, from its log and from what is seen of its holder.
+
+use std::path::Path;
+
+use rekindle_domain::event::{Event, Provider};
+use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::line::Line;
+use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::time::Timestamp;
+use rekindle_service::{look_for_holder, run_view};
+use rekindle_store::Loaded;
+use rekindle_store::home;
+use rekindle_store::offline::Offline;
+use serde_json::{Value, json};
+
+use crate::record_text::payload;
+
+/// Whoever looks at sessions: where, and when.
+pub(crate) struct Looker<'a> {
+    home: &'a Offline,
+    boot: Option<BootId>,
+    now: Timestamp,
+}
+
+impl<'a> Looker<'a> {
+    /// Begins to look. Whoever owns the home is the daemon of this moment; without one there is no boot to compare with.
+    pub(crate) fn new(home: &'a Offline, now: Timestamp) -> Looker<'a> {
+        let boot = home::owner(&**home.disk(), home.layout()).and_then(|owner| owner.boot_id);
+        Looker { home, boot, now }
+    }
+
+    /// Shows a session. Its holder's lock tells whether the agent lives; nobody is spoken to.
+    pub(crate) fn session(&self, loaded: &Loaded) -> Value {
+        let state = &loaded.state;
+        let found = look_for_holder(&self.home.layout().home().join("holders"), state);
+        let holder = found.proof().unwrap_or(HolderProof::Pending);
+        let observed = Observed { boot: self.boot, holder, wall: self.now };
+        let derived = project(state, &loaded.tokens, &observed);
+        let waits = waits(self.home, loaded);
+        let health = match &loaded.damage {
+            Some(damage) => {
+                let detail = format!("at byte {}: {}", damage.offset, damage.detail);
+                json!({"state": "damaged", "detail": detail, "offset": damage.offset})
+            }
+            None => json!({"state": "ok"}),
+        };
+        json!({
+            "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir,
+            "agent": agent_name(&state.provider), "status": derived.status, "since": derived.since,
+            "evidence": derived.evidence, "last_seq": state.last_seq,
+            "run": state.run.as_ref().map(|run| run_view(run, || self.home.reader(state.id).ok())),
+            "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
+            "queued": state.queue.len(), "created_at": state.created_at, "updated_at": state.updated_at,
+            "health": health,
+        })
+    }
+}
+
+/// Shows the waits of a session, open and void.
+pub(crate) fn waits(home: &Offline, loaded: &Loaded) -> Vec<Value> {
+    let state = &loaded.state;
+    let Some(run) = state.run.as_ref().filter(|_| !state.deleted) else { return Vec::new() };
+    let word = if run.end.is_none() { "open" } else { "void" };
+    let wait = |wait: &rekindle_domain::session::Wait| {
+        json!({
+            "wait_id": wait.wait_id, "session_id": state.id, "run_id": run.run_id, "kind": wait.kind, "state": word,
+            "request": request(home, state.id, wait.since_seq), "since": wait.since, "deadline_at": wait.deadline_at,
+        })
+    };
+    run.waits.iter().map(wait).collect()
+}
+
+/// Reads what was asked from the record that says so.
+fn request(home: &Offline, session: SessionId, seq: u64) -> Option<Value> {
+    let reader = home.reader(session).ok()?;
+    let offset = reader.offset_of(seq).ok()??;
+    let mut lines = reader.forward(offset);
+    let raw = lines.next().ok()??;
+    let line = Line::parse(raw.bytes).ok()?;
+    match line.event().ok()? {
+        Event::RunWaiting(waiting) => waiting.request.as_ref().map(|request| payload(request, &home.blobs())),
+        _ => None,
+    }
+}
+
+/// Returns what people call an agent, as the daemon does: its name, or its program's.
+fn agent_name(provider: &Provider) -> &str {
+    let program = provider.command.as_ref().and_then(|command| command.first());
+    let program = program.map(|program| program.rsplit('/').next().unwrap_or(program));
+    provider.agent.as_deref().or(program).unwrap_or(&provider.profile)
+}
+
+/// Tells whether a session works in a directory or below it.
+pub(crate) fn is_below(path: &str, directory: &str) -> bool {
+    Path::new(path).starts_with(directory)
+}

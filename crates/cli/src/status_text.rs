@@ -1,0 +1,241 @@
+//! A session's status in words and colours, the same wherever it is shown. The status itself is derived by the domain.
+
+use clap::builder::styling::Style;
+use rekindle_domain::projector::SessionStatus;
+
+use crate::client::wire::{Run, Session};
+use crate::output::{BAD, COURSE, GOOD, WARN};
+use crate::record_text::word;
+
+/// How the latest run stands, as far as the status does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Failed,
+    Cancelled,
+    Cancelling,
+    Usual,
+}
+
+fn course(session: &Session) -> Course {
+    let state = session.run.as_ref().map(|run| run.state.as_str());
+    match (session.status, state) {
+        (SessionStatus::Idle, Some("failed")) => Course::Failed,
+        (SessionStatus::Idle, Some("cancelled")) => Course::Cancelled,
+        (SessionStatus::Running | SessionStatus::Waiting, Some("cancelling")) => Course::Cancelling,
+        _ => Course::Usual,
+    }
+}
+
+/// Returns the status in a word or two, for lists.
+pub(crate) fn label(session: &Session) -> String {
+    match course(session) {
+        Course::Failed => "idle, failed".into(),
+        Course::Cancelled => "idle, cancelled".into(),
+        Course::Cancelling => "cancelling".into(),
+        Course::Usual => session.status.to_string(),
+    }
+}
+
+/// Returns how a status looks.
+pub(crate) fn style(session: &Session) -> Style {
+    match (course(session), session.status) {
+        (Course::Failed, _) => BAD,
+        (Course::Cancelled | Course::Cancelling, _) => WARN,
+        (
+            Course::Usual,
+            SessionStatus::InterruptedStartup
+            | SessionStatus::InterruptedWaiting
+            | SessionStatus::InterruptedAgent,
+        ) => BAD,
+        (Course::Usual, SessionStatus::Waiting) => WARN,
+        (Course::Usual, SessionStatus::Running) => COURSE,
+        (Course::Usual, SessionStatus::Idle) => GOOD,
+    }
+}
+
+/// Returns what went wrong in the last run of a session that does nothing now.
+pub(crate) fn last_run(session: &Session) -> Option<String> {
+    let how = match course(session) {
+        Course::Failed => "failed",
+        Course::Cancelled => "was cancelled",
+        Course::Cancelling | Course::Usual => return None,
+    };
+    let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
+    Some(match (detail, how) {
+        (Some(detail), "failed") => format!("last run failed: {detail}"),
+        (Some(detail), how) => format!("last run {how} {detail}"),
+        (None, how) => format!("last run {how}"),
+    })
+}
+
+/// Tells whether a session's holder is known to live.
+pub(crate) fn agent_lives(session: &Session) -> bool {
+    session.evidence["holder"]["alive"] == true
+}
+
+/// Says what a status means for this session; `daemon` tells whether one said so.
+pub(crate) fn meaning(session: &Session, daemon: bool) -> String {
+    let wait = session.waits.first().map(|wait| word(&wait.kind));
+    let wait = wait.as_deref().unwrap_or("an answer");
+    let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
+    let unseen = if !daemon && agent_lives(session) { "; its agent works on; no daemon" } else { "" };
+    let told = match session.status {
+        SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent => match detail {
+            Some(detail) => format!("its run was cut: {detail}"),
+            None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
+        },
+        SessionStatus::InterruptedWaiting => {
+            format!("its run waited for: {wait}, and can no longer be answered as it was asked")
+        }
+        SessionStatus::Waiting if course(session) == Course::Cancelling => {
+            format!("its run waited for: {wait}, and is being cancelled{unseen}")
+        }
+        SessionStatus::Waiting => format!("its run waits for: {wait}{unseen}"),
+        SessionStatus::Running if course(session) == Course::Cancelling => {
+            format!("its run is being cancelled{unseen}")
+        }
+        SessionStatus::Running if !unseen.is_empty() => "its agent works on; no daemon".into(),
+        SessionStatus::Running => running(session).into(),
+        SessionStatus::Idle => match (last_run(session), &session.run) {
+            (Some(last), _) => last,
+            (None, None) => "nothing was asked of it yet".into(),
+            (None, Some(Run { detail: Some(detail), .. })) => format!("its last run ended with: {detail}"),
+            (None, Some(_)) => "its last run is completed".into(),
+        },
+    };
+    format!("{}, {told}", session.status)
+}
+
+fn running(session: &Session) -> &'static str {
+    match session.evidence["holder"]["proof"].as_str() {
+        Some("pending") => "its run goes on, as far as the log tells",
+        Some("unresponsive") => "its run goes on, as far as the log tells; its agent does not answer",
+        _ => "its run goes on",
+    }
+}
+
+/// Says what can be done now. What needs a daemon starts one.
+pub(crate) fn next(session: &Session) -> String {
+    let id = &session.id;
+    match session.status {
+        _ if course(session) == Course::Cancelling => format!("rekindle attach {id} watches it end"),
+        SessionStatus::InterruptedStartup
+        | SessionStatus::InterruptedWaiting
+        | SessionStatus::InterruptedAgent => format!("rekindle resume {id} continues it"),
+        SessionStatus::Waiting => match session.waits.first() {
+            Some(wait) => {
+                format!("rekindle answer {} OPTION; rekindle waits shows the options", wait.wait_id)
+            }
+            None => "rekindle waits shows what is asked".into(),
+        },
+        SessionStatus::Running => format!("rekindle attach {id} watches it"),
+        SessionStatus::Idle if course(session) == Course::Failed => {
+            format!("rekindle send {id} TEXT tries again; rekindle log {id} shows what it did")
+        }
+        SessionStatus::Idle => format!("rekindle send {id} TEXT goes on with it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn session(status: &str, run: Value, holder: Value) -> Session {
+        let at = "2026-02-21T10:01:25.000Z";
+        let evidence = json!({ "holder": holder });
+        serde_json::from_value(json!({
+            "id": "sess_1", "status": status, "since": at, "updated_at": at, "run": run, "evidence": evidence,
+        }))
+        .expect("a session")
+    }
+
+    #[test]
+    fn a_status_says_how_the_last_run_went_and_whether_its_agent_lives() {
+        let run =
+            |state: &str, detail: Option<&str>| json!({"run_id": "run_1", "state": state, "detail": detail});
+        let lives = json!({"id": "h_1", "alive": true, "proof": "lock"});
+        let gone = json!({"id": "h_1", "alive": false, "proof": "gone"});
+        let cut = "its agent is gone; the next daemon reads what it left, and goes on from there";
+        for (status, run, holder, daemon, list, whole) in [
+            ("idle", Value::Null, Value::Null, true, "idle", "idle, nothing was asked of it yet".to_owned()),
+            (
+                "idle",
+                run("completed", None),
+                Value::Null,
+                true,
+                "idle",
+                "idle, its last run is completed".into(),
+            ),
+            (
+                "idle",
+                run("completed", Some("max_tokens")),
+                Value::Null,
+                true,
+                "idle",
+                "idle, its last run ended with: max_tokens".into(),
+            ),
+            (
+                "idle",
+                run("failed", Some("no room")),
+                lives.clone(),
+                true,
+                "idle, failed",
+                "idle, last run failed: no room".into(),
+            ),
+            ("idle", run("failed", None), Value::Null, true, "idle, failed", "idle, last run failed".into()),
+            (
+                "idle",
+                run("cancelled", Some("by local")),
+                Value::Null,
+                false,
+                "idle, cancelled",
+                "idle, last run was cancelled by local".into(),
+            ),
+            (
+                "running",
+                run("cancelling", None),
+                lives.clone(),
+                true,
+                "cancelling",
+                "running, its run is being cancelled".into(),
+            ),
+            (
+                "running",
+                run("running", None),
+                lives.clone(),
+                true,
+                "running",
+                "running, its run goes on".into(),
+            ),
+            (
+                "running",
+                run("running", None),
+                lives,
+                false,
+                "running",
+                "running, its agent works on; no daemon".into(),
+            ),
+            (
+                "interrupted_startup",
+                run("running", None),
+                gone,
+                false,
+                "interrupted_startup",
+                format!("interrupted_startup, {cut}"),
+            ),
+            (
+                "interrupted_agent",
+                run("interrupted", Some("agent exit (signal 9)")),
+                Value::Null,
+                true,
+                "interrupted_agent",
+                "interrupted_agent, its run was cut: agent exit (signal 9)".into(),
+            ),
+        ] {
+            let session = session(status, run, holder);
+            assert_eq!((label(&session).as_str(), meaning(&session, daemon)), (list, whole));
+        }
+    }
+}
