@@ -94,6 +94,11 @@ impl Failure {
         json!({"error": {"code": self.code, "message": message.join(": "), "hint": self.hint}})
     }
 
+    /// Tells whether the daemon went away, or is about to: what was only to be looked at can be looked at elsewhere.
+    pub(crate) fn is_daemon_gone(&self) -> bool {
+        matches!(&*self.code, "no_daemon" | "outcome_unknown" | "shutting_down")
+    }
+
     /// Tells whether the reader of our output went away.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         let cause = self.error.downcast_ref::<io::Error>();

@@ -24,6 +24,7 @@ mod waits;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{RealDisk, SharedDisk};
@@ -94,6 +95,11 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
     }
 }
 
+/// How long a daemon that goes away while it is asked is looked for again, and how often. A successor that is started for
+/// it is there within this; one that is only leaving is not waited for.
+const GOING: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(20);
+
 /// What every command is given.
 pub(crate) struct Context {
     /// The home.
@@ -118,9 +124,24 @@ impl Context {
         Ok(Client::find(&self.home)?.inspect(Client::note_version))
     }
 
-    /// Asks the daemon something that changes nothing; none if there is none.
+    /// Asks the daemon something that changes nothing; none if there is none. One that goes away just then is looked
+    /// for again for a moment: its successor may be there, or the home can be read without one.
     pub(crate) fn ask<T>(&self, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<Option<T>, Failure> {
-        self.daemon()?.map(|client| ask(&client)).transpose()
+        let deadline = Instant::now() + GOING;
+        let mut noted = false;
+        while let Some(client) = Client::find(&self.home)? {
+            if !std::mem::replace(&mut noted, true) {
+                client.note_version();
+            }
+            match ask(&client) {
+                Err(failure) if failure.is_daemon_gone() && Instant::now() < deadline => {
+                    std::thread::sleep(LOOK);
+                }
+                Err(failure) if failure.is_daemon_gone() => return Ok(None),
+                told => return told.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the daemon; one is started if none lives.

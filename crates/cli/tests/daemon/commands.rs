@@ -129,6 +129,33 @@ fn without_a_daemon_it_is_said_which_agents_live() {
     assert!(!lab.daemon_described(), "looking starts nothing");
 }
 
+// I4
+#[test]
+fn a_daemon_that_dies_while_it_is_asked_hides_nothing() {
+    let mut lab = Lab::new();
+    let id = lab.run("ask may I?");
+    lab.wait_status(&id, "waiting");
+    lab.kill();
+    // It takes connections, and is gone before it answers: for ever, or until its successor is there.
+    let socket = lab.path("run/dying");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let dying = std::thread::spawn(move || listener.incoming().take_while(Result::is_ok).take(200).count());
+    let path = lab.home().join("daemon.json");
+    let described = std::fs::read(&path).expect("the dead one's description");
+    let mut place: Value = serde_json::from_slice(&described).expect("JSON");
+    place["socket"] = json!(socket);
+    std::fs::write(&path, place.to_string()).expect("written");
+    for arguments in [&["ps"][..], &["status"], &["waits"], &["status", &id, "--json"]] {
+        let told = lab.ran(arguments).exits(0);
+        assert!(told.out.contains("wait") && told.err.is_empty(), "{told:?}");
+    }
+    let mut asking = lab.rekindle(&["status", "--json"]);
+    let asked = std::thread::spawn(move || ran(&mut asking, Stdin::Nothing));
+    lab.start();
+    assert_eq!(asked.join().expect("it ran").exits(0).json()["status"], "waiting");
+    drop(dying);
+}
+
 // I8
 #[test]
 fn a_run_that_failed_or_is_cancelled_says_so_with_and_without_a_daemon() {
