@@ -9,14 +9,15 @@ use super::Context;
 use crate::client::Client;
 use crate::client::start::{self, wait_until_free};
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::output::{self, plural};
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);
 
 /// Stop the daemon; agents work on
 ///
-/// What they say is kept, and the next daemon takes them over. With --all they are cancelled and ended too.
+/// What they say is kept, and the next daemon takes them over. With --all they are cancelled and ended too, also if no
+/// daemon runs. Nothing to stop is no error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle stop
@@ -34,39 +35,97 @@ pub(crate) struct Args {
 pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    // What is to end without a daemon is ended by one that is started for it.
-    let client = if args.all { Some(context.daemon_or_start()?) } else { context.daemon()? };
-    let Some(client) = client else {
-        return output::taken(context.json, br#"{"stopped":false}"#, "no daemon runs");
+    let client = match context.daemon()? {
+        // What is to end without a daemon is ended by one that is started for it, if there is anything.
+        None if args.all && !living(context).is_empty() => Some(context.daemon_or_start()?),
+        client => client,
     };
+    let Some(client) = client else { return nothing(context) };
     client.post("/api/shutdown", &json!({ "agents": args.all }))?;
     left(context, client.place().pid)?;
     if args.all {
         nobody_left(context)?;
+        return output::taken(context.json, br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
     }
-    let text = if args.all { "stopped, with every agent" } else { "stopped; agents work on" };
-    output::taken(context.json, br#"{"stopped":true}"#, text)
+    let agents = living(context).len() as u64;
+    let body = json!({"stopped": true, "agents": agents}).to_string();
+    let text = match agents {
+        0 => "stopped; no agent was at work".into(),
+        some => format!("stopped; {} on", verb(some, "works", "work")),
+    };
+    output::taken(context.json, body.as_bytes(), &text)
+}
+
+/// Says that there is no daemon to be stopped, and who lives without one.
+fn nothing(context: &Context) -> Result<Exit, Failure> {
+    let agents = living(context).len() as u64;
+    let body = json!({"stopped": false, "agents": agents}).to_string();
+    let text = match agents {
+        0 => "no daemon runs and no agent lives: there is nothing to stop".into(),
+        some => {
+            format!(
+                "no daemon runs; {} on without one: rekindle stop --all ends them",
+                verb(some, "lives", "live")
+            )
+        }
+    };
+    output::taken(context.json, body.as_bytes(), &text)
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
+    let before = living(context);
     // Whoever replaces it need not be told that it is old.
     if let Some(client) = Client::find(&context.home)? {
         client.post("/api/shutdown", &json!({ "agents": false }))?;
         left(context, client.place().pid)?;
     }
     let place = start::start(&context.home)?;
-    let body = serde_json::to_vec(&place).map_err(|error| Failure::failed("output", error))?;
-    output::taken(context.json, &body, &format!("rekindle {} runs; agents worked on", place.version))
+    // The successor may have begun others already: only those that were there before have worked on.
+    let now = living(context);
+    let stayed = before.iter().filter(|one| now.contains(one)).count();
+    let mut body = serde_json::to_value(&place).map_err(|error| Failure::failed("output", error))?;
+    body["agents"] = json!(stayed);
+    let text = format!("rekindle {} runs; {}", place.version, worked_on(before.len(), stayed));
+    output::taken(context.json, body.to_string().as_bytes(), &text)
 }
 
-/// Looks whether every agent has ended: only a lock tells.
-fn nobody_left(context: &Context) -> Result<(), Failure> {
+fn worked_on(before: usize, stayed: usize) -> String {
+    match (before, stayed) {
+        (0, _) => "no agent was at work".into(),
+        (before, stayed) if before == stayed => format!("{} worked on", plural(stayed as u64, "agent")),
+        (before, stayed) => {
+            format!(
+                "{stayed} of {} worked on; rekindle ps shows what became of the others",
+                plural(before as u64, "agent")
+            )
+        }
+    }
+}
+
+/// Returns `1 agent works` or `2 agents work`.
+fn verb(agents: u64, one: &str, several: &str) -> String {
+    format!("{} {}", plural(agents, "agent"), if agents == 1 { one } else { several })
+}
+
+/// Returns the holders that live, by their id and process: only a lock tells. One that cannot be looked at may live.
+fn living(context: &Context) -> Vec<(String, Option<i32>)> {
     let found = inspect_all(&context.home.join("holders")).unwrap_or_default();
-    let alive = found.iter().filter_map(|seen| match &seen.lock {
-        LockState::Held { note: Some(note), by: Keeper::Holder } => Some(note.process.pid.to_string()),
-        _ => None,
+    let alive = found.into_iter().filter_map(|seen| match seen.lock {
+        LockState::Held { note, by: Keeper::Holder } => {
+            Some((seen.holder_id, note.map(|note| note.process.pid)))
+        }
+        LockState::Unreadable(_) => Some((seen.holder_id, None)),
+        LockState::Held { by: Keeper::Another, .. }
+        | LockState::Free { .. }
+        | LockState::Copied { .. }
+        | LockState::Missing => None,
     });
-    let pids: Vec<String> = alive.collect();
+    alive.collect()
+}
+
+/// Looks whether every agent has ended.
+fn nobody_left(context: &Context) -> Result<(), Failure> {
+    let pids: Vec<String> = living(context).iter().filter_map(|(_, pid)| Some((*pid)?.to_string())).collect();
     if pids.is_empty() {
         return Ok(());
     }
@@ -84,4 +143,21 @@ fn left(context: &Context, pid: u32) -> Result<(), Failure> {
     }
     let error = anyhow::anyhow!("the daemon (process {pid}) was asked to leave and is still there");
     Err(Failure::failed("daemon_stays", error).hint("logs/daemon.log in the home may say why"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_worked_on_are_counted() {
+        assert_eq!(worked_on(0, 0), "no agent was at work");
+        assert_eq!(worked_on(1, 1), "1 agent worked on");
+        assert_eq!(worked_on(3, 3), "3 agents worked on");
+        assert!(worked_on(3, 1).starts_with("1 of 3 agents worked on"));
+        assert_eq!(
+            (verb(1, "works", "work"), verb(2, "works", "work")),
+            ("1 agent works".into(), "2 agents work".into())
+        );
+    }
 }

@@ -353,12 +353,16 @@ fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let before = lab.get("/api/version");
     let replaced = lab.ran(&["restart", "--json"]).exits(0).json();
     assert_ne!(replaced["pid"], before["pid"], "{replaced}");
+    assert_eq!(replaced["agents"], 1, "{replaced}");
+    lab.ran(&["restart"]).exits(0).tells("1 agent worked on");
     lab.pass("here");
     lab.reach("there");
-    lab.ran(&["stop"]).exits(0).tells("agents work on");
+    lab.ran(&["stop"]).exits(0).tells("1 agent works on");
     assert!(!lab.daemon_described());
     let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
     lab.ran(&["log", "-f"]).exits(5);
+    lab.ran(&["stop"]).exits(0).tells("no daemon runs; 1 agent lives on without one");
+    assert!(!lab.daemon_described());
     // Without a daemon too.
     lab.ran(&["stop", "--all"]).exits(0).tells("with every agent");
     assert!(rekindle_holder::tree::await_end(&agent, crate::lab::PATIENCE).expect("looked"));
@@ -366,6 +370,24 @@ fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let told = lab.ran(&["status", id]).exits(0);
     assert!(told.out.contains("idle"), "{told:?}");
     assert_eq!(lab.agents().len(), 1);
+}
+
+#[test]
+fn nothing_is_started_only_to_be_stopped() {
+    let lab = Lab::without_daemon();
+    for arguments in [&["stop"][..], &["stop", "--all"]] {
+        lab.ran(arguments).exits(0).tells("no daemon runs and no agent lives");
+        assert!(!lab.home().exists(), "nothing is made for it");
+    }
+    assert_eq!(lab.ran(&["stop", "--all", "--json"]).exits(0).json()["stopped"], false);
+    lab.ran(&["restart"]).exits(0).tells("no agent was at work");
+    lab.ran(&["stop"]).exits(0).tells("stopped; no agent was at work");
+    let before =
+        std::fs::metadata(lab.home().join("logs/daemon.log")).expect("a log").modified().expect("a time");
+    lab.ran(&["stop", "--all"]).exits(0).tells("nothing to stop");
+    let after =
+        std::fs::metadata(lab.home().join("logs/daemon.log")).expect("a log").modified().expect("a time");
+    assert_eq!(before, after, "nobody was started");
 }
 
 #[test]
