@@ -94,6 +94,11 @@ impl Failure {
         json!({"error": {"code": self.code, "message": message.join(": "), "hint": self.hint}})
     }
 
+    /// Tells whether someone else has answered before.
+    pub(crate) fn is_too_late(&self) -> bool {
+        matches!(&*self.code, "token_consumed" | "wait_closed")
+    }
+
     /// Tells whether the daemon went away, or is about to: what was only to be looked at can be looked at elsewhere.
     pub(crate) fn is_daemon_gone(&self) -> bool {
         matches!(&*self.code, "no_daemon" | "outcome_unknown" | "shutting_down")

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::Context;
+use super::{Context, late};
 use crate::client::wire;
 use crate::failure::{Exit, Failure};
-use crate::live::{Ask, pick};
+use crate::live::{Ask, chosen, pick};
 use crate::output;
 
 /// Answer what an agent asks
@@ -41,15 +41,29 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (_, Some(_)) => return Err(usage("an option and a text: one of them is enough")),
         (_, None) => return Err(usage("there are too many words")),
     };
+    let answer = |ask: &Ask| match (option, &args.text) {
+        (Some(word), _) => pick(&ask.choices, word).ok_or_else(|| no_such_option(ask, word)),
+        (None, text) => Ok(json!({ "text": text })),
+    };
     let client = context.daemon_or_start()?;
     let waits: wire::Waits = client.get("/api/waits")?;
-    let wait = find(wait, &waits.waits)?;
-    let ask = Ask::read(&wait.wait_id, &wait.kind, &wait.request);
-    let answer = match (option, &args.text) {
-        (Some(word), _) => pick(&ask.choices, word).ok_or_else(|| no_such_option(&ask, word))?,
-        (None, text) => json!({ "text": text }),
+    let wait = match (find(wait, &waits.waits), wait) {
+        (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
+            // It may have been open a moment ago.
+            let Some(late) = late::anywhere(context, &client, name) else { return Err(failure) };
+            return Err(late.failure(&chosen(&late.ask, &answer(&late.ask)?)));
+        }
+        (found, _) => found?,
     };
-    let body = client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer)?;
+    let ask = Ask::read(&wait.wait_id, &wait.kind, &wait.request);
+    let answer = answer(&ask)?;
+    let body = match client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer) {
+        Err(failure) if failure.is_too_late() => {
+            let late = late::in_session(context, &client, &wait.session_id, &wait.wait_id);
+            return Err(late.map_or(failure, |late| late.failure(&chosen(&ask, &answer))));
+        }
+        body => body?,
+    };
     output::taken(
         context.json,
         &body,

@@ -10,6 +10,7 @@ mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
 mod holders;
+mod late;
 mod log;
 mod log_follow;
 mod ps;

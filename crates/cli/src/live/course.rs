@@ -6,6 +6,7 @@ use rekindle_store::blobs::Blobs;
 
 use super::ask::Ask;
 use super::end::End;
+use super::over::Over;
 use super::piece::{Piece, line};
 use crate::output::{BAD, COURSE, WARN, plural};
 use crate::record_text::{payload, word};
@@ -32,8 +33,7 @@ pub(super) fn course(event: &Event<'_>, blobs: &Blobs) -> Vec<Piece> {
             vec![Piece::Asked(Ask::read(waiting.wait_id.as_str(), &word(&waiting.wait_kind), &request))]
         }
         Event::RunResumed(resumed) => {
-            let how = format!("{}{}", word(&resumed.how), by(resumed.by.as_deref()));
-            vec![Piece::AskOver(resumed.wait_id.to_string(), how)]
+            vec![Piece::AskOver(Over::read(resumed, blobs))]
         }
         Event::RunAdopted(adopted) => {
             let gap = plural(adopted.gap, "line");

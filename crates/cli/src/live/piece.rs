@@ -5,6 +5,7 @@ use clap::builder::styling::Style;
 use super::ask::Ask;
 use super::diff::Styled;
 use super::end::End;
+use super::over::Over;
 
 /// Something to be shown or known.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,8 @@ pub(crate) enum Piece {
     Tool(String, Styled),
     /// The agent asks.
     Asked(Ask),
-    /// A wait is over: which, and how.
-    AskOver(String, String),
+    /// A question is over.
+    AskOver(Over),
     /// A run began: itself, its message, and the run it continues.
     Begun { run: String, message: Option<String>, continues: Option<String> },
     /// A run ended.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::ask::Ask;
 use super::keys::Pressed;
+use crate::output::cut;
 use crate::sanitise;
 
 /// Open questions, oldest first.
@@ -57,14 +58,13 @@ impl Questions {
         Some((ask.clone(), new))
     }
 
-    /// Takes one away; tells whether it had been put to the person.
-    pub(super) fn over(&mut self, wait: &str) -> bool {
-        self.open.retain(|(ask, _)| ask.wait_id != wait);
-        let put = self.put.take_if(|put| put == wait).is_some();
-        if put {
-            self.typed.clear();
-        }
-        put
+    /// Takes one away; returns it if it had been put to the person.
+    pub(super) fn over(&mut self, wait: &str) -> Option<Ask> {
+        let at = self.open.iter().position(|(ask, _)| ask.wait_id == wait)?;
+        let (ask, _) = self.open.remove(at)?;
+        self.put.take_if(|put| put == wait)?;
+        self.typed.clear();
+        Some(ask)
     }
 
     /// Takes all away.
@@ -114,11 +114,16 @@ pub(crate) fn how_to_answer(ask: &Ask) -> String {
     }
 }
 
+/// Characters of an answer that are told again: enough to know which one it was.
+const TOLD: usize = 60;
+
 /// Says what was chosen.
-pub(super) fn chosen(ask: &Ask, answer: &Value) -> String {
+pub(crate) fn chosen(ask: &Ask, answer: &Value) -> String {
     let id = answer["option_id"].as_str();
     let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
-    choice.map_or_else(|| "sent".into(), |choice| sanitise::line(&choice.name))
+    let given = choice.map(|choice| choice.name.as_str());
+    let given = given.or(answer["text"].as_str()).or(answer["option"].as_str()).or(id);
+    cut(&sanitise::line(given.unwrap_or("sent")), TOLD)
 }
 
 #[cfg(test)]
@@ -143,7 +148,9 @@ mod tests {
         assert!(
             matches!(said, Said::Answer(ask, answer) if ask.wait_id == "wait_1" && answer["option_id"] == "b")
         );
-        assert!(!questions.over("wait_2") && questions.over("wait_1") && questions.is_empty());
+        assert_eq!(questions.over("wait_2"), None, "it was not put");
+        assert_eq!(questions.over("wait_1").map(|ask| ask.wait_id), Some("wait_1".into()));
+        assert!(questions.is_empty() && questions.over("wait_1").is_none());
         assert_eq!(questions.pressed(Pressed::Char('1')), Said::Nothing, "it is over");
     }
 

@@ -191,10 +191,9 @@ impl Watching<'_> {
         }
         match piece {
             Piece::Asked(ask) => self.questions.add(ask),
-            Piece::AskOver(wait, how) => {
-                let was_put = self.questions.over(&wait);
-                if was_put {
-                    return self.say(DIM, &format!("answered elsewhere: {how}"));
+            Piece::AskOver(over) => {
+                if let Some(ask) = self.questions.over(&over.wait_id) {
+                    return self.say(DIM, &format!("answered elsewhere: {}", over.text(&ask)));
                 }
             }
             Piece::Begun { run, message, continues } => {
@@ -291,6 +290,11 @@ impl Watching<'_> {
                 // It is over for us; the record that says so need not be told again.
                 self.questions.over(&ask.wait_id);
                 self.say(DIM, &format!("answered: {}", chosen(&ask, &answer)))
+            }
+            // The record that says who was faster, and with what, is on its way.
+            Err(failure) if failure.is_too_late() => {
+                let text = format!("too late: your answer ({}) was not used", chosen(&ask, &answer));
+                self.say(WARN, &text)
             }
             Err(failure) => self.say(WARN, &format!("not answered: {}", failure.message())),
         }

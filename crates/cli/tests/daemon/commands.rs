@@ -233,6 +233,29 @@ fn waits_are_listed_and_answered_by_number_word_or_text() {
     assert!(lab.said(&second).contains("deep red"), "{}", lab.said(&second));
 }
 
+// I7
+#[test]
+fn whoever_answers_too_late_is_told_who_was_faster() {
+    let lab = Lab::new();
+    let id = lab.run("ask may I?\nbarrier here\nsay thanks");
+    let wait = lab.wait_status(&id, "waiting")["waits"][0]["wait_id"].as_str().expect("a wait").to_owned();
+    lab.ran(&["answer", &wait, "yes"]).exits(0);
+    lab.reach("here");
+    let late = lab.ran(&["answer", &wait, "no"]).exits(1);
+    late.tells("too late: it was answered by local: Allow; your answer (Reject) was not used").tells(&id);
+    let late = lab.ran(&["answer", &wait, "no", "--json"]).exits(1);
+    assert_eq!(late.error_code(), "token_consumed");
+    lab.pass("here");
+    lab.wait_end(&id);
+    let asks = lab.run("question colour?");
+    let wait = lab.wait_status(&asks, "waiting")["waits"][0]["wait_id"].as_str().expect("a wait").to_owned();
+    lab.ran(&["answer", &wait, "--text", "deep red"]).exits(0);
+    lab.wait_end(&asks);
+    let late = lab.ran(&["answer", &wait, "--text", "blue"]).exits(1);
+    late.tells("it was answered by local: deep red; your answer (blue) was not used");
+    lab.ran(&["answer", "wait_01zzz", "no"]).exits(1).tells("nobody waits");
+}
+
 // I5
 #[test]
 fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {

@@ -191,9 +191,10 @@ fn a_wait_is_asked_and_answered() {
     let pieces = picture.record(&record(asked));
     let [Piece::Asked(ask)] = pieces.as_slice() else { panic!("one question: {pieces:?}") };
     assert_eq!((ask.wait_id.as_str(), ask.choices.len()), ("wait_1", 1));
-    let over = r#""kind":"run.resumed","run_id":"run_1","wait_id":"wait_1","how":"answered","by":"web""#;
-    let over = picture.record(&record(over));
-    assert_eq!(over, [Piece::AskOver("wait_1".into(), "answered by web".into())]);
+    let over = r#""kind":"run.resumed","run_id":"run_1","wait_id":"wait_1","how":"answered","by":"web","answer":"{\"result\":{\"outcome\":{\"optionId\":\"a\"}}}""#;
+    let pieces = picture.record(&record(over));
+    let [Piece::AskOver(over)] = pieces.as_slice() else { panic!("one end: {pieces:?}") };
+    assert_eq!((over.wait_id.as_str(), over.text(ask).as_str()), ("wait_1", "answered by web: Yes"));
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! Whoever answers too late: what was answered instead, by whom, read from the log of the session that asked.
+
+use rekindle_domain::event::Event;
+use rekindle_domain::line::Line;
+
+use super::Context;
+use crate::client::{Client, wire};
+use crate::failure::Failure;
+use crate::live::{Ask, Over};
+use crate::record_text::{payload, word};
+
+/// Records of a session that are looked through for the end of its question: it is among the newest.
+const RECORDS: u64 = 256;
+
+/// Sessions that are looked through for a question that is not open any more, the newest first.
+const SESSIONS: usize = 20;
+
+/// A question that is over.
+pub(super) struct Late {
+    /// Who asked.
+    pub(super) session: String,
+    /// What was asked.
+    pub(super) ask: Ask,
+    /// How it ended.
+    pub(super) over: Over,
+}
+
+impl Late {
+    /// Says so to someone whose answer is not that one.
+    pub(super) fn failure(&self, answer: &str) -> Failure {
+        let how = self.over.text(&self.ask);
+        let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
+        Failure::failed("token_consumed", error).hint(format!("rekindle attach {}", self.session))
+    }
+}
+
+/// Looks in one session for a question that is over.
+pub(super) fn in_session(context: &Context, client: &Client, session: &str, wait: &str) -> Option<Late> {
+    let found: wire::Session = client.get(&format!("/api/sessions/{session}")).ok()?;
+    look(context, client, &found, wait)
+}
+
+/// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
+pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<Late> {
+    let list: wire::Sessions = client.get(&format!("/api/sessions?limit={SESSIONS}")).ok()?;
+    list.sessions.iter().find_map(|session| look(context, client, session, wait))
+}
+
+fn look(context: &Context, client: &Client, session: &wire::Session, wait: &str) -> Option<Late> {
+    let after = session.last_seq.saturating_sub(RECORDS);
+    let page: wire::Records =
+        client.get(&format!("/api/sessions/{}/log?after={after}&limit={RECORDS}", session.id)).ok()?;
+    let bare = |text: &str| text.strip_prefix("wait_").unwrap_or(text).to_owned();
+    let meant = |id: &str| bare(id).starts_with(&bare(wait));
+    let blobs = context.blobs();
+    let (mut asked, mut late) = (None, None);
+    for raw in &page.records {
+        let Ok(line) = Line::parse(raw.get().as_bytes()) else { continue };
+        match line.event() {
+            Ok(Event::RunWaiting(waiting)) if meant(waiting.wait_id.as_str()) => {
+                let request = waiting.request.as_ref().map(|raw| payload(raw, &blobs)).unwrap_or_default();
+                asked = Some(Ask::read(waiting.wait_id.as_str(), &word(&waiting.wait_kind), &request));
+            }
+            Ok(Event::RunResumed(resumed)) if meant(resumed.wait_id.as_str()) => {
+                let over = Over::read(&resumed, &blobs);
+                late = asked.take().map(|ask| Late { session: session.id.clone(), ask, over });
+            }
+            _ => {}
+        }
+    }
+    late
+}

@@ -1,0 +1,100 @@
+//! How a question ended: who answered it, and what, in the words of the question itself. Pure but for payloads that are
+//! kept apart.
+
+use rekindle_domain::event::{ResumeHow, RunResumed};
+use rekindle_store::blobs::Blobs;
+use serde_json::Value;
+
+use super::ask::Ask;
+use crate::record_text::{payload, word};
+use crate::sanitise;
+
+/// How a question ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Over {
+    /// The wait.
+    pub(crate) wait_id: String,
+    how: ResumeHow,
+    by: Option<String>,
+    answer: Value,
+}
+
+impl Over {
+    /// Reads the record that says so.
+    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Blobs) -> Over {
+        let answer = resumed.answer.as_ref().map(|raw| payload(raw, blobs)).unwrap_or_default();
+        // What was sent to the agent is kept as the line that it was.
+        let line = answer.as_str().and_then(|line| serde_json::from_str(line).ok());
+        Over {
+            wait_id: resumed.wait_id.to_string(),
+            how: resumed.how,
+            by: resumed.by.as_deref().map(sanitise::line),
+            answer: line.unwrap_or(answer),
+        }
+    }
+
+    /// Returns what was answered, as the question names it.
+    pub(crate) fn answer(&self, ask: &Ask) -> Option<String> {
+        let result = self.answer.get("result").unwrap_or(&self.answer);
+        let named = |id: &str| {
+            let choice = ask.choices.iter().find(|choice| choice.id == id);
+            sanitise::line(choice.map_or(id, |choice| &choice.name))
+        };
+        if let Some(id) = result["outcome"]["optionId"].as_str() {
+            return Some(named(id));
+        }
+        if let Some(fields) = result["content"].as_object().filter(|fields| !fields.is_empty()) {
+            let text =
+                |value: &Value| value.as_str().map_or_else(|| sanitise::line(&value.to_string()), named);
+            return Some(fields.values().map(text).collect::<Vec<_>>().join(", "));
+        }
+        let bare = result["outcome"]["outcome"].as_str().or(result["action"].as_str());
+        bare.map(sanitise::line)
+    }
+
+    /// Says how it ended: `answered by local: Allow`.
+    pub(crate) fn text(&self, ask: &Ask) -> String {
+        let by = self.by.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
+        let answer = self.answer(ask).filter(|_| self.how == ResumeHow::Answered);
+        format!("{}{by}{}", word(&self.how), answer.map(|answer| format!(": {answer}")).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn over(how: ResumeHow, answer: Value) -> Over {
+        Over { wait_id: "wait_1".into(), how, by: Some("local".into()), answer }
+    }
+
+    #[test]
+    fn an_answer_is_told_in_the_words_of_its_question() {
+        let options = json!([{"optionId": "a1", "name": "Allow", "kind": "allow_once"}]);
+        let ask = Ask::read("wait_1", "permission", &json!({"params": {"options": options}}));
+        for (how, answer, expected) in [
+            (
+                ResumeHow::Answered,
+                json!({"result": {"outcome": {"outcome": "selected", "optionId": "a1"}}}),
+                "answered by local: Allow",
+            ),
+            (ResumeHow::Answered, json!({"result": {"outcome": {"optionId": "z"}}}), "answered by local: z"),
+            (
+                ResumeHow::Answered,
+                json!({"result": {"action": "accept", "content": {"x": "red", "n": 3}}}),
+                "answered by local: 3, red",
+            ),
+            (ResumeHow::Answered, json!({"result": {"action": "decline"}}), "answered by local: decline"),
+            (ResumeHow::Answered, Value::Null, "answered by local"),
+            (
+                ResumeHow::Cancelled,
+                json!({"result": {"outcome": {"outcome": "cancelled"}}}),
+                "cancelled by local",
+            ),
+        ] {
+            assert_eq!(over(how, answer).text(&ask), expected);
+        }
+    }
+}
