@@ -65,7 +65,7 @@ pub enum Outcome {
 
 /// An error that an agent answered with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} ({code})")]
+#[error("{message}{}", self.number())]
 pub struct Failure {
     /// The protocol's number for it.
     pub code: i64,
@@ -78,6 +78,15 @@ impl Failure {
     pub const AUTH_REQUIRED: i64 = -32_000;
     /// There is no such session.
     pub const NOT_FOUND: i64 = -32_002;
+
+    /// Returns the number behind the message, unless that tells it already.
+    fn number(&self) -> String {
+        let number = self.code.to_string();
+        if self.message.split(|c: char| !c.is_ascii_digit() && c != '-').any(|word| word == number) {
+            return String::new();
+        }
+        format!(" ({number})")
+    }
 
     /// Tells whether someone has to sign in first.
     pub fn is_auth_required(&self) -> bool {
@@ -250,4 +259,17 @@ pub struct Asked<'a> {
     pub kind: WaitKind,
     /// The ways to answer.
     pub options: Vec<Choice>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_told_once() {
+        let told = |code, message: &str| Failure { code, message: message.into() }.to_string();
+        assert_eq!(told(-32_603, "not today"), "not today (-32603)");
+        assert_eq!(told(3, "the command ended with exit code 3"), "the command ended with exit code 3");
+        assert_eq!(told(3, "13 of 33 failed"), "13 of 33 failed (3)");
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use rekindle_store::home::HomeError;
@@ -151,10 +152,19 @@ impl From<HomeError> for Failure {
                 .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
                 .hint("one process at a time owns a home; end that one first, or name another home with --home PATH"),
-            HomeError::Io { .. } => Failure::unusable("home_unreadable", error)
-                .hint("check that the path is a directory of yours: ls -ld"),
+            HomeError::Io { path, .. } => {
+                let hint = format!("check that it is there and yours: ls -ld {}", quoted(path));
+                Failure::unusable("home_unreadable", error).hint(hint)
+            }
         }
     }
+}
+
+/// Returns a path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | ':');
+    if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 impl From<ScanError> for Failure {

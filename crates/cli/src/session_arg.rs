@@ -14,8 +14,9 @@ use crate::failure::Failure;
 /// Most candidates that are listed.
 const MAX_SHOWN: usize = 8;
 
-/// The shortest beginning of an id that is shown in its stead: the time to about a second.
-const SHORTEST: usize = 8;
+/// The shortest beginning of an id that is shown in its stead: the time to a millisecond, so that lists of few and of many
+/// sessions show them alike.
+const SHORTEST: usize = 10;
 
 /// Names a session.
 #[derive(Debug, Clone, clap::Args)]
@@ -102,9 +103,16 @@ pub(crate) fn here() -> Result<String, Failure> {
             Ok(path) => return Ok(path),
             Err(path) => format!("the current directory's path is no text: {}", path.display()),
         },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let gone = "the directory we are in was removed".to_owned();
+            return Err(Failure::usage("no_directory", gone).hint(
+                "go to one that is there, with cd DIR, or cd \"$PWD\" if it was made again; --cwd DIR of rekindle run names another",
+            ));
+        }
         Err(error) => format!("the current directory cannot be told: {error}"),
     };
-    Err(Failure::usage("no_directory", error).hint("name the session, or go to another directory"))
+    Err(Failure::usage("no_directory", error)
+        .hint("go to another directory, or name the session or the directory"))
 }
 
 fn latest_live(client: &Client) -> Result<String, Failure> {

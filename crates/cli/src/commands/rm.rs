@@ -34,7 +34,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let force = if args.force { "?force=1" } else { "" };
     let mut out = output::stdout();
     for id in found? {
-        client.delete(&format!("/api/sessions/{id}{force}"))?;
+        let removed = client.delete(&format!("/api/sessions/{id}{force}"));
+        removed.map_err(|failure| match failure.code() {
+            "still_running" => failure
+                .hint(format!("rekindle cancel {id}, or remove it all the same: rekindle rm --force {id}")),
+            _ => failure,
+        })?;
         if context.json {
             writeln!(out, "{}", json!({ "removed": id }))?;
         } else {

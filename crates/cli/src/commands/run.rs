@@ -110,7 +110,7 @@ enum Profile {
     /// The Agent Client Protocol
     #[default]
     Acp,
-    /// Nothing: the prompt is its last argument, its output the answer
+    /// Nothing: it reads the prompt from stdin, and what it writes is the answer
     Exec,
 }
 

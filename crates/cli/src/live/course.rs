@@ -48,7 +48,9 @@ pub(super) fn course(event: &Event<'_>, blobs: &Blobs) -> Vec<Piece> {
             std::iter::once(said).chain(dropped).collect()
         }
         Event::RunCompleted(completed) => {
-            let reason = completed.stop_reason.as_deref().filter(|reason| *reason != "end_turn");
+            // These are an agent's and a command's words for having done what was asked.
+            let done = |reason: &&str| matches!(*reason, "end_turn" | "exit");
+            let reason = completed.stop_reason.as_deref().filter(|reason| !done(reason));
             let said =
                 reason.map(|reason| line(WARN, format!("the agent stopped: {}", sanitise::line(reason))));
             let stop_reason = completed.stop_reason.as_deref().map(Into::into);

@@ -10,9 +10,13 @@ use super::messages::Messages;
 use super::piece::{Piece, line};
 use super::tools::Tools;
 use crate::client::wire::Words;
-use crate::output::{COURSE, DIM, GOOD, WARN};
+use crate::output::{COURSE, DIM, GOOD, WARN, plural, size};
 use crate::record_text::{message_text, payload, plan_gist};
 use crate::sanitise;
+
+/// How much of a prompt is shown again: what fits on a screen beside what comes of it.
+const ECHO_LINES: usize = 20;
+const ECHO_CHARS: usize = 2000;
 
 /// What was shown so far.
 pub(crate) struct Picture {
@@ -76,7 +80,9 @@ impl Picture {
             Event::MessageUser(message) => {
                 let text = sanitise::block(&message_text(&message.content, &self.blobs));
                 let queued = if message.queued { "(queued) " } else { "" };
-                text.lines().map(|text| line(GOOD, format!("> {queued}{text}"))).collect()
+                let (shown, more) = beginning(&text);
+                let shown = shown.lines().map(|text| line(GOOD, format!("> {queued}{text}")));
+                shown.chain(more.map(|more| line(DIM, format!("> {more}")))).collect()
             }
             Event::MessageAgent(message) => {
                 let text = message_text(&message.content, &self.blobs);
@@ -160,6 +166,19 @@ impl Picture {
         }
         pieces
     }
+}
+
+/// Returns as much of a message as a person wants to see again who has just written it, and how long it is if that is not
+/// all.
+fn beginning(text: &str) -> (&str, Option<String>) {
+    let lines = text.match_indices('\n').nth(ECHO_LINES - 1).map_or(text.len(), |(at, _)| at);
+    let chars = text.char_indices().nth(ECHO_CHARS).map_or(text.len(), |(at, _)| at);
+    let shown = &text[..lines.min(chars)];
+    if shown.trim_end().len() == text.trim_end().len() {
+        return (shown, None);
+    }
+    let (lines, bytes) = (text.lines().count() as u64, text.len() as u64);
+    (shown, Some(format!("… ({}, {}; rekindle log shows all of it)", plural(lines, "line"), size(bytes))))
 }
 
 #[cfg(test)]

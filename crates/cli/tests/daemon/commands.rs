@@ -317,7 +317,7 @@ fn rm_removes_what_is_over_and_by_force_what_is_not() {
     lab.wait_end(&over);
     lab.reach("here");
     lab.ran(&["rm", &over, "01zzz"]).exits(1).tells("01zzz");
-    lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells("force");
+    lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells(&format!("rekindle rm --force {goes_on}"));
     let removed = lab.ran(&["rm", &over]).exits(0);
     assert!(removed.out.contains(&over), "{removed:?}");
     let removed = lab.ran(&["rm", "--force", "--json", &goes_on]).exits(0).json();
@@ -431,6 +431,30 @@ fn a_daemon_of_another_version_is_noted_once_and_works() {
     assert!(!ran.err.contains("rekindle restart"), "whoever restarts needs no such advice: {}", ran.err);
     let ran = lab.ran(&["ps"]).exits(0);
     assert_eq!(ran.err, "");
+}
+
+#[test]
+fn a_machine_on_which_nothing_was_ever_asked_has_empty_lists() {
+    let lab = Lab::without_daemon();
+    let none = lab.ran(&["ps"]).exits(0);
+    assert!(none.out.contains("no sessions") && none.err.is_empty(), "{none:?}");
+    assert_eq!(lab.ran(&["ps", "--json"]).exits(0).json(), json!({"sessions": [], "next": null}));
+    let none = lab.ran(&["waits"]).exits(0);
+    assert!(none.out.contains("nobody waits") && none.err.is_empty(), "{none:?}");
+    assert!(!lab.home().exists(), "nothing is made for it");
+}
+
+#[test]
+fn ids_in_lists_are_of_one_length() {
+    let lab = Lab::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for number in 0..4 {
+        let id = lab.run(&format!("say {number}"));
+        lab.wait_end(&id);
+        let listed = lab.ran(&["ps"]).exits(0);
+        seen.extend(listed.out.lines().filter_map(|line| Some(line.split_whitespace().next()?.len())));
+    }
+    assert_eq!(seen.len(), 1, "{seen:?}");
 }
 
 #[test]

@@ -111,6 +111,50 @@ fn failures_wrong_usage_and_missing_daemons_have_codes_of_their_own() {
 }
 
 #[test]
+fn a_command_that_ends_says_how_once_and_only_if_something_is_wrong() {
+    let lab = Lab::new();
+    let exec = |script: &str| {
+        let mut command = lab.rekindle(&["run", "x", "--profile", "exec", "--", "sh", "-c"]);
+        ran(command.arg(script), Stdin::Nothing)
+    };
+    let done = exec("cat").exits(0);
+    assert_eq!((done.out.as_str(), done.err.as_str()), ("x\n", "> x\n"));
+    let failed = exec("cat; exit 3").exits(1).tells("failed: the command ended with exit code 3\n");
+    assert_eq!(failed.err.matches('3').count(), 1, "{failed:?}");
+}
+
+#[test]
+fn a_long_prompt_is_not_shown_whole_again() {
+    let lab = Lab::new();
+    let prompt = format!("say short\n# {}", "long ".repeat(1 << 17));
+    std::fs::write(lab.path("work/task.md"), &prompt).expect("a file");
+    let ran = lab.run_demo(&["-f", "task.md"], Stdin::Nothing);
+    assert!(
+        ran.err.len() < 10_000 && ran.err.contains("(2 lines, 640.0 KiB; rekindle log shows all"),
+        "{}",
+        ran.err.len()
+    );
+}
+
+#[test]
+fn a_directory_that_was_removed_is_named_as_the_cause() {
+    let lab = Lab::new();
+    let gone = lab.path("gone");
+    std::fs::create_dir(&gone).expect("a directory");
+    let mut shell = std::process::Command::new("sh");
+    let run = lab.rekindle(&["run", "x", "--", "true"]);
+    let script = r#"cd "$0" && rmdir "$0" && exec "$@""#;
+    shell.args(["-c", script]).arg(&gone).arg(run.get_program()).args(run.get_args());
+    shell.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ran(&mut shell, Stdin::Nothing).exits(2).tells("was removed").tells("cd DIR").tells("--cwd DIR");
+    std::fs::write(lab.path("file"), "").expect("a file");
+    let below = lab.path("file/home");
+    let mut doctor = std::process::Command::new(crate::lab::REKINDLE);
+    let told = ran(doctor.args(["doctor", "--home"]).arg(&below), Stdin::Nothing);
+    told.exits(2).tells(&format!("ls -ld {}", below.display()));
+}
+
+#[test]
 fn what_needs_a_daemon_and_must_not_start_one_says_so() {
     let lab = Lab::without_daemon();
     lab.ran(&["log", "-f"]).exits(5).tells("no daemon");

@@ -202,3 +202,25 @@ fn rubbish_is_named_and_survived() {
     assert_eq!(lines(&picture().record("not a record")), ["a record cannot be read"]);
     assert_eq!(picture().record(&record(r#""kind":"galaxy.merged","stars":5"#)), []);
 }
+
+#[test]
+fn a_long_prompt_is_shown_by_its_beginning() {
+    let said = |text: &str| {
+        let text = serde_json::to_string(text).expect("plain");
+        let user = format!(r#""kind":"message.user","message_id":"msg_1","content":{text}"#);
+        let pieces = picture().record(&record(&user));
+        lines(&pieces).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(said("one\ntwo\n"), ["> one", "> two"]);
+    let twenty: String = (1..=20).map(|n| format!("{n}\n")).collect();
+    assert_eq!(said(&twenty).len(), 20);
+    let many = said(&format!("{twenty}21"));
+    assert_eq!(many.len(), 21);
+    assert_eq!(
+        (many[19].as_str(), many[20].as_str()),
+        ("> 20", "> … (21 lines, 53 bytes; rekindle log shows all of it)")
+    );
+    let long = said(&"ü".repeat(5000));
+    assert_eq!((long.len(), long[0].chars().count()), (2, 2002));
+    assert_eq!(long[1], "> … (1 line, 9.8 KiB; rekindle log shows all of it)");
+}
