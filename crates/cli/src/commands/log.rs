@@ -135,6 +135,10 @@ impl Walk {
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(unreadable(self.session, error)),
             };
+            // What a crash had left was seen before: half a line at the very end is being written just now.
+            if !raw.whole && raw.end >= self.reader.len() {
+                return Ok(());
+            }
             let bad = match Line::parse(raw.bytes) {
                 _ if !raw.whole => "a line has no end".to_owned(),
                 Err(error) => error.to_string(),
