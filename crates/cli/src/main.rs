@@ -11,6 +11,7 @@ mod evidence_text;
 mod failure;
 mod home_arg;
 mod live;
+mod logout;
 mod offline_session;
 mod output;
 mod prompt_arg;

@@ -10,7 +10,9 @@ use rekindle_store::check::{self, Code, Finding, Place, Progress, Report, Severi
 use serde_json::json;
 
 use super::Context;
+use crate::client::place::{Seen, look};
 use crate::failure::{Exit, Failure};
+use crate::logout::{Danger, danger, facts_of};
 use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
 use crate::sanitise;
 
@@ -87,6 +89,9 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
         "home": context.home.to_string_lossy(),
         "healthy": report.is_healthy(),
         "errors": errors, "warnings": warnings, "notes": notes,
+        "logout": logout(context).map(|danger| {
+            json!({"code": danger.code(), "what": danger.what(), "remedy": danger.remedy()})
+        }),
     });
     let report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
     if let (Some(text), serde_json::Value::Object(report)) = (text.as_object_mut(), report) {
@@ -94,6 +99,15 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
     }
     writeln!(out, "{text}")?;
     Ok(out.flush()?)
+}
+
+/// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
+fn logout(context: &Context) -> Option<Danger> {
+    let daemon = match look(&context.home) {
+        Seen::Lives(place) => Some(place.pid),
+        Seen::Leaves | Seen::Died | Seen::None => None,
+    };
+    danger(&facts_of(daemon))
 }
 
 fn severities() -> [Severity; 3] {
@@ -121,6 +135,12 @@ fn print_text(context: &Context, report: &Report) -> Result<(), Failure> {
         for group in of_severity.chunk_by(|a, b| a.code == b.code) {
             print_group(&mut out, context, report, group, width)?;
         }
+    }
+    if let Some(danger) = logout(context) {
+        writeln!(out, "{}", styled(DIM, "agents"))?;
+        writeln!(out, "  {}", styled(DIM, danger.code()))?;
+        writeln!(out, "{}", wrap(danger.what(), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(danger.remedy(), width, "    → ", "      "))?;
     }
     writeln!(out, "{}", summary(report))?;
     Ok(out.flush()?)

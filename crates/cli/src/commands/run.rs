@@ -1,5 +1,6 @@
 //! `rekindle run`: a new session with a prompt, watched until its run ends.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -11,6 +12,7 @@ use crate::client::{read, wire};
 use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
 use crate::live::Goal;
+use crate::logout;
 use crate::output;
 use crate::prompt_arg::prompt;
 
@@ -143,6 +145,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let body = client.post_once("/api/sessions", &body)?;
     let session: wire::Session = read(&body)?;
+    // It is told once, and not into a file that nobody reads.
+    if !context.json && std::io::stderr().is_terminal() {
+        logout::tell_once(&context.home, client.place().pid);
+    }
     if args.detach {
         if context.json {
             return output::taken(true, &body, "");

@@ -171,6 +171,31 @@ fn escape_cancels_the_run() {
 }
 
 #[test]
+fn what_would_end_agents_at_logout_is_told_once_and_by_doctor_always() {
+    let lab = Lab::new();
+    let doctor = lab.ran(&["doctor", "--json"]).exits(0).json();
+    // Whether there is anything to fear depends on the machine; that it is told does not.
+    let danger =
+        doctor["logout"]["remedy"].as_str().map(|remedy| remedy.get(..20).unwrap_or(remedy).to_owned());
+    let told = |terminal: &Pty| danger.as_ref().is_some_and(|danger| terminal.text().contains(danger));
+    let piped = lab.run_demo(&["say unseen"], crate::ran::Stdin::Nothing).exits(0);
+    assert!(!piped.err.contains("warning: "), "what nobody reads is not told: {piped:?}");
+    let mut first = Pty::start(&run(&lab, "say one"), 80);
+    assert_eq!(first.end(), Some(0));
+    assert_eq!((told(&first), first.text().contains("warning: ")), (danger.is_some(), danger.is_some()));
+    let mut second = Pty::start(&run(&lab, "say two"), 80);
+    assert_eq!(second.end(), Some(0));
+    assert!(!second.text().contains("warning: "), "{}", second.text());
+    let again = lab.ran(&["doctor"]).exits(0);
+    assert_eq!(
+        danger.as_ref().is_some_and(|danger| again.out.contains(danger)),
+        danger.is_some(),
+        "{}",
+        again.out
+    );
+}
+
+#[test]
 fn a_terminal_is_given_back_whoever_ends_the_command() {
     let lab = Lab::new();
     for (n, signal) in [Signal::TERM, Signal::INT, Signal::HUP].into_iter().enumerate() {

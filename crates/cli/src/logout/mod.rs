@@ -1,0 +1,146 @@
+//! Whether agents outlive whoever logs out. Nothing of ours can keep a process alive that the machine is told to end
+//! with a login: people are told so before it happens. The decision is pure; what it is made from is in `facts`.
+
+mod facts;
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+pub(crate) use facts::facts_of;
+
+/// What is known of the place where agents run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The machine's first process is systemd.
+    pub(crate) systemd: bool,
+    /// This is a container.
+    pub(crate) container: bool,
+    /// The user's services stay when nobody is logged in.
+    pub(crate) lingers: bool,
+    /// What belongs to a login is ended with it.
+    pub(crate) kills_logins: bool,
+    /// The control group of the daemon, or of whoever would start it.
+    pub(crate) cgroup: String,
+}
+
+/// What would end agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Danger {
+    /// The container ends with its first process.
+    Container,
+    /// The login session is ended with everything in it.
+    Login,
+    /// The user's own services end with the last login.
+    LastLogin,
+}
+
+/// Decides whether agents would be ended by something that nobody does to them.
+pub(crate) fn danger(facts: &Facts) -> Option<Danger> {
+    // One that starts its own services is as good as a machine.
+    if !facts.systemd {
+        return facts.container.then_some(Danger::Container);
+    }
+    let within = |what: fn(&str) -> bool| facts.cgroup.split('/').any(what);
+    if within(|unit| unit.starts_with("session-") && unit.ends_with(".scope")) {
+        // Lingering does not save what belongs to a login itself.
+        return facts.kills_logins.then_some(Danger::Login);
+    }
+    if within(|unit| unit.starts_with("user@") && unit.ends_with(".service")) {
+        return (!facts.lingers).then_some(Danger::LastLogin);
+    }
+    None
+}
+
+impl Danger {
+    /// Returns a word for programs.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Danger::Container => "ends_with_container",
+            Danger::Login => "ends_with_login",
+            Danger::LastLogin => "ends_with_last_login",
+        }
+    }
+
+    /// Says what would happen.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Danger::Container => "this is a container: when its first process ends, every agent ends with it",
+            Danger::Login => {
+                "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included"
+            }
+            Danger::LastLogin => {
+                "when you log out for the last time your services are ended, and agents with them: you do not linger"
+            }
+        }
+    }
+
+    /// Says what to do.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Danger::Container => {
+                "keep the container's first process running for as long as agents work, and the home on a volume: \
+                 what was interrupted continues from there"
+            }
+            Danger::Login => {
+                "loginctl enable-linger, then run the daemon as a service of yours: \
+                 rekindle stop; systemd-run --user -p KillMode=process rekindle serve"
+            }
+            Danger::LastLogin => "loginctl enable-linger",
+        }
+    }
+}
+
+/// Says what would end agents, once for each home: to a person, who may do something about it.
+pub(crate) fn tell_once(home: &Path, daemon: u32) {
+    let Some(danger) = danger(&facts_of(Some(daemon))) else { return };
+    // Beside the daemon's log; in the home itself only what belongs there is welcome.
+    let logs = home.join("logs");
+    let told = logs.join("logout-told");
+    if fs::read(&told).is_ok_and(|before| before == danger.code().as_bytes()) {
+        return;
+    }
+    // What cannot be written down is told again.
+    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs);
+    let _ = fs::write(&told, danger.code());
+    anstream::eprintln!("warning: {}\nhint: {}", danger.what(), danger.remedy());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_agents_when_someone_logs_out() {
+        let login = "/user.slice/user-1000.slice/session-3.scope";
+        let service = "/user.slice/user-1000.slice/user@1000.service/app.slice/app-terminal.scope";
+        let machine = Facts { systemd: true, ..Facts::default() };
+        let at = |cgroup: &str, kills_logins: bool, lingers: bool| Facts {
+            cgroup: cgroup.into(),
+            kills_logins,
+            lingers,
+            ..machine.clone()
+        };
+        let container = Facts { container: true, ..Facts::default() };
+        for (facts, expected) in [
+            (at(login, true, false), Some(Danger::Login)),
+            (at(login, true, true), Some(Danger::Login)),
+            (at(login, false, false), None),
+            (at(login, false, true), None),
+            (at(service, false, false), Some(Danger::LastLogin)),
+            (at(service, true, false), Some(Danger::LastLogin)),
+            (at(service, false, true), None),
+            (at(service, true, true), None),
+            (at("/system.slice/rekindle.service", true, false), None),
+            (at("/", true, false), None),
+            (at("", true, false), None),
+            (container.clone(), Some(Danger::Container)),
+            (Facts { cgroup: login.into(), kills_logins: true, ..Facts::default() }, None),
+            (Facts { systemd: true, cgroup: "/".into(), ..container.clone() }, None),
+            (Facts { container: true, ..at(login, true, false) }, Some(Danger::Login)),
+            (Facts::default(), None),
+        ] {
+            assert_eq!(danger(&facts), expected, "{facts:?}");
+        }
+    }
+}
