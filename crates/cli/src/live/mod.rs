@@ -4,6 +4,7 @@ mod ask;
 mod course;
 mod diff;
 mod end;
+mod goal;
 mod keys;
 mod messages;
 mod over;
@@ -16,7 +17,8 @@ mod watch;
 
 pub(crate) use ask::{Ask, pick};
 pub(crate) use end::exit_of_state;
+pub(crate) use goal::Goal;
 pub(crate) use keys::hear_signals;
 pub(crate) use over::Over;
 pub(crate) use questions::{chosen, how_to_answer};
-pub(crate) use watch::{Goal, Watch, watch};
+pub(crate) use watch::{Watch, watch};

@@ -1,36 +1,31 @@
 //! Watching a session until what was asked is done: shows what happens, asks the person at the terminal, and knows
 //! with which exit code to end. Without a terminal nothing here waits for anyone.
 
+mod asking;
+
 use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use rekindle_domain::event::ResumePolicy;
 use rekindle_store::blobs::Blobs;
 use serde_json::json;
 
 use super::diff::Styled;
 use super::end::End;
+use super::goal::{Aim, Goal, Meaning};
 use super::keys::{Pressed, Terminal, hear_signals};
 use super::picture::Picture;
 use super::piece::Piece;
-use super::questions::{Questions, Said, chosen, how_to_answer};
+use super::questions::Questions;
 use super::screen::Screen;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
-use crate::output::{BOLD, COURSE, DIM, WARN};
+use crate::output::{COURSE, DIM, WARN};
 use crate::sanitise;
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.
 const SETTLED: Duration = Duration::from_millis(60);
-
-/// Without a terminal a wait must stay open this long: a policy of the session may answer it at once.
-const UNANSWERED: Duration = Duration::from_millis(500);
-
-/// How often it is looked whether an interrupted session goes on, and for how long.
-const LOOK: Duration = Duration::from_millis(500);
-const GOES_ON: Duration = Duration::from_secs(60);
 
 /// What is watched.
 pub(crate) struct Watch<'a> {
@@ -48,17 +43,6 @@ pub(crate) struct Watch<'a> {
     pub(crate) goal: Goal,
     /// Print records instead of text.
     pub(crate) json: bool,
-}
-
-/// What is waited for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Goal {
-    /// The end of this run.
-    Run(String),
-    /// The end of the run that a message begins.
-    Message(String),
-    /// The end of the next run.
-    Next,
 }
 
 enum Input {
@@ -87,8 +71,7 @@ pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
         screen: Screen::ours(),
         interactive: terminal.is_some(),
         questions: Questions::default(),
-        run: None,
-        cut: None,
+        aim: Aim::new(watch.goal.clone()),
         watch,
     };
     let exit = watching.until_over(&inputs);
@@ -109,19 +92,13 @@ struct Watching<'a> {
     screen: Screen<std::io::Stdout, anstream::AutoStream<std::io::Stderr>>,
     interactive: bool,
     questions: Questions,
-    /// The run that is watched, once it began.
-    run: Option<String>,
-    /// Since when it is interrupted, and when that was last looked at.
-    cut: Option<(Instant, Instant)>,
+    aim: Aim,
 }
 
 impl Watching<'_> {
     fn until_over(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
-        if let Goal::Run(run) = &self.watch.goal {
-            self.run = Some(run.clone());
-        }
         loop {
-            let busy = self.questions.is_empty() && self.cut.is_none() && !self.picture.waits();
+            let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.waits();
             let input = match inputs.recv_timeout(if busy { Duration::from_secs(3600) } else { SETTLED }) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
@@ -197,28 +174,10 @@ impl Watching<'_> {
                 }
             }
             Piece::Begun { run, message, continues } => {
-                let ours = match &self.watch.goal {
-                    Goal::Next => self.run.is_none(),
-                    Goal::Message(wanted) => message.as_ref() == Some(wanted),
-                    Goal::Run(wanted) => *wanted == run,
-                };
-                if ours || (continues.is_some() && continues == self.run) {
-                    (self.run, self.cut) = (Some(run), None);
-                }
+                self.aim.begun(run, message.as_deref(), continues.as_deref());
             }
-            Piece::Ended(run, end) if self.run.as_ref() == Some(&run) => {
-                self.questions.clear();
-                if end == End::Interrupted && self.picture.policy.unwrap_or_default() == ResumePolicy::Auto {
-                    let now = Instant::now();
-                    self.cut = Some((now, now));
-                    return Ok(None);
-                }
-                if end == End::Interrupted {
-                    self.how_to_resume()?;
-                }
-                return Ok(Some(end.exit()));
-            }
-            Piece::Dropped(message) if self.watch.goal == Goal::Message(message.clone()) => {
+            Piece::Ended(run, end) => return self.ended(&run, &end),
+            Piece::Dropped(message) if self.aim.is_dropped(&message) => {
                 self.say(WARN, "the message was taken out of the queue")?;
                 return Ok(Some(Exit::Failed));
             }
@@ -227,88 +186,44 @@ impl Watching<'_> {
         Ok(None)
     }
 
+    /// Sees what the end of a run means.
+    fn ended(&mut self, run: &str, end: &End) -> Result<Option<Exit>, Failure> {
+        let policy = self.picture.policy.unwrap_or_default();
+        let meaning = self.aim.ended(run, end, policy, Instant::now());
+        if meaning == Meaning::Nothing {
+            return Ok(None);
+        }
+        self.questions.clear();
+        if meaning == Meaning::MayGoOn {
+            return Ok(None);
+        }
+        if *end == End::Interrupted {
+            self.how_to_resume()?;
+        }
+        Ok(Some(end.exit()))
+    }
+
     /// Nothing more has come: questions are put, and what does not go on is left.
     fn settled(&mut self) -> Result<Option<Exit>, Failure> {
         let waited = self.picture.settled();
         if !waited.is_empty() {
             return self.take_all(waited);
         }
-        if let Some((since, looked)) = self.cut {
-            return if looked.elapsed() < LOOK { Ok(None) } else { self.look_whether_it_goes_on(since) };
+        if self.aim.is_cut() {
+            let look = self.aim.is_to_be_looked_at(Instant::now());
+            return if look { self.look_whether_it_goes_on() } else { Ok(None) };
         }
-        if self.interactive {
-            return self.put_question();
-        }
-        let Some((ask, since)) = self.questions.first() else { return Ok(None) };
-        if since.elapsed() < UNANSWERED {
-            return Ok(None);
-        }
-        if !self.watch.json {
-            let mut lines = ask.lines.clone();
-            lines.extend(ask.options());
-            lines.push((PLAIN_NEXT, how_to_answer(ask)));
-            lines.push((DIM, format!("then: rekindle attach {}", self.watch.session)));
-            for line in &lines {
-                self.screen.line(line)?;
-            }
-        }
-        Ok(Some(Exit::Waiting))
-    }
-
-    /// Puts the oldest question to the person.
-    fn put_question(&mut self) -> Result<Option<Exit>, Failure> {
-        let Some((ask, new)) = self.questions.put_first() else { return Ok(None) };
-        if new {
-            for line in ask.lines.iter().chain(&ask.options()) {
-                self.screen.line(line)?;
-            }
-        }
-        if !self.screen.has_prompt() {
-            self.screen.prompt(&self.questions.prompt(&ask))?;
-        }
-        Ok(None)
-    }
-
-    fn pressed(&mut self, pressed: Pressed) -> Result<Option<Exit>, Failure> {
-        if pressed == Pressed::Cancel {
-            let path = format!("/api/sessions/{}/cancel", self.watch.session);
-            return match self.watch.client.post(&path, &json!({})) {
-                Ok(_) => Ok(None),
-                Err(failure) => self.say(WARN, &format!("not cancelled: {}", failure.message())),
-            };
-        }
-        let (ask, answer) = match self.questions.pressed(pressed) {
-            Said::Nothing => return Ok(None),
-            Said::Typed(ask) => {
-                self.screen.prompt(&self.questions.prompt(&ask))?;
-                return Ok(None);
-            }
-            Said::Answer(ask, answer) => (ask, answer),
-        };
-        match self.watch.client.post(&format!("/api/waits/{}/answer", ask.wait_id), &answer) {
-            Ok(_) => {
-                // It is over for us; the record that says so need not be told again.
-                self.questions.over(&ask.wait_id);
-                self.say(DIM, &format!("answered: {}", chosen(&ask, &answer)))
-            }
-            // The record that says who was faster, and with what, is on its way.
-            Err(failure) if failure.is_too_late() => {
-                let text = format!("too late: your answer ({}) was not used", chosen(&ask, &answer));
-                self.say(WARN, &text)
-            }
-            Err(failure) => self.say(WARN, &format!("not answered: {}", failure.message())),
-        }
+        if self.interactive { self.put_question() } else { self.tell_question() }
     }
 
     /// Looks whether an interrupted session goes on by itself.
-    fn look_whether_it_goes_on(&mut self, since: Instant) -> Result<Option<Exit>, Failure> {
-        self.cut = Some((since, Instant::now()));
+    fn look_whether_it_goes_on(&mut self) -> Result<Option<Exit>, Failure> {
         let path = format!("/api/sessions/{}", self.watch.session);
         // A daemon that is just being replaced is asked again.
         let Ok(session) = self.watch.client.get::<wire::Session>(&path) else { return Ok(None) };
         let over = match &session.held {
             Some(why) => Some(format!("it does not go on by itself: {}", sanitise::line(why))),
-            None if since.elapsed() > GOES_ON => Some("it does not go on by itself".to_owned()),
+            None if self.aim.is_lost(Instant::now()) => Some("it does not go on by itself".to_owned()),
             None => None,
         };
         let Some(why) = over else { return Ok(None) };
@@ -335,9 +250,6 @@ impl Watching<'_> {
         Ok(None)
     }
 }
-
-/// How what to do next looks.
-const PLAIN_NEXT: clap::builder::styling::Style = BOLD;
 
 fn print_json(line: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
