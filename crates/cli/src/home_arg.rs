@@ -9,7 +9,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct HomeArg {
     /// The home to use [default: $REKINDLE_HOME, else $XDG_STATE_HOME/rekindle, else ~/.local/state/rekindle]
-    #[arg(long, value_name = "PATH", global = true)]
+    #[arg(long, value_name = "PATH", global = true, help_heading = "Everywhere")]
     home: Option<PathBuf>,
 }
 

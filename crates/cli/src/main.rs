@@ -31,7 +31,16 @@ use failure::{Exit, Failure};
 #[command(
     name = "rekindle",
     version,
-    after_help = "Exit codes: 0 done, 1 failed or something was found, 2 wrong usage or no usable home, 3 interrupted, 4 waits for an\nanswer, 5 no daemon."
+    after_help = "Examples:
+  rekindle agents                          which agents are here, and how to get others
+  rekindle run \"fix the failing test\"      begins a session and watches it; Ctrl-C leaves
+  rekindle ps                              what every session is doing
+  rekindle attach                          watches this directory's latest session
+
+Exit codes:
+  0  done                             3  interrupted
+  1  failed, or something was found   4  waits for an answer
+  2  wrong usage, or no usable home   5  no daemon"
 )]
 struct Cli {
     #[command(flatten)]
@@ -46,7 +55,7 @@ pub(crate) struct Shared {
     #[command(flatten)]
     home: home_arg::HomeArg,
     /// Print JSON instead of text; errors become a JSON object on stderr
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     json: bool,
 }
 

@@ -22,7 +22,7 @@ use crate::output;
   rekindle answer wait_01khz0p6r8 --text \"use Postgres\""
 )]
 pub(crate) struct Args {
-    /// The wait, or the beginning of its id (left out: the only one), and the option
+    /// The option, behind the wait's id or the beginning of it unless only one is open
     #[arg(value_name = "OPTION", num_args = 0..=2)]
     words: Vec<String>,
 

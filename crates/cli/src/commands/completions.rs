@@ -1,6 +1,6 @@
 //! `rekindle completions`: what a shell needs to complete our commands.
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::failure::{Exit, Failure};
@@ -9,7 +9,7 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle completions bash > ~/.local/share/bash-completion/completions/rekindle
-  rekindle completions zsh > ~/.zfunc/_rekindle
+  rekindle completions zsh > ~/.zfunc/_rekindle     # with fpath+=~/.zfunc before compinit
   rekindle completions fish > ~/.config/fish/completions/rekindle.fish")]
 pub(crate) struct Args {
     /// The shell
@@ -17,8 +17,12 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    // What help does not list is not offered either.
+    let all = crate::Cli::command();
+    let listed = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let mut offered = Command::new("rekindle").args(all.get_arguments().cloned()).subcommands(listed);
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "rekindle", &mut script);
+    clap_complete::generate(args.shell, &mut offered, "rekindle", &mut script);
     std::io::Write::write_all(&mut std::io::stdout(), &script)?;
     Ok(Exit::Ok)
 }

@@ -19,7 +19,8 @@ use crate::sanitise;
 /// Check the home: every log, cache and blob, and say what to do about what is wrong
 ///
 /// Reads everything and changes nothing. Logs are checked record by record, with what the write-ahead log
-/// still has for them. Exits 0 if nothing is lost (there may be warnings and notes), 1 if something is.
+/// still has for them. Whether logging out would end agents is told too. Exits 0 if nothing is lost (there may be
+/// warnings and notes), 1 if something is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle doctor

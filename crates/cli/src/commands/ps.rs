@@ -28,15 +28,22 @@ const PAGE: usize = 500;
 
 /// List sessions: what each is doing, since when, where
 ///
-/// Idle sessions are left out a day after anything happened in them; -a lists all. Works without a daemon.
+/// Idle sessions are left out a day after anything happened in them; -a lists all. Works without a daemon: then it is
+/// looked whether agents live.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle ps
   rekindle ps -a --here
   rekindle ps -l
-  rekindle ps --json | jq -r '.sessions[] | select(.status == \"waiting\") | .id'")]
+  rekindle ps --json | jq -r '.sessions[] | select(.status == \"waiting\") | .id'
+
+What a session is doing:
+  running, cancelling   rekindle attach watches it
+  waiting               for an answer: rekindle waits
+  interrupted_…         cut short: rekindle resume, unless it goes on by itself
+  idle                  nothing; it says so if the last run failed or was cancelled")]
 pub(crate) struct Args {
-    /// All of them
+    /// All sessions
     #[arg(long, short)]
     all: bool,
 

@@ -26,9 +26,12 @@ use crate::prompt_arg::prompt;
   rekindle run -f task.md --agent codex --detach
   git diff | rekindle run \"review this\" -f - --permissions deny > review.md
   rekindle run \"fix it\" -- my-agent --acp
+  rekindle run \"count these words\" --profile exec -- wc -w
 
-Exit codes: 0 completed, 1 failed or cancelled, 2 wrong usage, 3 interrupted, 4 waits for an answer, 5 no daemon,
-130 left with Ctrl-C")]
+Exit codes:
+  0  completed             3  interrupted             5    no daemon
+  1  failed or cancelled   4  waits for an answer     130  left with Ctrl-C
+  2  wrong usage")]
 pub(crate) struct Args {
     /// What to ask [default: what stdin has, if it is no terminal]
     prompt: Option<String>,
@@ -58,11 +61,11 @@ pub(crate) struct Args {
     mode: Option<String>,
 
     /// What is answered when the agent asks for permission
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     permissions: Permissions,
 
     /// Whether the session goes on by itself after an interruption
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     resume: Resume,
 
     /// Hand the agent a variable of ours, or one with a value
@@ -77,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t, requires = "command")]
     profile: Profile,
 
-    /// Any command as the agent
+    /// Any command as the agent, after `--`; what it speaks is said by --profile
     #[arg(last = true)]
     command: Vec<String>,
 }

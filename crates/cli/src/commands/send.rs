@@ -27,7 +27,7 @@ use crate::session_arg::find_live;
   rekindle send 01khz0p6r8 -f notes.md --detach"
 )]
 pub(crate) struct Args {
-    /// The session (left out: this directory's latest) and the message; `-` reads it from stdin
+    /// The message, behind the session's id if it is not this directory's latest; `-` reads it from stdin
     #[arg(value_name = "TEXT", num_args = 0..=2)]
     words: Vec<String>,
 

@@ -29,6 +29,8 @@ pub(crate) struct Args {
 }
 
 /// Replace the daemon, by this version; agents work on
+///
+/// What agents say meanwhile is kept, and the new daemon takes them over. Without a daemon one is started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle restart")]

@@ -465,6 +465,7 @@ fn shells_get_their_completions() {
     {
         let script = lab.ran(&["completions", shell]).exits(0);
         assert!(script.out.contains(word) && script.out.contains("attach"), "{shell}");
+        assert!(script.out.contains("json") && !script.out.contains("demo-agent"), "{shell}");
     }
     lab.ran(&["completions", "nonsense"]).exits(2);
     assert!(!lab.home().exists(), "nothing is made for it");
