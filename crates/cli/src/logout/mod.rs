@@ -3,11 +3,14 @@
 
 mod facts;
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 pub(crate) use facts::facts_of;
+
+use crate::output;
 
 /// What is known of the place where agents run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,8 +105,16 @@ pub(crate) fn tell_once(home: &Path, daemon: u32) {
     }
     // What cannot be written down is told again.
     let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs);
-    let _ = fs::write(&told, danger.code());
-    anstream::eprintln!("warning: {}\nhint: {}", danger.what(), danger.remedy());
+    let _ = note(&told, danger.code());
+    let width = output::stderr_width().unwrap_or(usize::MAX);
+    for (word, text) in [("warning:", danger.what()), ("hint:", danger.remedy())] {
+        anstream::eprintln!("{}", output::wrap(&format!("{word} {text}"), width, "", "  "));
+    }
+}
+
+fn note(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]
