@@ -78,7 +78,7 @@ pub(crate) fn meaning(session: &Session, daemon: bool) -> String {
     let wait = session.waits.first().map(|wait| word(&wait.kind));
     let wait = wait.as_deref().unwrap_or("an answer");
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
-    let unseen = if !daemon && agent_lives(session) { "; its agent works on; no daemon" } else { "" };
+    let unseen = if !daemon && agent_lives(session) { "; its agent lives on; no daemon" } else { "" };
     let told = match session.status {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent => match detail {
             Some(detail) => format!("its run was cut: {detail}"),

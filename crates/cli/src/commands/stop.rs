@@ -52,8 +52,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let agents = living(context).len() as u64;
     let body = json!({"stopped": true, "agents": agents}).to_string();
     let text = match agents {
-        0 => "stopped; no agent was at work".into(),
-        some => format!("stopped; {} on", verb(some, "works", "work")),
+        0 => "stopped; no agent lives".into(),
+        some => format!("stopped; {} on", live(some)),
     };
     output::taken(context.json, body.as_bytes(), &text)
 }
@@ -65,10 +65,7 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
     let text = match agents {
         0 => "no daemon runs and no agent lives: there is nothing to stop".into(),
         some => {
-            format!(
-                "no daemon runs; {} on without one: rekindle stop --all ends them",
-                verb(some, "lives", "live")
-            )
+            format!("no daemon runs; {} on without one: rekindle stop --all ends them", live(some))
         }
     };
     output::taken(context.json, body.as_bytes(), &text)
@@ -82,31 +79,31 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
         left(context, client.place().pid)?;
     }
     let place = start::start(&context.home)?;
-    // The successor may have begun others already: only those that were there before have worked on.
+    // The successor may have begun others already: only those that were there before have lived on.
     let now = living(context);
     let stayed = before.iter().filter(|one| now.contains(one)).count();
     let mut body = serde_json::to_value(&place).map_err(|error| Failure::failed("output", error))?;
     body["agents"] = json!(stayed);
-    let text = format!("rekindle {} runs; {}", place.version, worked_on(before.len(), stayed));
+    let text = format!("rekindle {} runs; {}", place.version, lived_on(before.len(), stayed));
     output::taken(context.json, body.to_string().as_bytes(), &text)
 }
 
-fn worked_on(before: usize, stayed: usize) -> String {
+fn lived_on(before: usize, stayed: usize) -> String {
     match (before, stayed) {
-        (0, _) => "no agent was at work".into(),
-        (before, stayed) if before == stayed => format!("{} worked on", plural(stayed as u64, "agent")),
+        (0, _) => "no agent lived".into(),
+        (before, stayed) if before == stayed => format!("{} lived on", plural(stayed as u64, "agent")),
         (before, stayed) => {
             format!(
-                "{stayed} of {} worked on; rekindle ps shows what became of the others",
+                "{stayed} of {} lived on; rekindle ps shows what became of the others",
                 plural(before as u64, "agent")
             )
         }
     }
 }
 
-/// Returns `1 agent works` or `2 agents work`.
-fn verb(agents: u64, one: &str, several: &str) -> String {
-    format!("{} {}", plural(agents, "agent"), if agents == 1 { one } else { several })
+/// Returns `1 agent lives` or `2 agents live`.
+fn live(agents: u64) -> String {
+    format!("{} {}", plural(agents, "agent"), if agents == 1 { "lives" } else { "live" })
 }
 
 /// Returns the holders that live, by their id and process: only a lock tells. One that cannot be looked at may live.
@@ -152,14 +149,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_worked_on_are_counted() {
-        assert_eq!(worked_on(0, 0), "no agent was at work");
-        assert_eq!(worked_on(1, 1), "1 agent worked on");
-        assert_eq!(worked_on(3, 3), "3 agents worked on");
-        assert!(worked_on(3, 1).starts_with("1 of 3 agents worked on"));
-        assert_eq!(
-            (verb(1, "works", "work"), verb(2, "works", "work")),
-            ("1 agent works".into(), "2 agents work".into())
-        );
+    fn those_who_lived_on_are_counted() {
+        assert_eq!(lived_on(0, 0), "no agent lived");
+        assert_eq!(lived_on(1, 1), "1 agent lived on");
+        assert_eq!(lived_on(3, 3), "3 agents lived on");
+        assert!(lived_on(3, 1).starts_with("1 of 3 agents lived on"));
+        assert_eq!((live(1), live(2)), ("1 agent lives".into(), "2 agents live".into()));
     }
 }

@@ -377,10 +377,10 @@ fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let replaced = lab.ran(&["restart", "--json"]).exits(0).json();
     assert_ne!(replaced["pid"], before["pid"], "{replaced}");
     assert_eq!(replaced["agents"], 1, "{replaced}");
-    lab.ran(&["restart"]).exits(0).tells("1 agent worked on");
+    lab.ran(&["restart"]).exits(0).tells("1 agent lived on");
     lab.pass("here");
     lab.reach("there");
-    lab.ran(&["stop"]).exits(0).tells("1 agent works on");
+    lab.ran(&["stop"]).exits(0).tells("1 agent lives on");
     assert!(!lab.daemon_described());
     let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
     lab.ran(&["log", "-f"]).exits(5);
@@ -403,8 +403,8 @@ fn nothing_is_started_only_to_be_stopped() {
         assert!(!lab.home().exists(), "nothing is made for it");
     }
     assert_eq!(lab.ran(&["stop", "--all", "--json"]).exits(0).json()["stopped"], false);
-    lab.ran(&["restart"]).exits(0).tells("no agent was at work");
-    lab.ran(&["stop"]).exits(0).tells("stopped; no agent was at work");
+    lab.ran(&["restart"]).exits(0).tells("no agent lived");
+    lab.ran(&["stop"]).exits(0).tells("stopped; no agent lives");
     let before =
         std::fs::metadata(lab.home().join("logs/daemon.log")).expect("a log").modified().expect("a time");
     lab.ran(&["stop", "--all"]).exits(0).tells("nothing to stop");

@@ -186,7 +186,11 @@ fn what_would_end_agents_at_logout_is_told_once_and_by_doctor_always() {
     let mut second = Pty::start(&run(&lab, "say two"), 80);
     assert_eq!(second.end(), Some(0));
     assert!(!second.text().contains("warning: "), "{}", second.text());
-    assert_eq!(lab.ran(&["doctor", "--json"]).exits(0).json()["warnings"], 0, "what was written is ours alone");
+    assert_eq!(
+        lab.ran(&["doctor", "--json"]).exits(0).json()["warnings"],
+        0,
+        "what was written is ours alone"
+    );
     let again = lab.ran(&["doctor"]).exits(0);
     assert_eq!(
         danger.as_ref().is_some_and(|danger| again.out.contains(danger)),
