@@ -52,6 +52,15 @@ impl Over {
         bare.map(sanitise::line)
     }
 
+    /// Says how it ended to someone it was put to: `answered elsewhere by local: Allow`.
+    pub(super) fn elsewhere(&self, ask: &Ask) -> String {
+        let text = self.text(ask);
+        match text.strip_prefix("answered") {
+            Some(rest) => format!("answered elsewhere{rest}"),
+            None => format!("the question is over: {text}"),
+        }
+    }
+
     /// Says how it ended: `answered by local: Allow`.
     pub(crate) fn text(&self, ask: &Ask) -> String {
         let by = self.by.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();
@@ -96,5 +105,9 @@ mod tests {
         ] {
             assert_eq!(over(how, answer).text(&ask), expected);
         }
+        let answer = json!({"result": {"outcome": {"optionId": "a1"}}});
+        assert_eq!(over(ResumeHow::Answered, answer).elsewhere(&ask), "answered elsewhere by local: Allow");
+        let withdrawn = over(ResumeHow::Withdrawn, Value::Null).elsewhere(&ask);
+        assert_eq!(withdrawn, "the question is over: withdrawn by local");
     }
 }

@@ -170,7 +170,7 @@ impl Watching<'_> {
             Piece::Asked(ask) => self.questions.add(ask),
             Piece::AskOver(over) => {
                 if let Some(ask) = self.questions.over(&over.wait_id) {
-                    return self.say(DIM, &format!("answered elsewhere: {}", over.text(&ask)));
+                    return self.say(DIM, &over.elsewhere(&ask));
                 }
             }
             Piece::Begun { run, message, continues } => {
