@@ -69,6 +69,10 @@ impl Profile for Exec {
         true
     }
 
+    fn process_is_turn(&self) -> bool {
+        true
+    }
+
     fn prompt_in_command(&self) -> bool {
         self.prompt_by == PromptBy::Argument
     }

@@ -171,6 +171,11 @@ pub trait Profile: Debug + Send + Sync {
         false
     }
 
+    /// The process is the turn: whatever it does, it does for the run it was launched for, and its end is the run's.
+    fn process_is_turn(&self) -> bool {
+        false
+    }
+
     /// The command to launch for a prompt that is in it; any other command stays as it is.
     fn command(&self, command: &[String], _content: &Raw<'_>) -> Vec<String> {
         command.to_vec()

@@ -30,6 +30,8 @@ pub(super) struct Facts {
     pub(super) turn: Option<Turn>,
     /// The run that is open in the log, whether or not its prompt has reached the agent.
     pub(super) open: Option<RunId>,
+    /// The run that the agent was launched for, while it is open.
+    pub(super) launched_for: Option<RunId>,
     /// Requests that nobody has answered, by their journal record.
     pub(super) asks: BTreeMap<u64, Ask>,
     pub(super) tools: Vec<UncertainTool>,
@@ -140,6 +142,7 @@ impl Facts {
             self.tools.clear();
         }
         self.open = self.open.filter(|open| *open != run);
+        self.launched_for = self.launched_for.filter(|open| *open != run);
         self.asks.retain(|_, ask| ask.run_id != Some(run));
     }
 

@@ -169,6 +169,7 @@ impl Connection {
                 let turn = launching.run_id.map(|run| Turn { input: None, run: Some(run) });
                 self.facts.turn = turn.filter(|_| self.profile.prompt_in_command());
                 self.facts.open = launching.run_id.or(self.facts.open);
+                self.facts.launched_for = launching.run_id;
             }
             Event::RunStarted(started) => self.facts.open = Some(started.run_id),
             Event::AgentReady(ready) if ready.holder_id == self.holder => self.facts.set_ready(ready, seq),
@@ -229,11 +230,11 @@ impl Connection {
         self.fold_at(seq, unfinished, |connection, out| connection.fold_item(item, out))
     }
 
-    /// Tells whether a run's prompt may have reached the agent: the journal has it, or it was in the command. What is
-    /// not read again after a restart was logged, and so has begun.
+    /// Tells whether a run's prompt may have reached the agent: the journal has it, or the agent needs none to begin.
+    /// What is not read again after a restart was logged, and so has begun.
     pub fn may_have_reached(&self, run: RunId) -> bool {
         let mut prompts = self.facts.inputs.values().filter(|input| input.what == InputKind::Prompt);
-        self.profile.prompt_in_command()
+        self.profile.process_is_turn()
             || prompts.any(|input| input.run == Some(run) && (input.heard || input.begun || input.over))
     }
 

@@ -2,7 +2,7 @@
 
 use rekindle_domain::event::{AgentNotice, Raw};
 
-use super::facts::ACCEPTED;
+use super::facts::{ACCEPTED, Turn};
 use super::fold::Out;
 use super::{Connection, Ended, Exited, Partial};
 use crate::said::{Failure, Outcome};
@@ -71,6 +71,10 @@ impl Connection {
 
     /// The process is gone.
     pub(super) fn end(&mut self, outcome: Option<Outcome>, exited: Exited, out: &mut Out) {
+        if self.turn().is_none() && self.profile.process_is_turn() && exited != Exited::NeverAsked {
+            // It did not wait for its prompt.
+            self.facts.turn = self.facts.launched_for.map(|run| Turn { input: None, run: Some(run) });
+        }
         match (outcome, self.turn()) {
             (Some(outcome), Some(turn)) => self.end_turn(turn.input, outcome, out),
             (Some(_), None) => self.flush(false, out),

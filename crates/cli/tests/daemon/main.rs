@@ -1,6 +1,7 @@
 //! The daemon as users have it: a real process that is killed, real agents that are killed, and what is there afterwards.
 
 mod agents_here;
+mod any_command;
 mod api;
 mod commands;
 mod crash_points;
