@@ -16,7 +16,10 @@ use tokio::runtime::{Builder, Runtime};
 /// How long the daemon may take to take a connection: it listens before it does anything else.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long an answer may take. Ending every agent takes as long as agents get for it.
+/// How long an answer may take that only needs looking: the daemon may have just begun, and has many sessions to list.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long any other answer may take. Ending every agent takes as long as agents get for it.
 const ANSWER: Duration = Duration::from_secs(90);
 
 /// Why there is no answer.
@@ -89,7 +92,8 @@ pub(crate) fn call(runtime: &Runtime, socket: &Path, ask: &Ask<'_>) -> Result<(u
             let body = response.into_body().collect().await.map_err(Lost::Midway)?;
             Ok((status, body.to_bytes()))
         };
-        tokio::time::timeout(ANSWER, answer).await.map_err(|_| Lost::TooLong)?
+        let most = if ask.method == "GET" { LOOK } else { ANSWER };
+        tokio::time::timeout(most, answer).await.map_err(|_| Lost::TooLong)?
     })
 }
 

@@ -23,6 +23,9 @@ use crate::failure::Failure;
 /// How long a request that carries a key waits for the daemon's successor before it gives up.
 const SUCCESSOR: Duration = Duration::from_secs(15);
 
+/// The daemon is there and does not answer.
+pub(crate) const SILENT: &str = "daemon_silent";
+
 /// A daemon that can be asked.
 pub(crate) struct Client {
     runtime: Runtime,
@@ -117,9 +120,8 @@ fn judge(answer: Result<(u16, Bytes), Lost>) -> Result<Bytes, Failure> {
         Err(lost @ Lost::NotThere { .. }) => Err(Failure::no_daemon(lost.to_string())),
         Err(lost @ Lost::Midway(_)) => Err(Failure::failed("outcome_unknown", lost)
             .hint("it may have been done: look with rekindle ps before you repeat it")),
-        Err(lost @ Lost::TooLong) => {
-            Err(Failure::failed("daemon_silent", lost).hint("look at logs/daemon.log in the home"))
-        }
+        Err(lost @ Lost::TooLong) => Err(Failure::failed(SILENT, lost)
+            .hint("look at logs/daemon.log in the home; rekindle serve --takeover replaces it")),
         Err(lost @ Lost::Request(_)) => Err(Failure::failed("request", lost)),
     }
 }

@@ -33,7 +33,7 @@ use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 
 use crate::Shared;
-use crate::client::{Client, start};
+use crate::client::{Client, SILENT, start};
 use crate::failure::{Exit, Failure};
 use crate::live::{Goal, Watch, watch};
 
@@ -139,6 +139,14 @@ impl Context {
                     std::thread::sleep(LOOK);
                 }
                 Err(failure) if failure.is_daemon_gone() => return Ok(None),
+                Err(failure) if failure.code() == SILENT => {
+                    let pid = client.place().pid;
+                    anstream::eprintln!(
+                        "note: the daemon (process {pid}) does not answer; this is what the disk says. \
+                         `rekindle serve --takeover` replaces it while agents work on"
+                    );
+                    return Ok(None);
+                }
                 told => return told.map(Some),
             }
         }

@@ -82,7 +82,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         if !daemon && alone > 0 {
             let agents = plural(alone, "agent");
             let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
-            let text = format!("no daemon runs; {agents} {live} is kept for the next one");
+            let text = format!("no daemon answers; {agents} {live} is kept for the next one");
             writeln!(out, "{}", styled(DIM, text))?;
         }
         if all == 0 {

@@ -109,7 +109,7 @@ fn without_a_daemon_it_is_said_which_agents_live() {
     let told = lab.ran(&["status", &dies]).exits(0);
     assert!(told.out.contains("running, its agent works on; no daemon"), "{}", told.out);
     let listed = lab.ran(&["ps"]).exits(0);
-    assert!(listed.out.contains("no daemon runs; 2 agents live on"), "{}", listed.out);
+    assert!(listed.out.contains("no daemon answers; 2 agents live on"), "{}", listed.out);
     let holder = rekindle_holder::identity::Identity::of(holder).expect("it lives");
     rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
     rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");

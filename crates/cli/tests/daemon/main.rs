@@ -13,6 +13,7 @@ mod once;
 mod pty;
 mod ran;
 mod screen;
+mod silent;
 mod statuses;
 mod sweep;
 mod terminal;
