@@ -42,7 +42,13 @@ impl Worker {
         let _pass = core.workers.gate.enter();
         for _ in 0..MOST_STEPS {
             match self.one_step(core) {
-                Ok(Then::Again) if self.live.is_some() => return self.rest(Some(Duration::ZERO)),
+                Ok(Then::Again) if self.live.is_some() => {
+                    // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
+                    if let Err(error) = self.mind_the_run(core) {
+                        tracing::warn!(session = %self.session, "{}", error.message);
+                    }
+                    return self.rest(Some(Duration::ZERO));
+                }
                 Ok(Then::Again) => {}
                 Ok(Then::Rest(most)) => return self.rest(most),
                 Err(error) => {
