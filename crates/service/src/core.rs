@@ -12,6 +12,7 @@ use rekindle_holder::dir::HolderDir;
 use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::{AppendError, Store};
 
+use crate::crash::crash_point;
 use crate::directory::Directory;
 use crate::error::{Refusal, ServiceError};
 use crate::feed::Feed;
@@ -47,7 +48,10 @@ pub(crate) struct Core {
 impl Core {
     /// Appends records that must be on disk before anyone is told.
     pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt, ServiceError> {
-        Ok(self.store.append(Append::durable(session, records))?)
+        crash_point("append.before");
+        let receipt = self.store.append(Append::durable(session, records))?;
+        crash_point("append.after");
+        Ok(receipt)
     }
 
     /// Appends at once and without keeping a thread waiting. What follows from it is done even if whoever asked goes

@@ -1,10 +1,26 @@
-//! Named places where a test has the daemon die, in builds with debug assertions only.
+//! Named places where a test has the daemon die, in builds with debug assertions only. There is one between any two
+//! effects: records, processes, words to a holder.
 
-/// Dies here, without a last word, if `REKINDLE_CRASH_AT` names this place.
+/// Dies here, without a last word, if `REKINDLE_CRASH_AT` names this place: by its name, or as `name#n` when it is
+/// come by for the n-th time. `*` is every place.
 #[cfg(debug_assertions)]
 pub(crate) fn crash_point(name: &str) {
-    if std::env::var_os("REKINDLE_CRASH_AT").is_some_and(|wanted| wanted == name) {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static WANTED: LazyLock<Option<(String, usize)>> = LazyLock::new(|| {
+        let wanted = std::env::var("REKINDLE_CRASH_AT").ok()?;
+        Some(match wanted.split_once('#') {
+            Some((name, times)) => (name.to_owned(), times.parse().ok()?),
+            None => (wanted, 1),
+        })
+    });
+    static PASSED: AtomicUsize = AtomicUsize::new(0);
+
+    let Some((wanted, times)) = &*WANTED else { return };
+    if (wanted == "*" || wanted == name) && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *times {
         use rustix::process::{Signal, getpid, kill_process};
+        eprintln!("dies at {name}");
         let _ = kill_process(getpid(), Signal::KILL);
         // Until it arrives.
         loop {

@@ -65,6 +65,7 @@ pub(crate) fn create(
         begun.unsent
     });
     core.bring(session, new.env);
+    crash_point("create.before_file");
     core.store.create(session).map_err(|error| ServiceError::internal(&error))?;
     keep_large(&core.store, &mut records)?;
     crash_point("create.before_record");
@@ -158,6 +159,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     let attempt = started.attempt;
     let expect = rekindle_store::commit::Expect::LastSeq(state.last_seq);
     let append = Append { expect, ..Append::durable(session, vec![started.into()]) };
+    crash_point("resume.before_record");
     match core.store.append(append) {
         Ok(_) => {}
         Err(AppendError::Moved { .. }) => {
@@ -166,6 +168,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
         }
         Err(error) => return Err(error.into()),
     }
+    crash_point("resume.after_record");
     let unsent = Unsent::continuation(run_id, attempt);
     core.workers.tell(core, session, Command::Prompt(unsent, Vec::new()))?;
     Ok(Resumed { run_id, method: "continue", attempt })

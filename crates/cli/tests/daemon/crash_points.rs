@@ -36,6 +36,142 @@ fn dying_while_a_session_is_made_leaves_none_or_one_that_goes_on() {
     }
 }
 
+/// Every place between a session that has a prompt and its agent at work.
+const STARTING: [&str; 14] = [
+    "start.before_launch",
+    "launch.after_prepare",
+    "launch.after_record",
+    "launch.after_spawn",
+    "adopt.after_connect",
+    "adopt.after_start",
+    "adopt.before_started",
+    "live.append.before",
+    "live.append.after",
+    "adopt.after_started",
+    "adopt.before_sending",
+    "adopt.after_sending",
+    "start.after_launch",
+    "live.send.before",
+];
+
+// I4, I5, I6: one run, one prompt, one agent, wherever the daemon dies on the way to it.
+#[test]
+fn dying_between_any_two_steps_of_a_start_leaves_one_agent_that_was_asked_once() {
+    for place in STARTING {
+        let mut lab = Lab::without_daemon();
+        lab.start_to_die(place);
+        let _ = lab.try_ask("POST", "/api/sessions", "", &lab.session("say hello"));
+        lab.died();
+        lab.start();
+        let id = only_session(&lab).expect("it was recorded");
+        assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        let kinds = ["run.started", "run.interrupted", "run.completed", "agent.started"];
+        assert_eq!(kinds.map(|kind| lab.count(&id, kind)), [1, 0, 1, 1], "{place}: {:?}", lab.kinds(&id));
+        assert_eq!((lab.prompted("say hello"), lab.agents().len()), (1, 1), "{place}");
+        assert_eq!((lab.living_agents().len(), lab.living_holders().len()), (1, 1), "{place}");
+        // The one that lives is the one that the log names.
+        let launched = lab.log(&id).into_iter().rfind(|record| record["kind"] == "agent.launching");
+        let holders = lab.get("/api/holders")["holders"].as_array().expect("a list").clone();
+        let living: Vec<&Value> = holders.iter().filter(|holder| holder["state"] == "lives").collect();
+        assert_eq!(living[0]["id"], launched.expect("it was launched")["holder_id"], "{place}");
+    }
+}
+
+// I4, I14: taking over is as good as never begun until it is done.
+#[test]
+fn dying_between_any_two_steps_of_an_adoption_disturbs_nobody() {
+    for place in [
+        "adopt.after_connect",
+        "live.append.before",
+        "live.append.after",
+        "adopt.before_sending",
+        "adopt.after_sending",
+    ] {
+        let mut lab = Lab::new();
+        let id = lab.run("barrier here\nsay hello");
+        lab.reach("here");
+        let agents = lab.living_agents();
+        lab.kill();
+        lab.start_to_die(place);
+        lab.died();
+        lab.start();
+        lab.pass("here");
+        assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        let kinds = ["run.started", "run.interrupted", "run.completed", "agent.started"];
+        assert_eq!(kinds.map(|kind| lab.count(&id, kind)), [1, 0, 1, 1], "{place}");
+        assert_eq!((lab.living_agents(), lab.agents().len()), (agents, 1), "{place}");
+        assert_eq!((lab.prompted("barrier here"), lab.said(&id).as_str()), (1, "hello"), "{place}");
+    }
+}
+
+// I1: what is said to a session, and where the daemon dies over it; afterwards it is there or it is not.
+#[test]
+fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
+    for (busy, place, there) in [
+        (false, "append.before", false),
+        (false, "append.after", true),
+        (false, "live.append.before", true),
+        (false, "live.send.before", true),
+        (false, "live.send.after", true),
+        (true, "append.before", false),
+        (true, "append.after", true),
+        // Its turn comes: recorded as begun, queued to the agent, sent.
+        (true, "append.before#2", true),
+        (true, "append.after#2", true),
+        (true, "live.send.before", true),
+        (true, "live.send.after", true),
+    ] {
+        let mut lab = Lab::new();
+        let id = lab.run("say one\nbarrier here");
+        lab.reach("here");
+        if !busy {
+            lab.pass("here");
+            lab.wait_end(&id);
+        }
+        lab.kill();
+        lab.start_to_die(place);
+        wait_for("the adoption", || (lab.get("/api/holders")["holders"][0]["epoch"] == 2).then_some(()));
+        let said = json!({"content": "say two"});
+        let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/messages"), "", &said);
+        lab.pass("here");
+        lab.died();
+        lab.start();
+        let runs = if there { 2 } else { 1 };
+        wait_for("the turns to end", || (lab.count(&id, "run.completed") == runs).then_some(()));
+        let case = format!("busy {busy}, {place}: {:?}", lab.kinds(&id));
+        assert_eq!((lab.count(&id, "message.user"), lab.count(&id, "run.started")), (runs, runs), "{case}");
+        assert_eq!((lab.prompted("say two"), lab.agents().len()), (runs - 1, 1), "{case}");
+    }
+}
+
+// I1: a person's word counts once it is on disk, and not before.
+#[test]
+fn dying_while_a_person_resumes_leaves_it_held_or_continued_once() {
+    for (place, there) in [("resume.before_record", false), ("resume.after_record", true)] {
+        let mut lab = Lab::new();
+        let mut body = lab.session("say before\nbarrier here\nsay after");
+        body["resume"] = json!("ask");
+        let id = lab.create(&body);
+        lab.reach("here");
+        let agent = rekindle_holder::identity::Identity::of(lab.agents()[0]).expect("it lives");
+        rekindle_holder::tree::signal_exactly(&agent, rustix::process::Signal::KILL).expect("killed");
+        lab.wait_status(&id, "interrupted_agent");
+        lab.kill();
+        lab.start_to_die(place);
+        let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/resume"), "", &json!({}));
+        lab.died();
+        lab.start();
+        if there {
+            assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        } else {
+            wait_for("why it is held", || lab.show(&id)["held"].as_str()?.contains("word").then_some(()));
+            assert_eq!(lab.status(&id), "interrupted_agent", "{place}");
+        }
+        let runs = if there { 2 } else { 1 };
+        assert_eq!((lab.count(&id, "run.started"), lab.count(&id, "run.interrupted")), (runs, 1), "{place}");
+    }
+}
+
 // I5, I7
 #[test]
 fn dying_while_a_question_is_answered_leaves_it_open_or_answered_once() {

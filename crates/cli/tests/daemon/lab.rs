@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rekindle_holder::client::{LockState, inspect_all};
+use rekindle_holder::identity::{Identity, Presence};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -77,6 +79,17 @@ impl Lab {
 
     /// Starts a daemon and waits until it is ready.
     pub(crate) fn start_with(&mut self, arguments: &[&str], env: &[(&str, &str)]) {
+        let line = self.spawn(arguments, env);
+        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
+    }
+
+    /// Starts a daemon that dies at a named place, which may be before it is ready.
+    pub(crate) fn start_to_die(&mut self, place: &str) {
+        self.spawn(&[], &[("REKINDLE_CRASH_AT", place)]);
+    }
+
+    /// Starts a daemon and waits for its first line, or its end.
+    fn spawn(&mut self, arguments: &[&str], env: &[(&str, &str)]) -> String {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
         let mut command = self.rekindle(&["serve", "--background"]);
         command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
@@ -85,8 +98,8 @@ impl Lab {
         let mut line = String::new();
         let pipe = child.stdout.take().expect("a pipe");
         BufReader::new(pipe).read_line(&mut line).expect("a line");
-        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
         self.daemon = Some(child);
+        line
     }
 
     pub(crate) fn daemon_log(&self) -> String {
@@ -117,9 +130,22 @@ impl Lab {
 
     /// Asks the daemon to leave, and waits for that.
     pub(crate) fn leave(&mut self) {
-        let daemon = rekindle_holder::identity::Identity::of(self.daemon_pid()).expect("it lives");
+        let daemon = Identity::of(self.daemon_pid()).expect("it lives");
         rekindle_holder::tree::signal_exactly(&daemon, rustix::process::Signal::TERM).expect("asked");
         self.died();
+    }
+
+    /// Tells whether the daemon has died.
+    pub(crate) fn dead(&mut self) -> bool {
+        self.daemon.as_mut().is_none_or(|daemon| daemon.try_wait().expect("collected").is_some())
+    }
+
+    /// Starts another daemon if this one has died.
+    pub(crate) fn start_if_dead(&mut self) {
+        if self.dead() {
+            self.daemon = None;
+            self.start();
+        }
     }
 
     /// Waits for a daemon that dies by itself.
@@ -134,18 +160,17 @@ impl Lab {
         self.start();
     }
 
-    fn connect(&self) -> UnixStream {
-        let place = std::fs::read(self.home().join("daemon.json")).expect("a daemon's description");
-        let place: Value = serde_json::from_slice(&place).expect("JSON");
-        let socket = place["socket"].as_str().expect("a socket").to_owned();
-        let stream = UnixStream::connect(socket).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
-        stream
+    fn connect(&self) -> Option<UnixStream> {
+        let place = std::fs::read(self.home().join("daemon.json")).ok()?;
+        let place: Value = serde_json::from_slice(&place).ok()?;
+        let stream = UnixStream::connect(place["socket"].as_str()?).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        Some(stream)
     }
 
     /// Asks the daemon; none if it died over it.
     pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
-        let mut stream = self.connect();
+        let mut stream = self.connect()?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}");
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
@@ -156,6 +181,11 @@ impl Lab {
         let (head, body) = text.split_once("\r\n\r\n")?;
         let status = head.split(' ').nth(1)?.parse().ok()?;
         Some(Reply { status, body: serde_json::from_str(body).unwrap_or(Value::Null) })
+    }
+
+    /// Looks; none if the daemon died over it.
+    pub(crate) fn try_get(&self, path: &str) -> Option<Value> {
+        self.try_ask("GET", path, "", &Value::Null).map(|reply| reply.body)
     }
 
     #[track_caller]
@@ -248,6 +278,12 @@ impl Lab {
         self.kinds(id).iter().filter(|one| *one == kind).count()
     }
 
+    /// Counts records of a kind; none if the daemon died over it.
+    pub(crate) fn try_count(&self, id: &str, kind: &str) -> Option<usize> {
+        let page = self.try_get(&format!("/api/sessions/{id}/log?after=0&limit=1000"))?;
+        Some(page["records"].as_array()?.iter().filter(|record| record["kind"] == kind).count())
+    }
+
     /// Returns everything the agent said, as one text.
     pub(crate) fn said(&self, id: &str) -> String {
         let log = self.log(id);
@@ -273,9 +309,28 @@ impl Lab {
         self.record().iter().filter_map(pid).collect()
     }
 
+    /// Returns those of them that live.
+    pub(crate) fn living_agents(&self) -> Vec<i32> {
+        let lives = |pid: &i32| Identity::of(*pid).is_ok();
+        self.agents().into_iter().filter(lives).collect()
+    }
+
+    /// Returns the holders of this home that live.
+    pub(crate) fn living_holders(&self) -> Vec<Identity> {
+        let found = inspect_all(&self.home().join("holders")).expect("holders");
+        let lives = found.into_iter().filter_map(|seen| match seen.lock {
+            LockState::Held { note: Some(note), .. } => Some(note.process),
+            _ => None,
+        });
+        lives.collect()
+    }
+
+    pub(crate) fn is_reached(&self, barrier: &str) -> bool {
+        self.path("barriers").join(format!("{barrier}.reached")).exists()
+    }
+
     pub(crate) fn reach(&self, barrier: &str) {
-        let path = self.path("barriers").join(format!("{barrier}.reached"));
-        wait_for(barrier, || path.exists().then_some(()));
+        wait_for(barrier, || self.is_reached(barrier).then_some(()));
     }
 
     pub(crate) fn pass(&self, barrier: &str) {
@@ -284,7 +339,7 @@ impl Lab {
 
     /// Follows a session's events from behind an id.
     pub(crate) fn follow(&self, id: &str, last: Option<&str>) -> Events {
-        let mut stream = self.connect();
+        let mut stream = self.connect().expect("a connection");
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         let request = format!("GET /api/sessions/{id}/events HTTP/1.1\r\nHost: x\r\n{last}\r\n");
         stream.write_all(request.as_bytes()).expect("asked");
@@ -341,8 +396,7 @@ impl Drop for Lab {
 }
 
 /// Returns the process of the daemon that a home describes, if it lives: a command may have started it.
-fn daemon_of(home: &Path) -> Option<rekindle_holder::identity::Identity> {
-    use rekindle_holder::identity::{Identity, Presence};
+fn daemon_of(home: &Path) -> Option<Identity> {
     let place: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).ok()?).ok()?;
     let process: Identity = serde_json::from_value(place["process"].clone()).ok()?;
     matches!(process.presence(), Ok(Presence::Alive)).then_some(process)
@@ -358,7 +412,6 @@ fn end_daemon(home: &Path) {
 
 /// Ends every holder of a home, and with it its agent: those that this test started.
 fn end_holders(home: &Path) {
-    use rekindle_holder::client::{LockState, inspect_all};
     use rekindle_holder::tree::{await_end, signal_exactly};
     for seen in inspect_all(&home.join("holders")).unwrap_or_default() {
         if let LockState::Held { note: Some(note), .. } = seen.lock {

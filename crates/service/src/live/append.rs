@@ -24,6 +24,7 @@ use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::say::revocations;
 use super::{Live, LiveError, Progress, millis, new_wait, note_own, random};
+use crate::crash::crash_point;
 
 impl Live {
     /// Appends everything that follows from an item, then does what the log now says.
@@ -105,7 +106,9 @@ impl Live {
             Persist::Process
         };
         let append = Append { persist, ..Append::durable(self.session, records.clone()) };
+        crash_point("live.append.before");
         let receipt = self.store.append(append)?;
+        crash_point("live.append.after");
         for draft in &records {
             self.take_in(draft);
             if let Some(source) = draft.source {

@@ -17,6 +17,7 @@ use rekindle_store::Store;
 
 use super::prompt::{Memory, Unsent};
 use super::{Live, LiveError, Supervisor};
+use crate::crash::crash_point;
 
 /// Where holders live.
 #[derive(Debug, Clone)]
@@ -74,6 +75,7 @@ impl Live {
             limits: launching.limits,
         };
         let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;
+        crash_point("launch.after_prepare");
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
         let argv = command.into_iter().map(Into::into).collect();
         // The directory stands, nothing runs: whoever finds it later finds that it was never started.
@@ -86,7 +88,9 @@ impl Live {
         let run_id = run.map(|run| run.run_id);
         records.push(AgentLaunching { holder_id, run_id, argv }.into());
         store.append(rekindle_store::commit::Append::durable(session, records))?;
+        crash_point("launch.after_record");
         let spawned = start(&prepared)?;
+        crash_point("launch.after_spawn");
         reap(spawned.child);
         Live::adopt(store, session, prepared.dir, profile, supervisor, launching.env)
     }

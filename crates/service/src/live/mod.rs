@@ -38,6 +38,8 @@ use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 
+use crate::crash::crash_point;
+
 /// Who hears words that are in no record yet.
 pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
 
@@ -116,9 +118,14 @@ impl Live {
         env: BTreeMap<String, String>,
     ) -> Result<Live, LiveError> {
         let mut control = command::command(&dir, supervisor)?;
+        crash_point("adopt.after_connect");
         let head = control.marks().head;
         let agent = match control.marks().phase {
-            HolderPhase::AwaitingStart => Some(control.start(env)?),
+            HolderPhase::AwaitingStart => {
+                let agent = control.start(env)?;
+                crash_point("adopt.after_start");
+                Some(agent)
+            }
             _ => control.marks().agent.clone(),
         };
         let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
@@ -127,7 +134,9 @@ impl Live {
         let state = live.store.open_session(session)?.state;
         let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
         if let Some(agent) = agent.filter(|_| !recorded) {
+            crash_point("adopt.before_started");
             live.record_start(&agent)?;
+            crash_point("adopt.after_started");
         }
         if let Some(run) = state.run.as_ref().filter(|run| run.end.is_none()) {
             // One that we began ourselves is ours already.
@@ -142,7 +151,9 @@ impl Live {
                 live.prompt = Unsent::find(&live.store, session, run)?;
             }
         }
+        crash_point("adopt.before_sending");
         live.send_again()?;
+        crash_point("adopt.after_sending");
         Ok(live)
     }
 
@@ -240,7 +251,10 @@ impl Live {
 
     /// Asks the agent's holder to end it, and everything of it.
     pub fn stop(&mut self, reason: &str, actor: &str, grace: Duration) -> Result<(), LiveError> {
-        self.control.as_mut().map_or(Ok(()), |control| Ok(control.stop(reason, actor, grace)?))
+        crash_point("live.stop.before");
+        self.control.as_mut().map_or(Ok(()), |control| control.stop(reason, actor, grace))?;
+        crash_point("live.stop.after");
+        Ok(())
     }
 
     /// Answers a wait; `hash` names the answer, so that the same one is known again.
@@ -261,13 +275,16 @@ impl Live {
     /// Sends an input that is in the log.
     fn send(&mut self, number: u64, kind: &str, bytes: &[u8]) -> Result<(), LiveError> {
         let ends_soon = self.connection.profile().input_ends_with_prompt();
-        match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
+        crash_point("live.send.before");
+        let sent = match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
             // To an agent that is gone nothing can be sent; the log says that it was to be.
             Some(Err(RequestError::Closed)) | None => Ok(()),
             // A command that did not wait for its prompt: its exit code tells the rest.
             Some(Err(RequestError::Refused(no))) if ends_soon && no.reason == Refusal::NotNow => Ok(()),
             Some(outcome) => Ok(outcome.map(drop)?),
-        }
+        };
+        crash_point("live.send.after");
+        sent
     }
 
     /// The holder is gone: read what it left, and record the end.

@@ -207,12 +207,14 @@ impl Live {
         if self.input_closed || !profile.input_ends_with_prompt() || !said {
             return Ok(());
         }
+        crash_point("live.close_input.before");
         match self.control.as_mut().map(|control| control.close_input(self.input_seq)) {
             // An agent that is gone reads no more, and an older holder cannot: it keeps the agent waiting.
             Some(Err(RequestError::Closed | RequestError::TooOld(_))) | None => {}
             Some(outcome) => outcome?,
         }
         self.input_closed = true;
+        crash_point("live.close_input.after");
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
 use super::{Live, LiveError, Queued};
+use crate::crash::crash_point;
 
 /// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
 const TURN: Duration = Duration::from_millis(50);
@@ -178,6 +179,7 @@ impl Live {
             return Ok(());
         }
         self.store.committer().sync()?;
+        crash_point("live.acknowledge.before");
         self.unacknowledged = None;
         if self.low > 1 {
             match self.control.as_mut().map(|control| control.ack(self.low - 1)) {
@@ -186,6 +188,7 @@ impl Live {
                 Some(outcome) => outcome?,
             }
         }
+        crash_point("live.acknowledge.after");
         Ok(())
     }
 }

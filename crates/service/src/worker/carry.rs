@@ -117,6 +117,7 @@ impl Worker {
     fn remove(&mut self, core: &Core) -> Result<(), ServiceError> {
         crash_point("delete.before_remove");
         core.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
+        crash_point("delete.after_remove");
         core.directory.forget(self.session);
         core.last_words.forget(self.session);
         Ok(())
@@ -200,6 +201,7 @@ impl Worker {
         let dir = core.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.
         let left = harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
+        crash_point("harvest.after_tree");
         if !left.tree_gone {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
             self.hold(Some(format!("processes of its dead agent are still there: {}", pids.join(", "))));

@@ -1,0 +1,234 @@
+//! The daemon dies between any two effects of everything it does, one after the other: whatever it was about to record,
+//! start or send. Places are not named here but counted, so that a new one is tried without a word in this file.
+
+use std::time::{Duration, Instant};
+
+use rekindle_holder::identity::Identity;
+use rekindle_holder::tree::signal_exactly;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, PATIENCE};
+
+/// More places than anything here comes by.
+const MOST: usize = 300;
+
+/// Something that is done while the daemon dies at some place, and what must be so in the end.
+struct Scenario {
+    /// How many places it comes by at least.
+    at_least: usize,
+    /// Done by a daemon that does not die.
+    before: fn(&mut Lab) -> String,
+    /// Done by one that dies, and by its successor.
+    act: fn(&mut Lab, &str),
+    /// Looked at when both are gone and a third has begun.
+    after: fn(&Lab, &str, &str),
+}
+
+/// Has the daemon die at every place that a scenario comes by.
+fn die_everywhere(scenario: &Scenario) {
+    for place in 1..MOST {
+        let mut lab = Lab::new();
+        let id = (scenario.before)(&mut lab);
+        lab.kill();
+        lab.start_to_die(&format!("*#{place}"));
+        (scenario.act)(&mut lab, &id);
+        lab.start_if_dead();
+        lab.restart();
+        let log = lab.daemon_log();
+        let died_at = log.lines().find_map(|line| line.strip_prefix("dies at "));
+        (scenario.after)(&lab, &id, &format!("place {place}, {}", died_at.unwrap_or("none")));
+        if died_at.is_none() {
+            assert!(place > scenario.at_least, "it came by {place} places only");
+            return;
+        }
+    }
+    panic!("there is no end of places");
+}
+
+/// Does something until it is done, by whichever daemon lives.
+#[track_caller]
+fn insist<T>(lab: &mut Lab, what: &str, mut done: impl FnMut(&Lab) -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        lab.start_if_dead();
+        if let Some(done) = done(lab) {
+            return done;
+        }
+        assert!(begin.elapsed() < PATIENCE, "insisted in vain on {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks for something under a key until it is taken.
+#[track_caller]
+fn insist_on_post(lab: &mut Lab, path: &str, key: &str, body: &Value) -> Value {
+    insist(lab, path, |lab| {
+        let reply = lab.try_ask("POST", path, &format!("Idempotency-Key: {key}\r\n"), body)?;
+        assert!(reply.status < 300 || reply.status == 503, "{path}: {} {}", reply.status, reply.body);
+        (reply.status < 300).then_some(reply.body)
+    })
+}
+
+/// Waits for records of a kind.
+#[track_caller]
+fn insist_on_records(lab: &mut Lab, id: &str, kind: &str, count: usize) {
+    insist(lab, kind, |lab| (lab.try_count(id, kind)? >= count).then_some(()));
+}
+
+/// What is so after every scenario: a log without gaps, one agent at most, and no holder that nobody knows.
+#[track_caller]
+fn check(lab: &Lab, id: &str, place: &str, agents: usize) {
+    let seqs: Vec<u64> = lab.log(id).iter().filter_map(|record| record["seq"].as_u64()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{place}");
+    assert_eq!(lab.agents().len(), agents, "{place}: {:?}", lab.kinds(id));
+    assert_eq!((lab.living_agents().len(), lab.living_holders().len()), (1, 1), "{place}");
+}
+
+// I1, I4, I5
+#[test]
+fn dying_anywhere_while_a_session_begins_and_ends_its_turn() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |_| String::new(),
+        act: |lab, _| {
+            let body = lab.session("say hello");
+            let made = insist_on_post(lab, "/api/sessions", "create", &body);
+            let id = made["id"].as_str().expect("an id").to_owned();
+            insist_on_records(lab, &id, "run.completed", 1);
+        },
+        after: |lab, _, place| {
+            let list = lab.get("/api/sessions")["sessions"].clone();
+            assert_eq!(list.as_array().map(Vec::len), Some(1), "{place}");
+            let id = list[0]["id"].as_str().expect("an id").to_owned();
+            check(lab, &id, place, 1);
+            assert_eq!((lab.count(&id, "run.started"), lab.prompted("say hello")), (1, 1), "{place}");
+            assert_eq!(lab.count(&id, "run.interrupted"), 0, "{place}");
+            assert_eq!(lab.said(&id), "hello", "{place}");
+        },
+    });
+}
+
+// I4, I5, I7
+#[test]
+fn dying_anywhere_while_a_question_is_asked_and_answered() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("barrier here\nask may I?\nsay thanks");
+            lab.reach("here");
+            id
+        },
+        act: |lab, id| {
+            lab.pass("here");
+            let wait = insist(lab, "a wait", |lab| {
+                lab.try_get("/api/waits")?["waits"][0]["wait_id"].as_str().map(str::to_owned)
+            });
+            let answer = json!({"option": "allow_once"});
+            insist(lab, "the answer", |lab| {
+                let reply = lab.try_ask("POST", &format!("/api/waits/{wait}/answer"), "", &answer)?;
+                // Its holder is being adopted: a moment later it can be reached.
+                let early = reply.body["error"]["code"] == "agent_unreachable";
+                assert!(early || reply.status == 202, "{} {}", reply.status, reply.body);
+                (!early).then_some(())
+            });
+            insist_on_records(lab, id, "run.completed", 1);
+        },
+        after: |lab, id, place| {
+            check(lab, id, place, 1);
+            for kind in ["run.waiting", "token.minted", "token.consumed", "run.resumed", "run.started"] {
+                assert_eq!(lab.count(id, kind), 1, "{place}: {kind}");
+            }
+            let answers = lab.record().iter().filter(|line| line.contains("allow_once")).count();
+            assert_eq!((answers, lab.said(id).as_str()), (1, "thanks"), "{place}");
+        },
+    });
+}
+
+// I1, I5, I13
+#[test]
+fn dying_anywhere_while_a_message_waits_for_its_turn_and_the_next_is_cancelled() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("barrier here\nsay one");
+            lab.reach("here");
+            id
+        },
+        act: |lab, id| {
+            let messages = format!("/api/sessions/{id}/messages");
+            insist_on_post(lab, &messages, "two", &json!({"content": "say two"}));
+            lab.pass("here");
+            insist_on_records(lab, id, "run.completed", 2);
+            insist_on_post(lab, &messages, "three", &json!({"content": "barrier there\nsay never"}));
+            insist(lab, "the third turn", |lab| lab.is_reached("there").then_some(()));
+            insist(lab, "the cancel", |lab| {
+                let path = format!("/api/sessions/{id}/cancel");
+                let reply = lab.try_ask("POST", &path, "", &Value::Null)?;
+                assert!(matches!(reply.status, 202 | 409), "{} {}", reply.status, reply.body);
+                Some(())
+            });
+            insist_on_records(lab, id, "run.cancelled", 1);
+        },
+        after: |lab, id, place| {
+            check(lab, id, place, 1);
+            let ends = ["run.started", "run.completed", "run.cancelled", "message.user"];
+            assert_eq!(ends.map(|kind| lab.count(id, kind)), [3, 2, 1, 3], "{place}");
+            let given = ["say one", "say two", "say never"];
+            assert_eq!(given.map(|words| lab.prompted(words)), [1, 1, 1], "{place}");
+            assert!(!lab.said(id).contains("never"), "{place}");
+        },
+    });
+}
+
+// I5, I6, I14
+#[test]
+fn dying_anywhere_while_a_dead_agent_is_replaced() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("say before\nbarrier here\nsay after");
+            lab.reach("here");
+            id
+        },
+        act: |lab, id| {
+            let agent = Identity::of(lab.agents()[0]).expect("it lives");
+            signal_exactly(&agent, Signal::KILL).expect("killed");
+            insist_on_records(lab, id, "run.completed", 1);
+        },
+        after: |lab, id, place| {
+            check(lab, id, place, 2);
+            let kinds = ["run.started", "run.interrupted", "run.completed"];
+            assert_eq!(kinds.map(|kind| lab.count(id, kind)), [2, 1, 1], "{place}");
+            // The end of a launch that came to nothing is recorded too.
+            assert_eq!(lab.count(id, "agent.exited"), lab.count(id, "agent.launching") - 1, "{place}");
+            assert_eq!(lab.prompted("barrier here"), 1, "{place}");
+        },
+    });
+}
+
+// I13, I14
+#[test]
+fn dying_anywhere_while_a_session_is_removed_with_its_agent() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("barrier here\nsay never");
+            lab.reach("here");
+            id
+        },
+        act: |lab, id| {
+            let log = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+            insist(lab, "the removal", |lab| {
+                let path = format!("/api/sessions/{id}?force=1");
+                let reply = lab.try_ask("DELETE", &path, "", &Value::Null)?;
+                matches!(reply.status, 204 | 404).then_some(())
+            });
+            insist(lab, "the files to go", |_| (!log.exists()).then_some(()));
+        },
+        after: |lab, id, place| {
+            assert_eq!(lab.ask("GET", &format!("/api/sessions/{id}"), &Value::Null).status, 404, "{place}");
+            assert_eq!((lab.living_agents().len(), lab.living_holders().len()), (0, 0), "{place}");
+        },
+    });
+}
