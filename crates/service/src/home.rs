@@ -1,14 +1,18 @@
 //! Becoming a home's owner right behind someone who was killed. A child that it was just starting has the lock too, until
-//! it becomes another program: a moment, but on a busy machine one that can be met.
+//! it becomes another program: a moment, but on a busy machine one that can be met. And the epoch under which its new
+//! owner commands.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
-use rekindle_store::disk::SharedDisk;
+use rekindle_holder::client::{Inspection, highest_epoch};
+use rekindle_store::disk::{Disk, SharedDisk, read_all, replace};
 use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
+use serde::{Deserialize, Serialize};
 
 /// How long such a child may take.
 const MOST: Duration = Duration::from_secs(2);
@@ -31,6 +35,43 @@ pub fn open(
             outcome => return outcome,
         }
     }
+}
+
+/// The file in a home that has the highest epoch under which anyone commanded there.
+const EPOCH: &str = "epoch";
+
+/// More than such a file ever has.
+const MOST_EPOCH: u64 = 4096;
+
+#[derive(Serialize, Deserialize)]
+struct EpochFile {
+    epoch: u64,
+}
+
+/// Raises the epoch of a home whose lock we have: to one more than the highest in the home and in any holder's directory.
+/// It is on disk before anyone commands under it. A file that cannot be read or written stops nobody, because no holder obeys
+/// an epoch below its own: the file keeps epochs rising when holders are gone.
+pub fn next_epoch<'a>(disk: &dyn Disk, home: &Path, found: impl IntoIterator<Item = &'a Inspection>) -> u64 {
+    let path = home.join(EPOCH);
+    let kept = match read_epoch(disk, &path) {
+        Ok(epoch) => epoch,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => {
+            tracing::warn!("{} cannot be read and is written anew: {error}", path.display());
+            0
+        }
+    };
+    let epoch = kept.max(highest_epoch(found)).saturating_add(1);
+    let written = serde_json::to_vec(&EpochFile { epoch }).map_err(io::Error::other);
+    if let Err(error) = written.and_then(|bytes| replace(disk, &path, &bytes)) {
+        tracing::warn!(epoch, "{} cannot be written: {error}", path.display());
+    }
+    epoch
+}
+
+fn read_epoch(disk: &dyn Disk, path: &Path) -> io::Result<u64> {
+    let file: EpochFile = serde_json::from_slice(&read_all(disk, path, MOST_EPOCH)?)?;
+    Ok(file.epoch)
 }
 
 fn is_gone(pid: u32) -> bool {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rekindle_holder::client::{LockState, inspect_all};
 use rekindle_holder::identity::{Identity, Presence};
+use rekindle_holder::tree::{await_end, signal_exactly};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -90,16 +92,20 @@ impl Lab {
 
     /// Starts a daemon and waits for its first line, or its end.
     fn spawn(&mut self, arguments: &[&str], env: &[(&str, &str)]) -> String {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
-        let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.expect("a log"));
-        let mut child = command.spawn().expect("a daemon");
+        let mut child = self.begin(arguments, env);
         let mut line = String::new();
         let pipe = child.stdout.take().expect("a pipe");
         BufReader::new(pipe).read_line(&mut line).expect("a line");
         self.daemon = Some(child);
         line
+    }
+
+    fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Child {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
+        let mut command = self.rekindle(&["serve", "--background"]);
+        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.expect("a log"));
+        command.spawn().expect("a daemon")
     }
 
     pub(crate) fn daemon_log(&self) -> String {
@@ -131,7 +137,7 @@ impl Lab {
     /// Asks the daemon to leave, and waits for that.
     pub(crate) fn leave(&mut self) {
         let daemon = Identity::of(self.daemon_pid()).expect("it lives");
-        rekindle_holder::tree::signal_exactly(&daemon, rustix::process::Signal::TERM).expect("asked");
+        signal_exactly(&daemon, Signal::TERM).expect("asked");
         self.died();
     }
 
@@ -325,6 +331,27 @@ impl Lab {
         lives.collect()
     }
 
+    /// Kills the holders of this home without a word.
+    pub(crate) fn kill_holders(&self) {
+        for holder in self.living_holders() {
+            signal_exactly(&holder, Signal::KILL).expect("killed");
+            await_end(&holder, PATIENCE).expect("gone");
+        }
+    }
+
+    /// Makes what dead holders left look as if the machine was started again since.
+    pub(crate) fn as_if_rebooted(&self) {
+        let boot = rekindle_holder::identity::machine_boot().expect("it has one");
+        for seen in inspect_all(&self.home().join("holders")).expect("holders") {
+            for file in [seen.dir.launch(), seen.dir.lock()] {
+                let text = std::fs::read_to_string(&file).expect("a description");
+                // Written over in place: the lock's own inode is part of what it says.
+                std::fs::write(&file, text.replace(&boot, &boot.replace(char::is_alphanumeric, "0")))
+                    .expect("written");
+            }
+        }
+    }
+
     pub(crate) fn is_reached(&self, barrier: &str) -> bool {
         self.path("barriers").join(format!("{barrier}.reached")).exists()
     }
@@ -341,7 +368,8 @@ impl Lab {
     pub(crate) fn follow(&self, id: &str, last: Option<&str>) -> Events {
         let mut stream = self.connect().expect("a connection");
         let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        let request = format!("GET /api/sessions/{id}/events HTTP/1.1\r\nHost: x\r\n{last}\r\n");
+        let request =
+            format!("GET /api/sessions/{id}/events HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{last}\r\n");
         stream.write_all(request.as_bytes()).expect("asked");
         Events { lines: BufReader::new(stream) }
     }
@@ -395,6 +423,18 @@ impl Drop for Lab {
     }
 }
 
+/// Tells whether some file below a directory has these words.
+pub(crate) fn holds(dir: &Path, words: &str) -> bool {
+    std::fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() {
+            return holds(&path, words);
+        }
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        bytes.windows(words.len()).any(|window| window == words.as_bytes())
+    })
+}
+
 /// Returns the process of the daemon that a home describes, if it lives: a command may have started it.
 fn daemon_of(home: &Path) -> Option<Identity> {
     let place: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).ok()?).ok()?;
@@ -405,17 +445,16 @@ fn daemon_of(home: &Path) -> Option<Identity> {
 /// Kills the daemon that a command started in a home.
 fn end_daemon(home: &Path) {
     if let Some(daemon) = daemon_of(home) {
-        let _ = rekindle_holder::tree::signal_exactly(&daemon, rustix::process::Signal::KILL);
-        let _ = rekindle_holder::tree::await_end(&daemon, Duration::from_secs(5));
+        let _ = signal_exactly(&daemon, Signal::KILL);
+        let _ = await_end(&daemon, Duration::from_secs(5));
     }
 }
 
 /// Ends every holder of a home, and with it its agent: those that this test started.
 fn end_holders(home: &Path) {
-    use rekindle_holder::tree::{await_end, signal_exactly};
     for seen in inspect_all(&home.join("holders")).unwrap_or_default() {
         if let LockState::Held { note: Some(note), .. } = seen.lock {
-            let _ = signal_exactly(&note.process, rustix::process::Signal::KILL);
+            let _ = signal_exactly(&note.process, Signal::KILL);
             let _ = await_end(&note.process, Duration::from_secs(5));
         }
         // As the daemon would: nobody of the tree, no group and no socket is left.

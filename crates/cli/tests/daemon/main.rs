@@ -7,6 +7,7 @@ mod commands;
 mod crash_everywhere;
 mod crash_points;
 mod exits;
+mod homes;
 mod kills;
 mod lab;
 mod middle;

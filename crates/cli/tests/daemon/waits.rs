@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, wait_for};
+use crate::lab::{Lab, holds, wait_for};
 
 fn open_wait(lab: &Lab) -> Value {
     wait_for("a wait", || lab.get("/api/waits")["waits"].get(0).cloned())
@@ -58,17 +58,6 @@ fn of_a_hundred_who_answer_at_once_one_wins() {
     let secret = token.split_once('.').expect("a secret").1;
     assert!(!holds(&lab.home(), secret), "a secret is on disk");
     assert!(!lab.daemon_log().contains(secret), "a secret is in the log");
-}
-
-fn holds(dir: &std::path::Path, words: &str) -> bool {
-    std::fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
-        let path = entry.path();
-        if path.is_dir() {
-            return holds(&path, words);
-        }
-        let bytes = std::fs::read(&path).unwrap_or_default();
-        bytes.windows(words.len()).any(|window| window == words.as_bytes())
-    })
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::time::Clock;
-use rekindle_holder::client::{InstallError, highest_epoch, inspect_all, install_executable};
+use rekindle_holder::client::{InstallError, inspect_all, install_executable};
 use rekindle_store::commit::Receipt;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::{Observer, OpenError, Opener};
@@ -48,7 +48,7 @@ impl Daemon {
         store.observe(Arc::new(Watch { feed: feed.clone(), directory: directory.clone() }));
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
-        let epoch = 1 + highest_epoch(&found);
+        let epoch = crate::home::next_epoch(&**disk, &settings.home, &found);
         let executable = install_executable(&settings.holder, &settings.home.join("bin"))?;
         let core = Core {
             store,

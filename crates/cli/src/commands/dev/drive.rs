@@ -15,9 +15,10 @@ use rekindle_agent::profile::{Answer, Profile};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
 use rekindle_holder::client::{
-    ConnectError, LockState, highest_epoch, inspect, inspect_all, install_executable, runtime_dir,
+    ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
+use rekindle_service::home::next_epoch;
 use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -99,7 +100,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let session = session(&store, args)?;
     let holders = context.home.join("holders");
     let found = inspect_all(&holders).unwrap_or_default();
-    let supervisor = Supervisor { boot_id, epoch: highest_epoch(&found) + 1 };
+    let epoch = next_epoch(&*context.disk(), &context.home, &found);
+    let supervisor = Supervisor { boot_id, epoch };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {
         let message = "no turn is going on, and no agent lives: begin one with --prompt".to_owned();
