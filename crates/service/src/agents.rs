@@ -69,8 +69,7 @@ pub(crate) enum Obstacle {
 /// Returns what to launch for a session.
 pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, Obstacle> {
     let mut env = environment(core, state);
-    let missing: Vec<String> =
-        state.env_names.iter().filter(|name| !env.contains_key(*name)).cloned().collect();
+    let missing = lacking(&env, state);
     if !missing.is_empty() {
         return Err(Obstacle::Env(missing));
     }
@@ -93,6 +92,21 @@ pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, 
         }
     };
     Ok(Launching { agent, argv, env, limits: Limits::default() })
+}
+
+fn lacking(env: &Env, state: &SessionState) -> Vec<String> {
+    state.env_names.iter().filter(|name| !env.contains_key(*name)).cloned().collect()
+}
+
+/// Returns what people are told of a session whose agent cannot be launched without variables that nobody has.
+pub(crate) fn lacks_environment(core: &Core, state: &SessionState) -> Option<String> {
+    let missing = lacking(&environment(core, state), state);
+    (!missing.is_empty()).then(|| env_missing(&missing))
+}
+
+/// Says what a launch waits for.
+pub(crate) fn env_missing(names: &[String]) -> String {
+    format!("its agent needs {}, which only you have: resume it, or send a message", names.join(", "))
 }
 
 /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.

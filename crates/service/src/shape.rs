@@ -9,6 +9,7 @@ use rekindle_domain::session::{Run, SessionState, Wait};
 use rekindle_domain::token::TokenIndex;
 use serde_json::value::RawValue;
 
+use crate::agents;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::run_view::run_view;
@@ -35,7 +36,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),
         waits,
         queued: state.queue.len(),
-        held: held(state, seen),
+        held: held(core, state, seen),
         usage: state.usage,
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
@@ -64,9 +65,14 @@ fn derived(core: &Core, state: &SessionState, tokens: &TokenIndex, seen: Option<
 }
 
 /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
-fn held(state: &SessionState, seen: Option<Seen>) -> Option<String> {
+fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String> {
     if let Some(held) = seen.and_then(|seen| seen.held) {
         return Some(held);
+    }
+    // A run that no agent has waits for one; its worker has long gone.
+    let alone = state.agent.as_ref().is_none_or(|agent| agent.exited);
+    if alone && state.open_run().is_some_and(|run| run.cancel.is_none()) {
+        return agents::lacks_environment(core, state);
     }
     state.recovery.interruption.as_ref()?;
     let about = Circumstances {

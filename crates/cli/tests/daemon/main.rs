@@ -6,6 +6,7 @@ mod api;
 mod commands;
 mod crash_everywhere;
 mod crash_points;
+mod environment;
 mod exits;
 mod homes;
 mod kills;

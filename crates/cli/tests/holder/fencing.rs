@@ -246,7 +246,7 @@ fn a_squatter_that_says_stale_is_not_believed_and_a_holder_whose_file_says_so_is
     let holder = inspect_all(&home.path("home/holders")).expect("holders").remove(0);
     let adopt = |epoch| {
         let (store, dir) = (store.clone(), holder.dir.clone());
-        Live::adopt(store, session(), dir, exec.clone(), supervisor(epoch), Default::default())
+        Live::adopt(store, session(), dir, exec.clone(), supervisor(epoch), || Ok(Default::default()))
     };
     let socket = &holder.launch.there().expect("a launch note").socket;
     std::fs::remove_file(socket).expect("a socket");

@@ -54,6 +54,9 @@ pub enum LiveError {
     /// The prompt is part of the command, and there is none.
     #[error("the command cannot be launched before there is a prompt for it")]
     NoPrompt,
+    /// The agent was to be started, and needs variables that nobody has.
+    #[error("the agent needs {}, which nobody has brought", .0.join(", "))]
+    EnvMissing(Vec<String>),
     /// There is no agent to take over.
     #[error("the session has no agent")]
     NoAgent,

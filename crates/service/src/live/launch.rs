@@ -92,7 +92,7 @@ impl Live {
         let spawned = start(&prepared)?;
         crash_point("launch.after_spawn");
         reap(spawned.child);
-        Live::adopt(store, session, prepared.dir, profile, supervisor, launching.env)
+        Live::adopt(store, session, prepared.dir, profile, supervisor, || Ok(launching.env))
     }
 
     /// Records that the agent runs, and which processes are meant.

@@ -108,21 +108,21 @@ pub struct Live {
 
 impl Live {
     /// Takes over a living agent in whatever it is doing. Nothing is said to it that was said before; a holder
-    /// whose supervisor died before it could start the agent is given `env` to start it with.
+    /// whose supervisor died before it could start the agent is given what `env` returns to start it with.
     pub fn adopt(
         store: Arc<Store>,
         session: SessionId,
         dir: HolderDir,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
-        env: BTreeMap<String, String>,
+        env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
     ) -> Result<Live, LiveError> {
         let mut control = command::command(&dir, supervisor)?;
         crash_point("adopt.after_connect");
         let head = control.marks().head;
         let agent = match control.marks().phase {
             HolderPhase::AwaitingStart => {
-                let agent = control.start(env)?;
+                let agent = control.start(env()?)?;
                 crash_point("adopt.after_start");
                 Some(agent)
             }

@@ -149,7 +149,12 @@ impl Worker {
     fn adopt(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
         let Some(agent) = &state.agent else { return Ok(Then::Again) };
         let profile = agents::profile(&state.provider)?;
-        let env = agents::environment(core, state);
+        // For one that was launched and never started: by the same rules as a launch.
+        let env = || match agents::launching(core, state) {
+            Ok(launching) => Ok(launching.env),
+            Err(Obstacle::Env(missing)) => Err(LiveError::EnvMissing(missing)),
+            Err(Obstacle::Agent(_)) => Ok(agents::environment(core, state)),
+        };
         let dir = core.holder_dir(agent.holder_id);
         match Live::adopt(core.store.clone(), self.session, dir, profile, core.supervisor, env) {
             Ok(live) => {
@@ -167,6 +172,10 @@ impl Worker {
             tracing::error!(epoch = by, "another daemon commands the agents of this home");
             core.superseded.store(true, Ordering::Relaxed);
             return Ok(Then::Rest(None));
+        }
+        if let LiveError::EnvMissing(missing) = error {
+            self.hold(Some(agents::env_missing(missing)));
+            return Ok(Then::Rest(Some(self.back_off())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
         self.see(Found::Silent);
@@ -264,10 +273,7 @@ impl Worker {
         let launching = match agents::launching(core, state) {
             Ok(launching) => launching,
             Err(Obstacle::Env(missing)) => {
-                let names = missing.join(", ");
-                self.hold(Some(format!(
-                    "its agent needs {names}, which only you have: resume it, or send a message"
-                )));
+                self.hold(Some(agents::env_missing(&missing)));
                 return Ok(Then::Rest(None));
             }
             Err(Obstacle::Agent(error)) => {

@@ -189,8 +189,8 @@ fn take_over(
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
         let deadline = Instant::now() + NO_ANSWER;
         while let LockState::Held { .. } = inspect(&dir).lock {
-            let (dir, env) = (dir.clone(), environment());
-            match Live::adopt(store.clone(), session, dir, profile.clone(), supervisor, env) {
+            let env = || Ok(environment());
+            match Live::adopt(store.clone(), session, dir.clone(), profile.clone(), supervisor, env) {
                 Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
                     if Instant::now() < deadline =>
                 {
