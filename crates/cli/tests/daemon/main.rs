@@ -13,6 +13,7 @@ mod kills;
 mod lab;
 mod middle;
 mod once;
+mod power;
 mod pty;
 mod ran;
 mod screen;
