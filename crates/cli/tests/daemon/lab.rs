@@ -90,6 +90,11 @@ impl Lab {
         self.spawn(&[], &[("REKINDLE_CRASH_AT", place)]);
     }
 
+    /// Starts a daemon and does not wait for it.
+    pub(crate) fn start_unready(&mut self) {
+        self.daemon = Some(self.begin(&[], &[]));
+    }
+
     /// Starts a daemon and waits for its first line, or its end.
     fn spawn(&mut self, arguments: &[&str], env: &[(&str, &str)]) -> String {
         let mut child = self.begin(arguments, env);

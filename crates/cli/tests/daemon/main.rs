@@ -16,6 +16,7 @@ mod once;
 mod power;
 mod pty;
 mod ran;
+mod scale;
 mod screen;
 mod silent;
 mod statuses;
