@@ -12,6 +12,7 @@ mod homes;
 mod kills;
 mod lab;
 mod middle;
+mod newer;
 mod once;
 mod power;
 mod pty;

@@ -11,7 +11,7 @@ use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::{Circumstances, Found, Held, Step, next_step};
 use rekindle_domain::session::SessionState;
-use rekindle_holder::client::harvest;
+use rekindle_holder::client::{ConnectError, harvest};
 
 use super::observe::{has_directory, observe};
 use super::{GRACE, Worker};
@@ -179,7 +179,13 @@ impl Worker {
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
         self.see(Found::Silent);
-        self.hold(Some(format!("its agent's holder does not answer: {}", chain(error))));
+        self.hold(Some(match error {
+            LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
+                "its agent's holder is of another version of rekindle and speaks versions {low} to {high} of its protocol: \
+                 run that version, or wait until the agent ends"
+            ),
+            _ => format!("its agent's holder does not answer: {}", chain(error)),
+        }));
         Ok(Then::Rest(Some(self.back_off())))
     }
 
