@@ -185,7 +185,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 }
 
 /// Waits for an event of a holder.
-pub(crate) fn wait_for_event(control: &mut Control, wanted: impl Fn(&Event) -> bool) -> Event {
+pub(crate) fn wait_for_event(control: &mut Control, mut wanted: impl FnMut(&Event) -> bool) -> Event {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

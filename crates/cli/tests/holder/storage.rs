@@ -77,6 +77,44 @@ fn a_full_disk_pauses_the_agent_and_it_goes_on_by_itself_when_there_is_room() {
     held.ended();
 }
 
+// I12: room again, but less than is to be kept: what is told is the bound, and an end need not wait for more.
+#[test]
+fn with_room_again_but_below_the_bound_the_bound_is_what_is_told_and_a_signal_ends_it() {
+    let lab = Lab::new();
+    let Some(_disk) = SmallDisk::mount(lab.path("holders"), "12m") else { return };
+    // At first there is more; what the reserve gives back is less.
+    let bounds = Limits { segment_bytes: 1 << 20, free_bytes: 6 << 20, ..limits() };
+    let script = "while read go; do head -c 600000 /dev/zero | tr '\\0' x; echo; done";
+    let (mut held, mut control) = lab.shell(script, bounds);
+    let file = std::fs::File::create(lab.path("holders").join("filler")).expect("a file");
+    let block = vec![0; 1 << 12];
+    let mut offset = 0;
+    while file.write_all_at(&block, offset).is_ok() {
+        offset += block.len() as u64;
+    }
+    let mut told = Vec::new();
+    // Whether the input fits into what is left or not, something will not.
+    if let Err(error) = control.input(1, "prompt", b"go\n") {
+        assert!(matches!(&error, RequestError::Refused(no) if no.reason == Refusal::NoSpace), "{error}");
+    }
+    wait_for_event(&mut control, |event| match event {
+        Event::Health(health) => {
+            told.extend(health.trouble.clone());
+            told.last().is_some_and(|trouble| trouble.starts_with("only "))
+        }
+        _ => false,
+    });
+    assert!(told[0].contains("cannot be written"), "{told:?}");
+    let trouble = control.status().expect("answered").trouble;
+    assert_eq!(trouble.as_ref(), told.last());
+    assert!(!held.tree().is_empty(), "the agent lives");
+    let holder = rekindle_holder::identity::Identity::of(held.pid()).expect("it lives");
+    rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::TERM).expect("asked to end");
+    let exit = held.ended();
+    assert_eq!(exit.reason, rekindle_holder::dir::ExitReason::HolderSigterm, "{exit:?}");
+    assert!(held.tree().is_empty(), "nobody is left");
+}
+
 // I12: a file that may not grow, without any need for root.
 #[test]
 fn a_limit_on_the_size_of_files_loses_nothing() {
