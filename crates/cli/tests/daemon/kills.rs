@@ -140,15 +140,21 @@ fn a_stopped_daemon_is_replaced_within_a_second_and_its_agents_do_not_notice() {
     let mut lab = Lab::new();
     let id = lab.run("barrier here\nwords 50");
     lab.reach("here");
-    let (agents, old) = (lab.agents(), Identity::of(lab.daemon_pid()).expect("it lives"));
-    signal_exactly(&old, Signal::STOP).expect("stopped");
-    let begin = std::time::Instant::now();
-    lab.start_with(&["--takeover"], &[]);
-    let took = begin.elapsed();
+    let agents = lab.agents();
+    // The best of three: the machine may be busy with others.
+    let takeover = |lab: &mut Lab| {
+        let old = Identity::of(lab.daemon_pid()).expect("it lives");
+        signal_exactly(&old, Signal::STOP).expect("stopped");
+        let begin = std::time::Instant::now();
+        lab.start_with(&["--takeover"], &[]);
+        lab.get("/api/sessions");
+        begin.elapsed()
+    };
+    let took = (0..3).map(|_| takeover(&mut lab)).min().expect("three of them");
+    assert!(took.as_millis() < 1000, "{took:?}");
     lab.pass("here");
     assert_eq!(lab.wait_end(&id), "completed");
-    assert_eq!(lab.agents(), agents);
-    assert!(took.as_secs() < 5, "{took:?}");
+    assert_eq!((lab.agents(), lab.count(&id, "run.interrupted")), (agents, 0));
 }
 
 #[test]
@@ -159,6 +165,30 @@ fn a_second_daemon_on_one_home_is_refused() {
     let words = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(words.contains("in use"), "{words}");
     lab.get("/healthz");
+}
+
+// I9: whoever comes first; nobody comes second.
+#[test]
+fn of_daemons_that_begin_at_once_on_one_home_one_serves() {
+    let lab = Lab::without_daemon();
+    let begin = || lab.begin(&[], &[]);
+    let mut daemons: Vec<std::process::Child> = (0..8).map(|_| begin()).collect();
+    let left = wait_for("all but one to leave", || {
+        let mut alive = Vec::new();
+        for (at, daemon) in daemons.iter_mut().enumerate() {
+            if daemon.try_wait().expect("collected").is_none() {
+                alive.push(at);
+            }
+        }
+        (alive.len() == 1).then(|| alive[0])
+    });
+    let pid = wait_for("the one that is left", || lab.try_get("/api/version")?["pid"].as_u64());
+    assert_eq!(pid, u64::from(daemons[left].id()));
+    let mut epochs = std::fs::read_to_string(lab.home().join("epoch")).expect("an epoch");
+    epochs.retain(|letter| letter.is_ascii_digit());
+    assert_eq!(epochs, "1", "the others have not commanded");
+    daemons[left].kill().expect("killed");
+    daemons[left].wait().expect("collected");
 }
 
 // I4: many at once.

@@ -105,7 +105,8 @@ impl Lab {
         line
     }
 
-    fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Child {
+    /// Starts a daemon that is the caller's to end.
+    pub(crate) fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Child {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
         let mut command = self.rekindle(&["serve", "--background"]);
         command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");

@@ -8,6 +8,7 @@ mod crash_everywhere;
 mod crash_points;
 mod environment;
 mod exits;
+mod expiry;
 mod homes;
 mod kills;
 mod lab;
