@@ -167,6 +167,33 @@ fn a_second_daemon_on_one_home_is_refused() {
     lab.get("/healthz");
 }
 
+// I13: recorded while nobody could be told, and told when somebody can be, not by the end of the agent.
+#[test]
+fn a_cancel_while_the_holder_is_silent_reaches_the_agent_when_it_is_met() {
+    for prompt in ["say one\nhang", "ask may I?\nsay never"] {
+        let mut lab = Lab::new();
+        let id = lab.run(prompt);
+        wait_for("its turn", || (lab.prompted(prompt.split_once('\n')?.0) == 1).then_some(()));
+        if prompt.starts_with("ask") {
+            lab.wait_status(&id, "waiting");
+        }
+        let holder = Identity::of(holder_pid(&lab)).expect("it lives");
+        signal_exactly(&holder, Signal::STOP).expect("stopped");
+        lab.restart();
+        lab.post(&format!("/api/sessions/{id}/cancel"), &json!(null));
+        lab.restart();
+        signal_exactly(&holder, Signal::CONT).expect("continued");
+        let begin = std::time::Instant::now();
+        assert_eq!(lab.wait_end(&id), "cancelled", "{prompt}");
+        assert!(begin.elapsed().as_secs() < 20, "the agent was told, not ended");
+        assert_eq!(lab.living_agents(), lab.agents(), "it lives");
+        lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say again"}));
+        assert_eq!(lab.wait_end(&id), "completed", "{prompt}");
+        let told = lab.record().iter().filter(|line| line.contains("session/cancel")).count();
+        assert_eq!((told, lab.agents().len(), lab.count(&id, "run.cancelled")), (1, 1, 1), "{prompt}");
+    }
+}
+
 // I9: whoever comes first; nobody comes second.
 #[test]
 fn of_daemons_that_begin_at_once_on_one_home_one_serves() {

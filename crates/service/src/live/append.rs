@@ -23,7 +23,7 @@ use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::say::revocations;
-use super::{Live, LiveError, Progress, millis, new_wait, note_own, random};
+use super::{Live, LiveError, Progress, millis, new_wait, random};
 use crate::crash::crash_point;
 
 impl Live {
@@ -124,7 +124,7 @@ impl Live {
         self.connection.note(&draft.event, draft.source);
         self.spoken.note(&draft.event);
         self.story.note(&draft.event);
-        note_own(&draft.event, self.connection.holder(), &mut self.native, &mut self.prompted);
+        self.own.note(&draft.event, self.connection.holder());
     }
 
     fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<(), LiveError> {

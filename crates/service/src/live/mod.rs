@@ -25,10 +25,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Connection, Delta};
+use rekindle_agent::connection::{Ask, Connection, Delta};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::{Event, InputKind, Options, RunAdopted};
+use rekindle_domain::event::{Event, InputKind, Options, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, HolderId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
@@ -83,10 +83,8 @@ pub struct Live {
     prompt: Option<Unsent>,
     /// What happened in the session, for an agent that was not there.
     story: Story,
-    /// This agent brought its own session back, and so was there.
-    native: bool,
-    /// The run of which this agent was given a prompt last.
-    prompted: Option<RunId>,
+    /// What this agent knows of the session.
+    own: Own,
     /// The mode and the model that the session asks for, until they are set.
     mode: Option<String>,
     model: Option<String>,
@@ -147,12 +145,18 @@ impl Live {
                     RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
                 ])?;
             }
-            if live.prompted != Some(run.run_id) {
+            if live.own.prompted != Some(run.run_id) {
                 live.prompt = Unsent::find(&live.store, session, run)?;
             }
         }
         crash_point("adopt.before_sending");
         live.send_again()?;
+        if let Some(run) = state.open_run().filter(|run| run.cancel.is_some()) {
+            let (asked, told) = (live.own.prompted, live.own.cancelled);
+            if asked == Some(run.run_id) && told != Some(run.run_id) {
+                live.say_cancelled(run.run_id)?;
+            }
+        }
         crash_point("adopt.after_sending");
         Ok(live)
     }
@@ -180,19 +184,23 @@ impl Live {
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, Default::default());
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
-        let (mut native, mut prompted) = (false, None);
+        let mut own = Own::default();
         let reader = store.reader(session).map_err(LiveError::Log)?;
         let mut lines = reader.forward(0);
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
             let Ok(line) = Line::parse(raw.bytes) else { continue };
+            if let Ok(Event::RunResumed(resumed)) = line.event() {
+                let ask = connection.asks().find(|ask| ask.wait_id == Some(resumed.wait_id));
+                own.unanswered.extend(ask.filter(|_| resumed.how == ResumeHow::Cancelled).cloned());
+            }
             // A record that cannot be read is none of a connection's: the store refused to write such.
             let _ = connection.note_line(&line);
             let Ok(event) = line.event() else { continue };
             spoken.note(&event);
             story.note(&event);
             match &event {
-                Event::AgentLaunching(_) => (native, prompted) = (false, None),
-                event => note_own(event, agent.holder_id, &mut native, &mut prompted),
+                Event::AgentLaunching(_) => own = Own::default(),
+                event => own.note(event, agent.holder_id),
             }
         }
         Ok(Live {
@@ -210,8 +218,7 @@ impl Live {
             cursor: agent.cursor.clone(),
             prompt: None,
             story,
-            native,
-            prompted,
+            own,
             mode: text_option(&state.options, MODE),
             model: state.provider.model.clone(),
             wait_timeout: wait_timeout(&state.options),
@@ -325,14 +332,35 @@ fn wait_timeout(options: &Options) -> Option<Duration> {
     options.extra.get(WAIT_TIMEOUT)?.as_u64().map(Duration::from_secs)
 }
 
-/// Takes in what tells how well an agent knows the session.
-fn note_own(event: &Event<'_>, holder: HolderId, native: &mut bool, prompted: &mut Option<RunId>) {
-    match event {
-        Event::SessionRestored(restored) => *native = restored.method != CONTEXT,
-        Event::InputQueued(queued) if queued.holder_id == holder && queued.what == InputKind::Prompt => {
-            *prompted = queued.run_id;
+/// What an agent knows of its session.
+#[derive(Debug, Default)]
+struct Own {
+    /// It brought its own session back, and so was there.
+    native: bool,
+    /// The run of which it was given a prompt last.
+    prompted: Option<RunId>,
+    /// The run of which it was told last that it is cancelled.
+    cancelled: Option<RunId>,
+    /// What it asked, was cancelled and not told so.
+    unanswered: Vec<Ask>,
+}
+
+impl Own {
+    /// Takes in what tells how well the agent knows the session.
+    fn note(&mut self, event: &Event<'_>, holder: HolderId) {
+        match event {
+            Event::SessionRestored(restored) => self.native = restored.method != CONTEXT,
+            Event::InputQueued(queued) if queued.holder_id == holder => match queued.what {
+                InputKind::Prompt => self.prompted = queued.run_id,
+                InputKind::Cancel => {
+                    self.cancelled = queued.run_id;
+                    self.unanswered.clear();
+                }
+                InputKind::Answer => self.unanswered.retain(|ask| ask.wait_id != queued.wait_id),
+                _ => {}
+            },
+            _ => {}
         }
-        _ => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
 use rekindle_agent::connection::Ask;
-use rekindle_agent::profile::{Outgoing, Setting};
+use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::event::{
     CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunCancelled,
     RunResumed, RunStarted, SessionRestored, TokenConsumed, TokenRevoked,
@@ -55,7 +55,7 @@ impl Live {
     /// that it was (never silently fresh).
     pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
         let profile = self.connection.profile();
-        let strange = self.prompted.is_none() && !self.native && !profile.ready_at_start();
+        let strange = self.own.prompted.is_none() && !self.own.native && !profile.ready_at_start();
         let told = strange && unsent.needs_past(&self.story);
         let memory = if strange { Memory::None } else { Memory::Whole };
         let words = unsent.words(&self.story, memory);
@@ -165,6 +165,20 @@ impl Live {
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
             self.send(number, word(outgoing.what), &outgoing.line)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the agent of a cancel that was recorded when it could not be met, once.
+    pub(super) fn say_cancelled(&mut self, run_id: RunId) -> Result<(), LiveError> {
+        let run_id = Some(run_id);
+        for ask in std::mem::take(&mut self.own.unanswered) {
+            if let Ok(outgoing) = self.connection.profile().answer(&ask.request, Answer::Cancelled) {
+                self.queue_and_send(outgoing, Queued { run_id, wait_id: ask.wait_id })?;
+            }
+        }
+        for (_, outgoing) in self.connection.cancel() {
+            self.queue_and_send(outgoing, Queued { run_id, wait_id: None })?;
         }
         Ok(())
     }

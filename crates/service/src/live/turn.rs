@@ -161,7 +161,7 @@ impl Live {
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
             }
             // Asked of a new agent only: one that has worked already has been asked, or a person chose otherwise.
-            Phase::Ready if self.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
+            Phase::Ready if self.own.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
                 let (mode, model) = (self.mode.take(), self.model.take());
                 let mode = mode.as_deref().map(Setting::Mode);
                 let model = model.as_deref().map(|model| Setting::Choose("model", model));

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCancelled, RunResumed};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::Draft;
+use rekindle_domain::recovery::Found;
 use rekindle_holder::client::remove;
 
+use super::observe::observe;
 use super::{Answering, Cancelling, Command, GRACE, Worker};
 use crate::core::Core;
 use crate::crash::crash_point;
@@ -91,6 +93,11 @@ impl Worker {
     fn cancel(&mut self, core: &Arc<Core>, asked: &mut Cancelling) -> Result<Option<RunId>, ServiceError> {
         let (why, by) = (asked.why, asked.by.clone());
         let (dropped, behind) = (std::mem::take(&mut asked.dropped), std::mem::take(&mut asked.behind));
+        let state = core.store.open_session(self.session)?.state;
+        // An agent that lives is told together with the record, if it can be met.
+        if self.live.is_none() && observe(core, &state) == Found::Lives {
+            self.next(core);
+        }
         let current = core.store.open_session(self.session)?;
         let run = current.state.run.as_ref();
         let run_id = run.map(|run| run.run_id);
