@@ -14,6 +14,8 @@ use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
 use serde::{Deserialize, Serialize};
 
+use crate::crash::crash_point;
+
 /// How long such a child may take.
 const MOST: Duration = Duration::from_secs(2);
 
@@ -62,10 +64,12 @@ pub fn next_epoch<'a>(disk: &dyn Disk, home: &Path, found: impl IntoIterator<Ite
         }
     };
     let epoch = kept.max(highest_epoch(found)).saturating_add(1);
+    crash_point("epoch.before");
     let written = serde_json::to_vec(&EpochFile { epoch }).map_err(io::Error::other);
     if let Err(error) = written.and_then(|bytes| replace(disk, &path, &bytes)) {
         tracing::warn!(epoch, "{} cannot be written: {error}", path.display());
     }
+    crash_point("epoch.after");
     epoch
 }
 

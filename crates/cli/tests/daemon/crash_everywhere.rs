@@ -232,3 +232,56 @@ fn dying_anywhere_while_a_session_is_removed_with_its_agent() {
         },
     });
 }
+
+// I1, I7, I13
+#[test]
+fn dying_anywhere_while_a_message_comes_instead_of_an_answer() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("ask may I?\nsay never");
+            lab.wait_status(&id, "waiting");
+            id
+        },
+        act: |lab, id| {
+            let message = json!({"content": "say instead"});
+            insist_on_post(lab, &format!("/api/sessions/{id}/messages"), "instead", &message);
+            insist_on_records(lab, id, "run.completed", 1);
+        },
+        after: |lab, id, place| {
+            check(lab, id, place, 1);
+            let kinds = ["run.started", "run.cancelled", "run.completed", "run.interrupted", "message.user"];
+            assert_eq!(kinds.map(|kind| lab.count(id, kind)), [2, 1, 1, 0, 2], "{place}");
+            let kinds = ["run.cancel_requested", "token.revoked", "run.resumed", "token.consumed"];
+            assert_eq!(kinds.map(|kind| lab.count(id, kind)), [1, 1, 1, 0], "{place}");
+            assert_eq!((lab.said(id).as_str(), lab.prompted("say instead")), ("instead", 1), "{place}");
+        },
+    });
+}
+
+// I4, I5: a command that has its prompt on its standard input, which ends behind it.
+#[test]
+fn dying_anywhere_while_a_command_has_its_turn() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |_| String::new(),
+        act: |lab, _| {
+            let given = lab.path("given").display().to_string();
+            let command = ["sh", "-c", &format!("echo begun >> '{given}'; cat >> '{given}'; echo done")];
+            let agent = json!({"profile": "exec", "command": command});
+            let body = json!({"working_dir": lab.path("work"), "agent": agent, "prompt": "some words"});
+            let made = insist_on_post(lab, "/api/sessions", "create", &body);
+            let id = made["id"].as_str().expect("an id").to_owned();
+            insist_on_records(lab, &id, "run.completed", 1);
+        },
+        after: |lab, _, place| {
+            let list = lab.get("/api/sessions")["sessions"].clone();
+            let id = list[0]["id"].as_str().expect("an id").to_owned();
+            let kinds = ["run.started", "run.completed", "run.interrupted", "agent.started"];
+            assert_eq!(kinds.map(|kind| lab.count(&id, kind)), [1, 1, 0, 1], "{place}");
+            let given = std::fs::read_to_string(lab.path("given")).expect("it was begun");
+            assert_eq!(given.trim(), "begun\nsome words", "{place}");
+            assert_eq!((lab.said(&id).trim(), lab.living_holders().len()), ("done", 0), "{place}");
+        },
+    });
+}

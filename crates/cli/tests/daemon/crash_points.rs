@@ -130,7 +130,7 @@ fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
         }
         lab.kill();
         lab.start_to_die(place);
-        wait_for("the adoption", || (lab.get("/api/holders")["holders"][0]["epoch"] == 2).then_some(()));
+        wait_adoption(&lab);
         let said = json!({"content": "say two"});
         let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/messages"), "", &said);
         lab.pass("here");
@@ -141,6 +141,72 @@ fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
         let case = format!("busy {busy}, {place}: {:?}", lab.kinds(&id));
         assert_eq!((lab.count(&id, "message.user"), lab.count(&id, "run.started")), (runs, runs), "{case}");
         assert_eq!((lab.prompted("say two"), lab.agents().len()), (runs - 1, 1), "{case}");
+    }
+}
+
+/// Waits until the second daemon commands the only agent.
+fn wait_adoption(lab: &Lab) {
+    wait_for("the adoption", || (lab.get("/api/holders")["holders"][0]["epoch"] == 2).then_some(()));
+}
+
+// I1, I13
+#[test]
+fn dying_while_a_session_is_closed_leaves_it_open_or_ends_its_agent() {
+    for (place, there) in [
+        ("append.before", false),
+        ("append.after", true),
+        ("live.stop.before", true),
+        ("live.stop.after", true),
+    ] {
+        let mut lab = Lab::new();
+        let id = lab.run("say one");
+        lab.wait_end(&id);
+        lab.kill();
+        lab.start_to_die(place);
+        wait_adoption(&lab);
+        let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/close"), "", &Value::Null);
+        lab.died();
+        lab.start();
+        let said = lab.ask("POST", &format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
+        if there {
+            assert_eq!(
+                (said.status, &said.body["error"]["code"]),
+                (409, &json!("session_closed")),
+                "{place}"
+            );
+            wait_for("the agent to go", || lab.living_holders().is_empty().then_some(()));
+            wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+        } else {
+            wait_for("the answer", || lab.said(&id).contains("two").then_some(()));
+            assert_eq!(lab.agents().len(), 1, "{place}");
+        }
+    }
+}
+
+// I1, I7: a token that nobody was told is worth nothing, and one that was told is good.
+#[test]
+fn dying_while_a_token_is_minted_leaves_the_wait_as_it_was() {
+    for (place, minted) in [("append.before", 1), ("append.after", 2)] {
+        let mut lab = Lab::new();
+        let id = lab.run("ask may I?\nsay thanks");
+        let wait = wait_for("a wait", || lab.get("/api/waits")["waits"].get(0).cloned());
+        let wait = format!("/api/waits/{}", wait["wait_id"].as_str().expect("an id"));
+        lab.kill();
+        lab.start_to_die(place);
+        wait_adoption(&lab);
+        assert!(lab.try_ask("POST", &format!("{wait}/token"), "", &Value::Null).is_none(), "{place}");
+        lab.died();
+        lab.start();
+        lab.wait_status(&id, "waiting");
+        assert_eq!(lab.count(&id, "token.minted"), minted, "{place}");
+        let token = lab.post(&format!("{wait}/token"), &Value::Null)["token"].clone();
+        let answer = json!({"option": "allow_once", "token": token});
+        wait_for("the answer", || {
+            (lab.ask("POST", &format!("{wait}/answer"), &answer).status == 202).then_some(())
+        });
+        assert_eq!(lab.wait_end(&id), "completed", "{place}");
+        let kinds = ["token.consumed", "token.revoked", "run.resumed"];
+        assert_eq!(kinds.map(|kind| lab.count(&id, kind)), [1, minted, 1], "{place}");
     }
 }
 

@@ -193,8 +193,10 @@ impl Worker {
     /// only ended.
     fn dismiss_agent(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
+            crash_point("dismiss.before");
             let told = command(&core.holder_dir(agent.holder_id), core.supervisor)
                 .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
+            crash_point("dismiss.after");
             return match told {
                 Ok(()) => Ok(Then::Rest(Some(self.back_off()))),
                 Err(error) => self.not_adopted(core, &error),
