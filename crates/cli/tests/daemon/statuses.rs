@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::lab::{Events, Lab};
+use crate::lab::{Events, Lab, wait_for};
 
 /// Hears statuses until one comes.
 fn until(events: &mut Events, wanted: &str) -> Vec<String> {
@@ -59,6 +59,8 @@ fn an_interruption_is_recorded_with_the_status_it_leads_to() {
         for _ in 0..2 {
             lab.start();
             lab.wait_status(&id, status);
+            // Proof alone leads to it; the record comes a moment later.
+            wait_for("the record", || (lab.count(&id, "run.interrupted") == 1).then_some(()));
             lab.kill();
         }
         lab.start();
