@@ -62,10 +62,13 @@ impl Core {
         then: impl FnOnce() + Send + 'static,
     ) -> impl Future<Output = Result<Receipt, ServiceError>> + Send + 'static {
         let (tell, told) = tokio::sync::oneshot::channel();
+        crash_point("append.before");
         self.store.append_with(append, move |outcome| {
             let done = outcome.is_ok();
+            crash_point("append.after");
             drop(tell.send(outcome.map_err(ServiceError::from)));
             if done {
+                crash_point("append.told");
                 then();
             }
         });

@@ -10,6 +10,7 @@ use rekindle_domain::session::{MAX_QUEUED, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
 
 use crate::core::{Core, millis, random};
+use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
 use crate::live::{Unsent, keep_large, run_started};
@@ -148,8 +149,10 @@ pub(crate) fn message(
             let seq = core.store.open_session(session)?.state.last_seq;
             return Ok(MessageTaken { message_id: new.message_id, run_id: None, seq, queued: true });
         }
+        crash_point("append.before");
         match core.store.append(new.append(session)).map_err(ServiceError::from) {
             Ok(receipt) => {
+                crash_point("append.after");
                 let taken = taken(new.message_id, new.run_id(), &receipt);
                 return tell(core, session, new).map(|()| taken);
             }

@@ -110,11 +110,13 @@ fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
     for (busy, place, there) in [
         (false, "append.before", false),
         (false, "append.after", true),
+        (false, "append.told", true),
         (false, "live.append.before", true),
         (false, "live.send.before", true),
         (false, "live.send.after", true),
         (true, "append.before", false),
         (true, "append.after", true),
+        (true, "append.told", true),
         // Its turn comes: recorded as begun, queued to the agent, sent.
         (true, "append.before#2", true),
         (true, "append.after#2", true),
