@@ -209,6 +209,8 @@ pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result
         expires_at: Some(expires_at),
         by: Some(by.to_owned().into()),
     };
+    // Right after a start it may not have been opened by anyone.
+    core.store.open_session(entry.state.id)?;
     core.append(entry.state.id, vec![minted.into()])?;
     Ok(TokenShown { token, expires_at })
 }
