@@ -6,7 +6,8 @@ use rekindle_domain::event::{Event, Provider};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project};
-use rekindle_domain::time::Timestamp;
+use rekindle_domain::time::{Now, Timestamp};
+use rekindle_service::steady::Steady;
 use rekindle_service::{look_for_holder, run_view};
 use rekindle_store::Loaded;
 use rekindle_store::home;
@@ -19,13 +20,15 @@ use crate::record_text::payload;
 pub(crate) struct Looker<'a> {
     home: &'a Offline,
     boot: Option<BootId>,
-    now: Timestamp,
+    now: Now,
 }
 
 impl<'a> Looker<'a> {
     /// Begins to look. Whoever owns the home is the daemon of this moment; without one there is no boot to compare with.
     pub(crate) fn new(home: &'a Offline, now: Timestamp) -> Looker<'a> {
         let boot = home::owner(&**home.disk(), home.layout()).and_then(|owner| owner.boot_id);
+        let steady = Steady::known(&**home.disk(), home.layout().home());
+        let now = Now { wall: now, steady: steady.map_or(now, |steady| steady.now()) };
         Looker { home, boot, now }
     }
 
@@ -34,7 +37,7 @@ impl<'a> Looker<'a> {
         let state = &loaded.state;
         let found = look_for_holder(&self.home.layout().home().join("holders"), state);
         let holder = found.proof().unwrap_or(HolderProof::Pending);
-        let observed = Observed { boot: self.boot, holder, wall: self.now };
+        let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded);
         let health = match &loaded.damage {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{InterruptReason, ProcessIdentity};
 use crate::id::{BootId, HolderId, WaitId};
 use crate::session::{End, Run, SessionState, Wait};
-use crate::time::{Moment, Timestamp};
+use crate::time::{Moment, Now, Timestamp};
 use crate::token::TokenIndex;
 
 /// What a session is doing, in order of precedence.
@@ -73,7 +73,7 @@ pub struct Observed {
     /// The recorded holder. Without a recorded one this is not looked at.
     pub holder: HolderProof,
     /// The time.
-    pub wall: Timestamp,
+    pub now: Now,
 }
 
 /// A status, since when, and how it is known.
@@ -120,7 +120,7 @@ pub struct HolderEvidence {
 
 /// Derives the status of a session.
 pub fn project(state: &SessionState, tokens: &TokenIndex, observed: &Observed) -> Derived {
-    let moment = Moment { wall: observed.wall, newest: state.updated_at };
+    let moment = Moment { now: observed.now, newest: state.updated_at };
     let holder = holder_proof(state, observed);
     let (status, since) = match &state.run {
         None => (SessionStatus::Idle, state.created_at),

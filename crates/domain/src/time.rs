@@ -97,11 +97,27 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// The wall time beside the newest time the log has seen.
+/// The time by two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// What the wall clock says; anyone may set it.
+    pub wall: Timestamp,
+    /// What it would say if nobody had set it since the machine was started: deadlines go by this.
+    pub steady: Timestamp,
+}
+
+impl Now {
+    /// Returns the time where there is only the wall clock.
+    pub fn by_wall(wall: Timestamp) -> Now {
+        Now { wall, steady: wall }
+    }
+}
+
+/// The time beside the newest time the log has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// What the clock says.
-    pub wall: Timestamp,
+    /// The time.
+    pub now: Now,
     /// The newest `ts` of the log in question.
     pub newest: Timestamp,
 }
@@ -112,7 +128,7 @@ impl Moment {
     /// Nothing expires while the wall clock is behind the newest record: it was set back, and what it says
     /// of deadlines is worth nothing until it has caught up.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
-        self.wall >= self.newest && self.wall >= deadline
+        self.now.wall >= self.newest && self.now.steady >= deadline
     }
 }
 
@@ -154,9 +170,19 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_set_ahead_expires_nothing_before_its_time() {
+        let at = Timestamp::from_millis;
+        let moment =
+            |wall, steady| Moment { now: Now { wall: at(wall), steady: at(steady) }, newest: at(90) };
+        assert!(!moment(5000, 99).is_past(at(100)), "the clock was set ahead");
+        assert!(moment(5000, 100).is_past(at(100)));
+        assert!(!moment(80, 200).is_past(at(100)), "the clock was set back");
+    }
+
+    #[test]
     fn a_clock_set_back_expires_nothing() {
         let at = Timestamp::from_millis;
-        let moment = |wall, newest| Moment { wall: at(wall), newest: at(newest) };
+        let moment = |wall, newest| Moment { now: Now::by_wall(at(wall)), newest: at(newest) };
         assert!(moment(100, 90).is_past(at(100)));
         assert!(!moment(99, 90).is_past(at(100)));
         assert!(!moment(100, 101).is_past(at(50)), "the clock is behind the newest record");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_domain::time::{Clock, Now, Timestamp};
 use rekindle_holder::dir::HolderDir;
 use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::{AppendError, Store};
@@ -73,6 +73,11 @@ impl Core {
             }
         });
         async move { told.await.unwrap_or_else(|_| Err(AppendError::Closed.into())) }
+    }
+
+    /// Returns the time by both clocks.
+    pub(crate) fn time(&self) -> Now {
+        Now { wall: self.now(), steady: self.supervisor.steady.now() }
     }
 
     pub(crate) fn now(&self) -> Timestamp {

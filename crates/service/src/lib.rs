@@ -18,6 +18,7 @@ pub mod request;
 mod run_view;
 mod sessions;
 mod shape;
+pub mod steady;
 mod sweep;
 mod tokens;
 pub mod view;

@@ -59,7 +59,7 @@ fn derived(core: &Core, state: &SessionState, tokens: &TokenIndex, seen: Option<
     let observed = Observed {
         boot: Some(core.supervisor.boot_id),
         holder: seen.and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
-        wall: core.now(),
+        now: core.time(),
     };
     project(state, tokens, &observed)
 }

@@ -3,7 +3,7 @@
 use rekindle_agent::profile::Answer;
 use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
 use rekindle_domain::id::{TokenId, WaitId};
-use rekindle_domain::time::{Moment, Timestamp};
+use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256_hex};
 use rekindle_store::commit::Current;
 
@@ -125,12 +125,12 @@ pub(crate) fn show(
     wait: WaitId,
     text: &str,
     hash: &str,
-    now: Timestamp,
+    now: Now,
 ) -> Result<TokenId, ServiceError> {
     let shown: Presented = text.parse().map_err(|error: Rejection| rejected(&error))?;
     let token = entry.tokens.tokens.get(&shown.id).ok_or_else(|| rejected(&Rejection::Unknown))?;
     let scope = TokenScope { wait_id: wait, ..token.scope };
-    let moment = Moment { wall: now, newest: entry.state.updated_at };
+    let moment = Moment { now, newest: entry.state.updated_at };
     entry.tokens.validate(&shown, &scope, hash, moment).map_err(|error| rejected(&error))?;
     Ok(shown.id)
 }
@@ -141,9 +141,9 @@ pub(crate) fn judge(
     wait: WaitId,
     token: Option<TokenId>,
     hash: &str,
-    now: Timestamp,
+    now: Now,
 ) -> Result<Verdict, ServiceError> {
-    let moment = Moment { wall: now, newest: current.state.updated_at };
+    let moment = Moment { now, newest: current.state.updated_at };
     let open = current.state.open_run().and_then(|run| run.wait(wait));
     let used =
         current.tokens.tokens.iter().find(|(_, token)| {
@@ -194,7 +194,7 @@ pub(crate) fn rejected(why: &Rejection) -> ServiceError {
 /// Mints a further token for an open wait. Only its hash is kept.
 pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
     let run = entry.state.open_run().filter(|run| run.wait(wait).is_some()).ok_or_else(|| closed(wait))?;
-    let now = core.now();
+    let now = core.time().steady;
     let id = TokenId::mint(millis(now), random()?);
     let mut secret = [0; 32];
     secret[..16].copy_from_slice(&random()?.to_le_bytes());

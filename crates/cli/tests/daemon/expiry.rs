@@ -125,3 +125,48 @@ fn nothing_expires_while_the_clock_is_behind_the_newest_record() {
     assert_eq!(lab.wait_end(&id), "completed");
     assert!(lab.said(&id).contains("thanks"));
 }
+
+/// Sets the clock that a daemon sees, in one step: whoever reads it sees one time or the other.
+fn set_clock(lab: &Lab, hours: i64) {
+    std::fs::write(lab.path("ahead.new"), (hours * 3_600_000).to_string()).expect("written");
+    std::fs::rename(lab.path("ahead.new"), lab.path("ahead")).expect("renamed");
+}
+
+// I7: deadlines go by a clock that nobody sets.
+#[test]
+fn a_clock_set_ahead_or_back_expires_nothing_before_its_time() {
+    let mut lab = Lab::without_daemon();
+    let ahead = lab.path("ahead");
+    set_clock(&lab, 0);
+    let env = [("REKINDLE_CLOCK_AHEAD", ahead.to_str().expect("a path"))];
+    lab.start_with(&[], &env);
+    let mut body = lab.session("ask may I?\nsay thanks");
+    body["wait_timeout_s"] = json!(600);
+    let id = lab.create(&body);
+    let wait = wait_id(&lab);
+    let token = lab.post(&format!("/api/waits/{wait}/token"), &Value::Null)["token"].clone();
+    // Within one life of the daemon, and across another.
+    for life in 0..2 {
+        for hours in [48, 0, -48, 48] {
+            set_clock(&lab, hours);
+            assert_eq!(lab.status(&id), "waiting", "{hours} h, life {life}");
+            let offline = lab.rekindle(&["status", &id, "--json"]).envs(env).output().expect("it runs");
+            assert!(String::from_utf8_lossy(&offline.stdout).contains("\"waiting\""), "{hours} h");
+        }
+        lab.kill();
+        lab.start_with(&[], &env);
+        lab.wait_status(&id, "waiting");
+    }
+    let answer = json!({"option": "allow_once", "token": token});
+    assert_eq!(lab.ask("POST", &format!("/api/waits/{wait}/answer"), &answer).status, 202);
+    assert_eq!(lab.wait_end(&id), "completed");
+    // What is asked by a clock that was set back has its time too.
+    set_clock(&lab, -48);
+    let second = lab.create(&body);
+    lab.wait_status(&second, "waiting");
+    let watched = Instant::now() + Duration::from_millis(2500);
+    wait_for("the worker to look at its deadlines", || {
+        assert_eq!(lab.status(&second), "waiting");
+        (Instant::now() >= watched).then_some(())
+    });
+}

@@ -8,9 +8,11 @@ use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{Event, Provider, SessionCreated};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
+use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
 use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as Lead};
+use rekindle_service::steady::Steady;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rustix::process::Signal;
@@ -27,7 +29,8 @@ pub(crate) fn session() -> SessionId {
 
 /// A life of a supervisor in this process.
 pub(crate) fn supervisor(epoch: u64) -> Lead {
-    Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch }
+    let steady = Steady::compare(Timestamp::from_millis(1_800_000_000_000));
+    Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady }
 }
 
 /// A home, and an agent that writes down what it is told.

@@ -255,7 +255,7 @@ impl Daemon {
         let entry = self.entry_with(wait)?;
         let own = OwnAnswer::from_request(&answer)?;
         let token = match &answer.token {
-            Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), self.core.now())?),
+            Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), self.core.time())?),
             None => None,
         };
         let session = entry.state.id;

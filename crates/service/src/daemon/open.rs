@@ -18,6 +18,7 @@ use crate::directory::Directory;
 use crate::feed::{Feed, News};
 use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
+use crate::steady::Steady;
 use crate::worker::Workers;
 
 /// Why there is no daemon.
@@ -49,10 +50,11 @@ impl Daemon {
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
         let epoch = crate::home::next_epoch(&**disk, &settings.home, &found);
+        let steady = Steady::of_home(&**disk, &settings.home, clock.now());
         let executable = install_executable(&settings.holder, &settings.home.join("bin"))?;
         let core = Core {
             store,
-            supervisor: Supervisor { boot_id, epoch },
+            supervisor: Supervisor { boot_id, epoch, steady },
             places: Places { holders, runtime: settings.runtime, executable },
             home: settings.home,
             feed,

@@ -15,7 +15,6 @@ use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::projector::status_after;
 use rekindle_domain::session::{End, Run};
-use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::{ExitNote, HolderDir, Launch};
 use rekindle_holder::identity::machine_boot;
@@ -23,7 +22,7 @@ use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::say::revocations;
-use super::{Live, LiveError, Progress, millis, new_wait, random};
+use super::{Live, LiveError, Progress, new_wait, random};
 use crate::crash::crash_point;
 
 impl Live {
@@ -131,7 +130,7 @@ impl Live {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
         let (wait_id, resume_token_id) = new_wait()?;
-        let now = Timestamp::from_millis(i64::try_from(millis()).unwrap_or(i64::MAX));
+        let now = self.supervisor.steady.now();
         let timeout = self.wait_timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
         let deadline_at = timeout.map(|timeout| now.plus_millis(timeout));
         taken.add(RunWaiting {

@@ -38,6 +38,8 @@ use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 
+use crate::steady::Steady;
+
 use crate::crash::crash_point;
 
 /// Who hears words that are in no record yet.
@@ -53,13 +55,15 @@ pub(crate) const WAIT_TIMEOUT: &str = "wait_timeout_s";
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Which life of a supervisor this is, and under which epoch it commands.
+/// Which life of a supervisor this is, under which epoch it commands, and by which clock deadlines go.
 #[derive(Debug, Clone, Copy)]
 pub struct Supervisor {
     /// The life.
     pub boot_id: BootId,
     /// The epoch.
     pub epoch: u64,
+    /// The clock.
+    pub steady: Steady,
 }
 
 /// A session with a living agent.

@@ -70,7 +70,7 @@ impl Worker {
         let hash = asked.answer.hash();
         // Looked at here, where nobody else can answer at the same time.
         let current = core.store.open_session(self.session)?;
-        let moment = core.now();
+        let moment = core.time();
         match tokens::judge(&current, asked.wait, asked.token, &hash, moment)? {
             Verdict::Repeated(taken) => return Ok(taken),
             Verdict::Fresh => {}

@@ -180,10 +180,12 @@ impl Worker {
 
     /// Cancels what has waited long enough; nothing does while the clock is behind the newest record.
     fn mind_the_deadline(&mut self, core: &Core) -> Result<(), ServiceError> {
-        let Some(deadline) = self.deadline.filter(|deadline| core.now() >= *deadline) else { return Ok(()) };
+        let Some(deadline) = self.deadline.filter(|deadline| core.time().steady >= *deadline) else {
+            return Ok(());
+        };
         self.note_deadlines(core)?;
         let state = core.store.open_session(self.session)?.state;
-        let moment = Moment { wall: core.now(), newest: state.updated_at };
+        let moment = Moment { now: core.time(), newest: state.updated_at };
         if self.deadline == Some(deadline)
             && moment.is_past(deadline)
             && let Some(live) = &mut self.live

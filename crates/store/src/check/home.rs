@@ -21,6 +21,7 @@ const KNOWN: &[&str] = &[
     "home.json",
     "daemon.lock",
     "daemon.json",
+    "clock",
     "epoch",
     "logs",
     "wal",

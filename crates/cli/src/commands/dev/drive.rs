@@ -14,17 +14,19 @@ use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
+use rekindle_domain::time::Clock;
 use rekindle_holder::client::{
     ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::home::next_epoch;
 use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor};
+use rekindle_service::steady::Steady;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use serde_json::json;
 
-use crate::clock::{id_millis, random};
+use crate::clock::{SystemClock, id_millis, random};
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 
@@ -101,7 +103,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let holders = context.home.join("holders");
     let found = inspect_all(&holders).unwrap_or_default();
     let epoch = next_epoch(&*context.disk(), &context.home, &found);
-    let supervisor = Supervisor { boot_id, epoch };
+    let supervisor = Supervisor { boot_id, epoch, steady: Steady::compare(SystemClock.now()) };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {
         let message = "no turn is going on, and no agent lives: begin one with --prompt".to_owned();

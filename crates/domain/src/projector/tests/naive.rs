@@ -18,7 +18,7 @@ fn naive(records: &[Record], seen: &Observed) -> (SessionStatus, Timestamp) {
     };
     let run = &records[first..];
     let newest = records.iter().map(|(ts, _)| *ts).max().expect("not empty");
-    let passed = |time: Timestamp| seen.wall >= newest && seen.wall >= time;
+    let passed = |time: Timestamp| seen.now.wall >= newest && seen.now.steady >= time;
 
     let mut boots = run.iter().filter_map(|(_, draft)| match &draft.event {
         Event::RunStarted(started) => Some(started.boot_id),
@@ -107,10 +107,10 @@ fn is_active(records: &[Record], token: TokenId, passed: impl Fn(Timestamp) -> b
 fn observations() -> impl Strategy<Value = Observed> {
     let boot = prop::sample::select(vec![None, Some("boot_a"), Some("boot_b"), Some("boot_c")]);
     let holder = prop::sample::select(vec![Pending, Lock, Unresponsive, Gone]);
-    (boot, holder, 0..60i64).prop_map(|(boot, holder, wall)| Observed {
+    (boot, holder, 0..60i64, 0..60i64).prop_map(|(boot, holder, wall, steady)| Observed {
         boot: boot.and_then(|boot| boot.parse().ok()),
         holder,
-        wall: at(wall),
+        now: Now { wall: at(wall), steady: at(steady) },
     })
 }
 
