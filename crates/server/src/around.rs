@@ -25,7 +25,15 @@ pub(crate) async fn around(request: Request, next: Next) -> Response {
         Ok(response) => ours(response),
         Err(panic) => ApiError::panicked(&*panic).into_response(),
     };
-    log(&method, path.as_ref().map_or("-", MatchedPath::as_str), &response, begun.elapsed());
+    let line = Line {
+        method,
+        path,
+        status: response.status(),
+        noted: response.extensions().get::<Noted>().cloned(),
+        took: begun.elapsed(),
+    };
+    // Whoever asked does not wait for it: it is written when the answer is.
+    tokio::spawn(async move { line.log() });
     response
 }
 
@@ -58,21 +66,32 @@ fn ours(response: Response) -> Response {
     replaced
 }
 
-fn log(method: &Method, path: &str, response: &Response, took: Duration) {
-    let status = response.status();
-    // 503 is said to callers who come too early or too late, and passes.
-    let broken = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
-    let noted = response.extensions().get::<Noted>();
-    let (status, code) = (status.as_u16(), noted.map(|noted| noted.code));
-    // With its fraction: most requests of a daemon on the same machine take less than one.
-    let ms = took.as_secs_f64() * 1000.0;
-    if broken {
-        let message = noted.map(|noted| noted.message.as_str());
-        tracing::error!(%method, path, status, ms, code, message, "request");
-    } else if method == Method::GET || method == Method::HEAD {
-        tracing::debug!(%method, path, status, ms, code, "request");
-    } else {
-        tracing::info!(%method, path, status, ms, code, "request");
+/// What the log says of a request.
+struct Line {
+    method: Method,
+    path: Option<MatchedPath>,
+    status: StatusCode,
+    noted: Option<Noted>,
+    took: Duration,
+}
+
+impl Line {
+    fn log(&self) {
+        let (method, status) = (&self.method, self.status);
+        let path = self.path.as_ref().map_or("-", MatchedPath::as_str);
+        // 503 is said to callers who come too early or too late, and passes.
+        let broken = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
+        let (status, code) = (status.as_u16(), self.noted.as_ref().map(|noted| noted.code));
+        // With its fraction: most requests of a daemon on the same machine take less than one.
+        let ms = self.took.as_secs_f64() * 1000.0;
+        if broken {
+            let message = self.noted.as_ref().map(|noted| noted.message.as_str());
+            tracing::error!(%method, path, status, ms, code, message, "request");
+        } else if *method == Method::GET || *method == Method::HEAD {
+            tracing::debug!(%method, path, status, ms, code, "request");
+        } else {
+            tracing::info!(%method, path, status, ms, code, "request");
+        }
     }
 }
 
