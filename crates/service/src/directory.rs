@@ -108,8 +108,7 @@ impl Directory {
 
     /// Returns all sessions as they are now, newest first.
     pub(crate) fn all(&self, store: &Store) -> Vec<Entry> {
-        let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
-        stale.into_iter().for_each(|session| self.refresh(store, session));
+        self.refresh_all(store);
         let mut all: Vec<Entry> = locked(&self.inner).entries.values().cloned().collect();
         all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
         all
@@ -124,8 +123,15 @@ impl Directory {
     pub(crate) fn with_wait(&self, store: &Store, wait: WaitId) -> Option<Entry> {
         let has = |entry: &Entry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
         let tokens = |entry: &Entry| entry.tokens.tokens.values().any(|token| token.scope.wait_id == wait);
-        let all = self.all(store);
-        all.iter().find(|entry| has(entry)).or_else(|| all.iter().find(|entry| tokens(entry))).cloned()
+        self.refresh_all(store);
+        let inner = self.known();
+        let mut all = inner.entries.values();
+        all.clone().find(|entry| has(entry)).or_else(|| all.find(|entry| tokens(entry))).cloned()
+    }
+
+    fn refresh_all(&self, store: &Store) {
+        let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
+        stale.into_iter().for_each(|session| self.refresh(store, session));
     }
 
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.

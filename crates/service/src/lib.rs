@@ -2,6 +2,7 @@
 //! sent. The rules are below, in the domain and the agent crate; here they meet files and processes.
 
 mod agents;
+mod answers;
 mod core;
 mod crash;
 pub mod daemon;
@@ -12,14 +13,16 @@ mod follow;
 pub mod home;
 pub mod key;
 mod last_words;
+mod leaving;
+mod link;
 pub mod live;
 mod messages;
+mod recovery;
 pub mod request;
 mod run_view;
 mod sessions;
 mod shape;
 pub mod steady;
-mod sweep;
 mod tokens;
 pub mod view;
 mod worker;

@@ -31,6 +31,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         status: derived.status,
         since: derived.since,
         evidence: derived.evidence,
+        connection: seen.as_ref().map(|seen| seen.link).unwrap_or_default(),
         last_seq: state.last_seq,
         run: state.run.as_ref().map(|run| run_view(run, || core.store.reader(state.id).ok())),
         wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),

@@ -5,6 +5,8 @@ use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
 use serde::Serialize;
+
+pub use crate::link::Link;
 use serde_json::value::RawValue;
 
 /// A session.
@@ -24,6 +26,8 @@ pub struct SessionView {
     pub since: Timestamp,
     /// How that is known.
     pub evidence: Evidence,
+    /// How the daemon stands with its agent: `idle`, `starting`, `running`, `ready`, `interrupted` or `error`. Memory only.
+    pub connection: Link,
     /// Its newest record.
     pub last_seq: u64,
     /// Its latest run.

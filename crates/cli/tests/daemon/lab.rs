@@ -327,14 +327,14 @@ impl Lab {
         self.agents().into_iter().filter(lives).collect()
     }
 
-    /// Returns the holders of this home that live.
+    /// Returns the holders of this home that live. Whoever removes the directory of a dead one has its lock for a moment.
     pub(crate) fn living_holders(&self) -> Vec<Identity> {
         let found = inspect_all(&self.home().join("holders")).expect("holders");
         let lives = found.into_iter().filter_map(|seen| match seen.lock {
             LockState::Held { note: Some(note), .. } => Some(note.process),
             _ => None,
         });
-        lives.collect()
+        lives.filter(|process| !matches!(process.presence(), Ok(Presence::Gone))).collect()
     }
 
     /// Kills the holders of this home without a word.

@@ -71,3 +71,30 @@ fn an_interruption_is_recorded_with_the_status_it_leads_to() {
         assert_eq!(lab.count(&id, "run.interrupted"), 1);
     }
 }
+
+// I8: how the daemon stands with an agent is another thing than the session's status, and is not remembered.
+#[test]
+fn a_connection_has_a_state_of_its_own_that_begins_at_idle() {
+    let mut lab = Lab::new();
+    let mut body = lab.session("say one\nbarrier here");
+    body["resume"] = json!("never");
+    let id = lab.create(&body);
+    lab.reach("here");
+    let connection = |lab: &Lab| lab.show(&id)["connection"].as_str().expect("a state").to_owned();
+    let comes = |lab: &Lab, wanted: &str| wait_for(wanted, || (connection(lab) == wanted).then_some(()));
+    comes(&lab, "running");
+    lab.pass("here");
+    lab.wait_end(&id);
+    comes(&lab, "ready");
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "barrier there"}));
+    lab.reach("there");
+    comes(&lab, "running");
+    for agent in lab.agents() {
+        let agent = rustix::process::Pid::from_raw(agent).expect("a process");
+        rustix::process::kill_process(agent, rustix::process::Signal::KILL).expect("killed");
+    }
+    comes(&lab, "interrupted");
+    lab.wait_status(&id, "interrupted_agent");
+    lab.restart();
+    assert_eq!((lab.status(&id).as_str(), connection(&lab).as_str()), ("interrupted_agent", "idle"));
+}

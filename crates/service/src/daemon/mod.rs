@@ -11,36 +11,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
-use std::time::Duration;
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, WaitId};
-
-use rekindle_store::commit::Commits;
 
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{Anywhere, LogLine};
 use crate::key::Key;
-use crate::request::{Change, Content, Filter, NewAnswer, NewMessage, NewSession, Resume};
-use crate::tokens::{self, OwnAnswer};
+use crate::request::{Change, Filter, NewAnswer, NewMessage, NewSession, Resume};
 use crate::view::{
     About, AnswerTaken, HolderView, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitView,
 };
-use crate::worker::{Answering, Command};
-use crate::{follow, messages, sessions, shape, sweep};
-
-/// How long agents get to end when everything is to stop.
-const STOPPED_WITHIN: Duration = Duration::from_secs(15);
-
-/// How long to wait before sessions that cannot be listed are listed again: descriptors come back, disks too.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How long workers get to leave.
-const LEFT_WITHIN: Duration = Duration::from_secs(5);
+use crate::{answers, follow, leaving, messages, recovery, sessions, shape, tokens};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -75,26 +60,7 @@ pub struct Daemon {
 impl Daemon {
     /// Begins to look at the sessions and to recover what was going on; returns at once.
     pub fn recover(&self) {
-        let core = self.core.clone();
-        let recovering = std::thread::Builder::new().name("recovery".into());
-        let begun = recovering.spawn(move || {
-            while let Err(error) = core.directory.survey(&core.store) {
-                tracing::error!("cannot list the sessions: {error}");
-                std::thread::sleep(LOOK_AGAIN);
-            }
-            for entry in core.directory.all(&core.store) {
-                if entry.damage.is_none() && entry.state.is_unfinished() {
-                    let _ = core.workers.tell(&core, entry.state.id, Command::Look);
-                }
-            }
-            core.recovered.store(true, Ordering::Relaxed);
-            let weak = Arc::downgrade(&core);
-            drop(core);
-            sweep::keep_sweeping(&weak);
-        });
-        if let Err(error) = begun {
-            tracing::error!("cannot begin to recover: {error}");
-        }
+        recovery::begin(&self.core);
     }
 
     /// Says who it is.
@@ -172,20 +138,10 @@ impl Daemon {
     /// Continues an interrupted session, or answers a wait by its token.
     pub fn resume(&self, id: SessionId, resume: Resume, by: &str) -> Result<Resumed, ServiceError> {
         let entry = self.entry(id)?;
-        let Some(token) = resume.token.clone() else {
-            return sessions::resume(&self.core, id, resume);
-        };
-        let Some(mut answer) = resume.answer else {
-            return Err(ServiceError::invalid("invalid_answer", "a token comes with the answer to its wait"));
-        };
-        let shown =
-            token.parse::<rekindle_domain::token::Presented>().map_err(|error| tokens::rejected(&error))?;
-        let scope = entry.tokens.tokens.get(&shown.id).map(|token| token.scope.wait_id);
-        let wait = scope.ok_or_else(|| tokens::rejected(&rekindle_domain::token::Rejection::Unknown))?;
-        answer.token = Some(token);
-        let taken = self.answer(wait, answer, by)?;
-        let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);
-        Ok(Resumed { run_id: taken.run_id, method: "answer", attempt })
+        match resume.token.clone() {
+            Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
+            None => sessions::resume(&self.core, id, resume),
+        }
     }
 
     /// Ends a session: its agent goes, its log stays.
@@ -246,33 +202,13 @@ impl Daemon {
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-        tokens::mint(&self.core, &self.entry_with(wait)?, wait, by)
+        tokens::mint(&self.core, &answers::entry_with(&self.core, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
     /// is gone becomes, once, the message of a new run.
     pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken, ServiceError> {
-        let entry = self.entry_with(wait)?;
-        let own = OwnAnswer::from_request(&answer)?;
-        let token = match &answer.token {
-            Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), self.core.time())?),
-            None => None,
-        };
-        let session = entry.state.id;
-        let void = entry.state.run.as_ref().filter(|run| run.end.is_some() && run.wait(wait).is_some());
-        if void.is_some() && token.is_none() {
-            let text =
-                serde_json::value::to_raw_value(&format!("The answer to your question: {}", own.words()));
-            let text = text.map_err(|error| ServiceError::internal(&error))?;
-            let new = NewMessage { content: Content(text), env: BTreeMap::new() };
-            let taken = messages::message(&self.core, session, new, None, Some(wait))?;
-            let run_id = taken.run_id.ok_or_else(|| tokens::closed(wait))?;
-            return Ok(AnswerTaken { run_id, resume_token_id: None });
-        }
-        let (reply, answered) = sync_channel(1);
-        let asked = Answering { wait, answer: own, by: by.to_owned(), token, reply };
-        self.core.workers.tell(&self.core, session, Command::Answer(Box::new(asked)))?;
-        answered.recv().unwrap_or_else(|_| Err(sessions::gone()))
+        answers::answer(&self.core, wait, &answer, by)
     }
 
     /// Lists holders.
@@ -282,60 +218,18 @@ impl Daemon {
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
     pub fn stop_all(&self, by: &str) -> usize {
-        for entry in self.core.directory.all(&self.core.store) {
-            let state = &entry.state;
-            if state.open_run().is_some() || state.recovery.interruption.is_some() || !state.queue.is_empty()
-            {
-                let _ = sessions::cancel(&self.core, state.id, CancelReason::StopAll, by);
-            }
-        }
-        self.core.workers.tell_all(|| Command::Stop { why: "everything is to stop", by: by.to_owned() });
-        let begin = std::time::Instant::now();
-        loop {
-            let all = self.core.directory.all(&self.core.store);
-            let lives = |entry: &&Entry| entry.state.agent.as_ref().is_some_and(|agent| !agent.exited);
-            let left = all.iter().filter(lives).count();
-            if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
-                return left;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        leaving::stop_all(&self.core, by)
     }
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
-        self.core.workers.tell_all(|| Command::Leave);
-        let left = self.core.workers.await_all(LEFT_WITHIN);
-        if left > 0 {
-            tracing::warn!(left, "some sessions are still busy");
-        }
-        let all = self.core.directory.all_if_surveyed(&self.core.store);
-        for entry in all.iter().flatten() {
-            if entry.state.is_unfinished() {
-                let _ = self.core.store.snapshot(entry.state.id);
-            }
-        }
-        if let Err(error) = self.core.store.committer().checkpoint() {
-            tracing::warn!("no checkpoint: {error}");
-        }
-        if let Some(all) = all
-            && let Err(error) = self.core.store.write_index(all.iter().map(|entry| &*entry.state))
-        {
-            tracing::warn!("the list of sessions was not written: {error}");
-        }
+        leaving::leave(&self.core);
     }
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {
         self.core.directory.get(&self.core.store, id).filter(|entry| !entry.state.deleted).ok_or_else(|| {
             ServiceError::not_found("session_unknown", format!("there is no session {id} here"))
                 .hint("rekindle ps -a")
-        })
-    }
-
-    fn entry_with(&self, wait: WaitId) -> Result<Entry, ServiceError> {
-        self.core.directory.with_wait(&self.core.store, wait).ok_or_else(|| {
-            ServiceError::not_found("wait_unknown", format!("there is no wait {wait} here"))
-                .hint("rekindle waits")
         })
     }
 }

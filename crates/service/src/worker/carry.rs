@@ -19,6 +19,7 @@ use crate::agents::{self, Obstacle};
 use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
+use crate::link::Turn;
 use crate::live::prompt::find_back;
 use crate::live::{Live, LiveError, command, derived, run_started};
 
@@ -156,13 +157,17 @@ impl Worker {
             Err(Obstacle::Agent(_)) => Ok(agents::environment(core, state)),
         };
         let dir = core.holder_dir(agent.holder_id);
+        self.turn(Turn::Begins);
         match Live::adopt(core.store.clone(), self.session, dir, profile, core.supervisor, env) {
             Ok(live) => {
                 self.silent = 0;
                 self.listen(core, live);
                 Ok(Then::Again)
             }
-            Err(error) => self.not_adopted(core, &error),
+            Err(error) => {
+                self.turn(Turn::Fails);
+                self.not_adopted(core, &error)
+            }
         }
     }
 
@@ -292,6 +297,7 @@ impl Worker {
         };
         crash_point("start.before_launch");
         let profile = agents::profile(&state.provider)?;
+        self.turn(Turn::Begins);
         match Live::launch(
             core.store.clone(),
             self.session,
@@ -307,6 +313,7 @@ impl Worker {
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
             Err(error) => {
+                self.turn(Turn::Fails);
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
                 let after = core.store.open_session(self.session)?.state;
                 // Whatever there is of it is found, read and counted by the next step.

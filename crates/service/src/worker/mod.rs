@@ -24,6 +24,7 @@ pub(crate) use observe::{has_directory, observe};
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;
+use crate::link::{Link, Turn};
 use crate::live::Live;
 
 /// A worker that has nothing to do and no agent ends after this.
@@ -60,6 +61,8 @@ pub(crate) struct Seat {
 pub(crate) struct Seen {
     pub(crate) holder: Option<HolderProof>,
     pub(crate) held: Option<String>,
+    /// Where the connection stands.
+    pub(crate) link: Link,
 }
 
 impl Seat {
@@ -275,6 +278,12 @@ impl Worker {
 
     fn see(&self, found: Found) {
         locked(&self.seat.seen).holder = found.proof();
+    }
+
+    /// Something happens to the connection.
+    fn turn(&self, turn: Turn) {
+        let mut seen = locked(&self.seat.seen);
+        seen.link = seen.link.after(turn);
     }
 
     fn hold(&self, why: Option<String>) {

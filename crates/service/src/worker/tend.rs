@@ -16,6 +16,7 @@ use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
 use crate::core::Core;
 use crate::error::{ServiceError, chain};
 use crate::feed::{News, Words};
+use crate::link::Turn;
 use crate::live::{Live, LiveError, Progress, Unsent};
 use crate::tokens::{OwnAnswer, Policy};
 
@@ -57,6 +58,8 @@ impl Worker {
         let Some(live) = &mut self.live else { return };
         match live.step() {
             Ok(progress) => {
+                let phase = live.connection().phase();
+                self.turn(Turn::Heard(phase));
                 if let Err(error) = self.follow_up(core, &progress) {
                     tracing::warn!(session = %self.session, "{}", error.message);
                 }
@@ -64,6 +67,7 @@ impl Worker {
             Err(error) => {
                 tracing::warn!(session = %self.session, "lost the agent: {}", chain(&error));
                 self.live = None;
+                self.turn(Turn::Ends);
                 let refused = matches!(error, LiveError::Append(_));
                 if refused {
                     self.hold(Some(chain(&error)));
@@ -77,6 +81,7 @@ impl Worker {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
+            self.turn(Turn::Ends);
             self.rest(Some(Duration::ZERO));
             if progress.exited {
                 self.note_failed_launch(core)?;

@@ -1,7 +1,9 @@
-//! Looking after everything, now and then: sessions in which something is to be done and nobody does it, what dead holders
-//! have left, and the list that makes the next start short.
+//! Recovery: at the start and now and then, sessions in which something is to be done get someone who does it. What is to
+//! be done is decided in the domain, and done by workers. On the way what dead holders have left is removed, and the list is
+//! written that makes the next start short.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,8 +22,34 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Sweeps between two lists: one is as large as all that is known.
 const LISTED_EVERY: u32 = 5;
 
+/// How long to wait before sessions that cannot be listed are listed again: descriptors come back, disks too.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Lists the sessions, has each looked at in which something was going on, and from then on sweeps; returns at once.
+pub(crate) fn begin(core: &Arc<Core>) {
+    let core = core.clone();
+    let begun = std::thread::Builder::new().name("recovery".into()).spawn(move || {
+        while let Err(error) = core.directory.survey(&core.store) {
+            tracing::error!("cannot list the sessions: {error}");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        for entry in core.directory.all(&core.store) {
+            if entry.damage.is_none() && entry.state.is_unfinished() {
+                let _ = core.workers.tell(&core, entry.state.id, Command::Look);
+            }
+        }
+        core.recovered.store(true, Ordering::Relaxed);
+        let weak = Arc::downgrade(&core);
+        drop(core);
+        keep_sweeping(&weak);
+    });
+    if let Err(error) = begun {
+        tracing::error!("cannot begin to recover: {error}");
+    }
+}
+
 /// Sweeps until the daemon is gone.
-pub(crate) fn keep_sweeping(core: &Weak<Core>) {
+fn keep_sweeping(core: &Weak<Core>) {
     let (mut sweeps, mut listed) = (0, 0);
     while let Some(core) = core.upgrade() {
         let all = core.directory.all(&core.store);

@@ -1,0 +1,84 @@
+//! Answers to what an agent asked: by a known caller, or by a token. One to a wait whose agent is gone becomes, once, the
+//! message of a new run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use rekindle_domain::id::WaitId;
+use rekindle_domain::token::{Presented, Rejection};
+
+use crate::core::Core;
+use crate::directory::Entry;
+use crate::error::ServiceError;
+use crate::request::{Content, NewAnswer, NewMessage};
+use crate::tokens::{self, OwnAnswer};
+use crate::view::{AnswerTaken, Resumed};
+use crate::worker::{Answering, Command};
+use crate::{messages, sessions};
+
+/// Finds the session that has a wait.
+pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
+    core.directory.with_wait(&core.store, wait).ok_or_else(|| {
+        ServiceError::not_found("wait_unknown", format!("there is no wait {wait} here"))
+            .hint("rekindle waits")
+    })
+}
+
+/// Answers a wait. A caller on our own socket is known; any other brings a token.
+pub(crate) fn answer(
+    core: &Arc<Core>,
+    wait: WaitId,
+    answer: &NewAnswer,
+    by: &str,
+) -> Result<AnswerTaken, ServiceError> {
+    let entry = entry_with(core, wait)?;
+    let own = OwnAnswer::from_request(answer)?;
+    let token = match &answer.token {
+        Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), core.time())?),
+        None => None,
+    };
+    let void = entry.state.run.as_ref().filter(|run| run.end.is_some() && run.wait(wait).is_some());
+    if void.is_some() && token.is_none() {
+        return as_message(core, &entry, wait, &own);
+    }
+    let (reply, answered) = sync_channel(1);
+    let asked = Answering { wait, answer: own, by: by.to_owned(), token, reply };
+    core.workers.tell(core, entry.state.id, Command::Answer(Box::new(asked)))?;
+    answered.recv().unwrap_or_else(|_| Err(sessions::gone()))
+}
+
+/// Nobody waits for it any more: it begins a run.
+fn as_message(
+    core: &Arc<Core>,
+    entry: &Entry,
+    wait: WaitId,
+    own: &OwnAnswer,
+) -> Result<AnswerTaken, ServiceError> {
+    let text = serde_json::value::to_raw_value(&format!("The answer to your question: {}", own.words()));
+    let text = text.map_err(|error| ServiceError::internal(&error))?;
+    let new = NewMessage { content: Content(text), env: BTreeMap::new() };
+    let taken = messages::message(core, entry.state.id, new, None, Some(wait))?;
+    let run_id = taken.run_id.ok_or_else(|| tokens::closed(wait))?;
+    Ok(AnswerTaken { run_id, resume_token_id: None })
+}
+
+/// Ends the wait of a session that a token is for.
+pub(crate) fn resume(
+    core: &Arc<Core>,
+    entry: &Entry,
+    token: String,
+    given: Option<NewAnswer>,
+    by: &str,
+) -> Result<Resumed, ServiceError> {
+    let Some(mut given) = given else {
+        return Err(ServiceError::invalid("invalid_answer", "a token comes with the answer to its wait"));
+    };
+    let shown: Presented = token.parse().map_err(|error| tokens::rejected(&error))?;
+    let scope = entry.tokens.tokens.get(&shown.id).map(|token| token.scope.wait_id);
+    let wait = scope.ok_or_else(|| tokens::rejected(&Rejection::Unknown))?;
+    given.token = Some(token);
+    let taken = answer(core, wait, &given, by)?;
+    let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);
+    Ok(Resumed { run_id: taken.run_id, method: "answer", attempt })
+}

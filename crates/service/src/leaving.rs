@@ -1,0 +1,62 @@
+//! How a daemon ends: alone, or with all agents.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_domain::event::CancelReason;
+use rekindle_store::commit::Commits;
+
+use crate::core::Core;
+use crate::directory::Entry;
+use crate::sessions;
+use crate::worker::Command;
+
+/// How long agents get to end when everything is to stop.
+const STOPPED_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long workers get to leave.
+const LEFT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Cancels everything and ends every agent; returns how many are left after the time agents get.
+pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
+    for entry in core.directory.all(&core.store) {
+        let state = &entry.state;
+        if state.open_run().is_some() || state.recovery.interruption.is_some() || !state.queue.is_empty() {
+            let _ = sessions::cancel(core, state.id, CancelReason::StopAll, by);
+        }
+    }
+    core.workers.tell_all(|| Command::Stop { why: "everything is to stop", by: by.to_owned() });
+    let begin = Instant::now();
+    loop {
+        let all = core.directory.all(&core.store);
+        let lives = |entry: &&Entry| entry.state.agent.as_ref().is_some_and(|agent| !agent.exited);
+        let left = all.iter().filter(lives).count();
+        if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
+pub(crate) fn leave(core: &Core) {
+    core.workers.tell_all(|| Command::Leave);
+    let left = core.workers.await_all(LEFT_WITHIN);
+    if left > 0 {
+        tracing::warn!(left, "some sessions are still busy");
+    }
+    let all = core.directory.all_if_surveyed(&core.store);
+    for entry in all.iter().flatten() {
+        if entry.state.is_unfinished() {
+            let _ = core.store.snapshot(entry.state.id);
+        }
+    }
+    if let Err(error) = core.store.committer().checkpoint() {
+        tracing::warn!("no checkpoint: {error}");
+    }
+    if let Some(all) = all
+        && let Err(error) = core.store.write_index(all.iter().map(|entry| &*entry.state))
+    {
+        tracing::warn!("the list of sessions was not written: {error}");
+    }
+}
