@@ -79,14 +79,31 @@ impl Inbox {
         locked(&self.commands).is_empty()
     }
 
-    /// Waits until something comes: a command, news of the agent, or the end of the time.
-    pub(crate) fn wait(&self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) {
+    /// Waits until something comes: a command, news of the agent, or the end of the time; tells whether it was the last.
+    /// A bell that was rung for a command that is done by now is something too.
+    pub(crate) fn wait(&self, other: Option<BorrowedFd<'_>>, most: Option<Duration>) -> bool {
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
         fds.extend(other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let timeout = most.and_then(|most| Timespec::try_from(most).ok());
         // Whatever goes wrong, looking again is all there is to do.
-        if poll(&mut fds, timeout.as_ref()).is_ok() && !fds[0].revents().is_empty() {
+        let came = poll(&mut fds, timeout.as_ref());
+        if came.is_ok() && !fds[0].revents().is_empty() {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         }
+        came == Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_the_time_is_waiting_in_vain() {
+        let inbox = Inbox::new().expect("a bell");
+        inbox.push(Command::Look);
+        assert!(inbox.pop().is_some() && inbox.is_empty());
+        assert!(!inbox.wait(None, Some(Duration::from_secs(60))), "it was rung");
+        assert!(inbox.wait(None, Some(Duration::from_millis(1))), "once");
     }
 }

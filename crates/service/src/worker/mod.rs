@@ -238,8 +238,8 @@ impl Worker {
             }
             let fd = self.live.as_ref().and_then(Live::as_fd);
             let idle = self.live.is_none() && self.rest_until.is_none();
-            self.seat.inbox.wait(fd, Some(most));
-            if idle && self.seat.inbox.is_empty() {
+            let in_vain = self.seat.inbox.wait(fd, Some(most));
+            if idle && in_vain && self.seat.inbox.is_empty() {
                 let Some(core) = self.core.upgrade() else { return };
                 self.snapshot(&core);
                 if core.workers.dismiss(self.session, &self.seat, false) {
