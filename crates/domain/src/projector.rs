@@ -32,6 +32,16 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
+    /// All of them.
+    pub const ALL: [SessionStatus; 6] = [
+        SessionStatus::InterruptedStartup,
+        SessionStatus::InterruptedWaiting,
+        SessionStatus::InterruptedAgent,
+        SessionStatus::Waiting,
+        SessionStatus::Running,
+        SessionStatus::Idle,
+    ];
+
     /// Returns the word used everywhere.
     pub fn as_str(self) -> &'static str {
         match self {

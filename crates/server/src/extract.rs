@@ -141,6 +141,10 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
         return Err(ApiError::invalid("invalid_body", "the body is empty, a JSON object is expected"));
     }
+    // The fields of a list would be taken by their order.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(ApiError::invalid("invalid_body", "an object is expected"));
+    }
     // The error says what is wrong, and in which line and column.
     serde_json::from_slice(body).map_err(|error| ApiError::invalid("invalid_body", error))
 }
@@ -199,6 +203,7 @@ mod tests {
     #[test]
     fn a_body_that_is_wrong_says_where() {
         refused::<Change>("", "empty");
+        refused::<Change>("[\"a\"]", "an object");
         refused::<Change>("{\n\"title\": 7}", "line 2 column 10");
         refused::<Change>("{\"title\": \"a\"", "EOF");
         refused::<Change>("{} {}", "trailing characters");

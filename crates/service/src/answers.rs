@@ -15,7 +15,7 @@ use crate::request::{Content, NewAnswer, NewMessage};
 use crate::tokens::{self, OwnAnswer};
 use crate::view::{AnswerTaken, Resumed};
 use crate::worker::{Answering, Command};
-use crate::{messages, sessions};
+use crate::{messages, sessions, shape};
 
 /// Finds the session that has a wait.
 pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
@@ -38,14 +38,24 @@ pub(crate) fn answer(
         Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), core.time())?),
         None => None,
     };
-    let void = entry.state.run.as_ref().filter(|run| run.end.is_some() && run.wait(wait).is_some());
-    if void.is_some() && token.is_none() {
+    if is_void(&entry, wait) && token.is_none() {
         return as_message(core, &entry, wait, &own);
     }
     let (reply, answered) = sync_channel(1);
-    let asked = Answering { wait, answer: own, by: by.to_owned(), token, reply };
+    let asked = Answering { wait, answer: own.clone(), by: by.to_owned(), token, reply };
     core.workers.tell(core, entry.state.id, Command::Answer(Box::new(asked)))?;
-    answered.recv().unwrap_or_else(|_| Err(sessions::gone()))
+    let taken = answered.recv().unwrap_or_else(|_| Err(sessions::gone()));
+    // It may just have been found that nobody waits any more.
+    let after = entry_with(core, wait).ok().filter(|after| taken.is_err() && is_void(after, wait));
+    match after.filter(|_| token.is_none() && !is_void(&entry, wait)) {
+        Some(after) => as_message(core, &after, wait, &own),
+        None => taken,
+    }
+}
+
+/// Tells whether the agent that asked is gone.
+fn is_void(entry: &Entry, wait: WaitId) -> bool {
+    entry.state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
 }
 
 /// Nobody waits for it any more: it begins a run.
@@ -55,7 +65,12 @@ fn as_message(
     wait: WaitId,
     own: &OwnAnswer,
 ) -> Result<AnswerTaken, ServiceError> {
-    let text = serde_json::value::to_raw_value(&format!("The answer to your question: {}", own.words()));
+    let asked = shape::asked(core, entry, wait).map(|asked| format!(" ({asked})")).unwrap_or_default();
+    let text = format!(
+        "You were interrupted while you waited for an answer to your question{asked}. The answer is: {}",
+        own.words()
+    );
+    let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;
     let new = NewMessage { content: Content(text), env: BTreeMap::new() };
     let taken = messages::message(core, entry.state.id, new, None, Some(wait))?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
-use rekindle_store::{LoadError, OpenSessionError, Store};
+use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
 use crate::core::locked;
 use crate::error::ServiceError;
@@ -20,6 +20,12 @@ pub(crate) struct Entry {
     pub(crate) tokens: Arc<TokenIndex>,
     /// What is wrong with its log.
     pub(crate) damage: Option<String>,
+}
+
+impl Entry {
+    fn lacks_tokens(&self) -> bool {
+        self.state.token_records > 0 && self.tokens.tokens.is_empty()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -126,12 +132,34 @@ impl Directory {
         self.refresh_all(store);
         let inner = self.known();
         let mut all = inner.entries.values();
-        all.clone().find(|entry| has(entry)).or_else(|| all.find(|entry| tokens(entry))).cloned()
+        let found = all.clone().find(|entry| has(entry)).or_else(|| all.find(|entry| tokens(entry))).cloned();
+        let unread: Vec<SessionId> = match &found {
+            None => inner
+                .entries
+                .values()
+                .filter(|entry| entry.lacks_tokens())
+                .map(|entry| entry.state.id)
+                .collect(),
+            Some(_) => Vec::new(),
+        };
+        drop(inner);
+        // The list of a start that was short has no tokens: those of answered waits are read when someone asks.
+        found.or_else(|| {
+            unread.into_iter().filter_map(|session| self.read_tokens(store, session)).find(tokens)
+        })
     }
 
     fn refresh_all(&self, store: &Store) {
         let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
         stale.into_iter().for_each(|session| self.refresh(store, session));
+    }
+
+    fn read_tokens(&self, store: &Store, session: SessionId) -> Option<Entry> {
+        let tokens = Arc::new(store.load(session, Want::Everything).ok()?.tokens);
+        let mut inner = locked(&self.inner);
+        let entry = inner.entries.get_mut(&session).filter(|entry| entry.lacks_tokens())?;
+        entry.tokens = tokens;
+        Some(entry.clone())
     }
 
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.

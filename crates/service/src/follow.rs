@@ -14,7 +14,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
-use crate::feed::{LogLine, News, Told};
+use crate::feed::{LogLine, News, Told, Words};
 use crate::shape;
 use crate::worker::Command;
 
@@ -35,6 +35,8 @@ pub struct Following {
     /// The status that was told last, and whether there was anything since.
     status: Option<SessionStatus>,
     grown: bool,
+    /// The message that was told last, and how much of it.
+    heard: (String, usize),
     over: bool,
 }
 
@@ -59,6 +61,7 @@ impl Following {
             ready: VecDeque::new(),
             status: None,
             grown: true,
+            heard: (String::new(), 0),
             over: false,
         };
         match position(&reader, after, wanted)? {
@@ -93,7 +96,11 @@ impl Following {
             }
             match self.news.recv().await {
                 Ok(News::Appended(seq)) => (self.known, self.grown) = (self.known.max(seq), true),
-                Ok(News::Said(words)) => return Some(Told::Words(words)),
+                Ok(News::Said(words)) => {
+                    if let Some(words) = self.unheard(&words) {
+                        return Some(Told::Words(words));
+                    }
+                }
                 Err(RecvError::Lagged(_)) => {
                     self.over = true;
                     return Some(Told::TooSlow);
@@ -101,6 +108,22 @@ impl Following {
                 Err(RecvError::Closed) => self.over = true,
             }
         }
+    }
+
+    /// Returns what is new in some words. Those behind a gap are kept back: whoever comes in the middle of a message is
+    /// about to be told its beginning, and these with it.
+    fn unheard(&mut self, words: &Arc<Words>) -> Option<Arc<Words>> {
+        let known = if self.heard.0 == words.message_id { self.heard.1 } else { 0 };
+        let end = words.at + words.text.len();
+        if words.at > known || end <= known {
+            return None;
+        }
+        self.heard = (words.message_id.clone(), end);
+        if words.at == known {
+            return Some(words.clone());
+        }
+        let text = words.text.get(known - words.at..)?.to_owned();
+        Some(Arc::new(Words { at: known, text, ..Words::clone(words) }))
     }
 
     /// Returns the status if it is not what was told before: behind the records that made it so.

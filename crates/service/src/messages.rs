@@ -8,6 +8,7 @@ use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{MAX_QUEUED, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
+use serde::Deserialize;
 
 use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
@@ -228,5 +229,20 @@ pub(crate) fn content(content: &Content) -> Result<Raw<'static>, ServiceError> {
             "a message is a text, or a list of blocks, and not empty",
         ));
     }
+    let blocks: Vec<Block> = match text.starts_with('[').then(|| serde_json::from_str(text)) {
+        Some(blocks) => blocks.map_err(|error| ServiceError::invalid("invalid_content", error))?,
+        None => Vec::new(),
+    };
+    if blocks.iter().any(|block| block.kind == "text" && block.text.is_none()) {
+        return Err(ServiceError::invalid("invalid_content", "a block of type text has a text"));
+    }
     Ok(raw)
+}
+
+/// What every block of a message has.
+#[derive(Deserialize)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! From state to what is shown.
 
 use rekindle_domain::event::{Event, Raw, WaitKind};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
@@ -15,6 +15,9 @@ use crate::directory::Entry;
 use crate::run_view::run_view;
 use crate::view::{Health, SessionView, WaitView};
 use crate::worker::Seen;
+
+/// Characters of a question that are told again.
+const MOST_ASKED: usize = 500;
 
 /// Shows a session.
 pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
@@ -118,6 +121,15 @@ fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView 
         since: wait.since,
         deadline_at: wait.deadline_at,
     }
+}
+
+/// Returns what a wait is about, in few words.
+pub(crate) fn asked(core: &Core, entry: &Entry, wait: WaitId) -> Option<String> {
+    let wait = entry.state.run.as_ref()?.wait(wait)?;
+    let request: serde_json::Value = serde_json::from_str(request(core, entry.state.id, wait)?.get()).ok()?;
+    let places = ["/params/toolCall/title", "/params/message", "/params/question"];
+    let words = places.iter().find_map(|place| request.pointer(place)?.as_str())?;
+    Some(words.chars().take(MOST_ASKED).collect())
 }
 
 /// Reads what the agent asked from the record that began the wait.

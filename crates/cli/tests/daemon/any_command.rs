@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, wait_for};
 
 fn run(lab: &Lab, script: &str) -> String {
     let command = ["sh", "-c", script];
@@ -34,4 +34,36 @@ fn a_command_that_does_not_wait_for_its_prompt_runs_once() {
     }
     let ran = std::fs::read_to_string(ran).expect("they ran");
     assert_eq!(ran, (0..12).map(|number| format!("{number}\n")).collect::<String>());
+}
+
+// I5, I14: nobody knows what a command has done that was cut. It is run again only if a person says so, with the same words.
+#[test]
+fn a_command_that_was_cut_is_not_run_again_by_itself() {
+    let lab = Lab::new();
+    let (ran, heard) = (lab.path("ran"), lab.path("heard"));
+    let script = format!("echo ran >> {}; cat >> {}; kill -9 $$", ran.display(), heard.display());
+    let mut body = lab.session("count these");
+    body["agent"] = json!({"profile": "exec", "command": ["sh", "-c", script]});
+    let id = lab.create(&body);
+    let lines = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default();
+    for times in 1..=2 {
+        wait_for("the end", || (lab.count(&id, "run.interrupted") == times).then_some(()));
+        let shown = lab.wait_status(&id, "interrupted_agent");
+        assert!(shown["held"].as_str().is_some_and(|held| !held.is_empty()), "{shown}");
+        assert_eq!(lines(&ran), "ran\n".repeat(times));
+        assert_eq!(lines(&heard), "count these\n".repeat(times));
+        if times == 1 {
+            lab.post(&format!("/api/sessions/{id}/resume"), &json!({}));
+        }
+    }
+}
+
+#[test]
+fn a_command_that_fails_is_told_with_what_it_complained_of() {
+    let lab = Lab::new();
+    let id = run(&lab, "cat > /dev/null; echo one >&2; echo 'no such thing' >&2; exit 3");
+    lab.wait_end(&id);
+    let failed = lab.log(&id).into_iter().find(|record| record["kind"] == "run.failed").expect("it failed");
+    let error = failed["error"].as_str().expect("words");
+    assert!(error.contains("exit code 3") && error.contains("no such thing"), "{error}");
 }

@@ -206,3 +206,26 @@ fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
     lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
     wait_for("the second turn's words", || (lab.show(&id)["last_words"] == "two").then_some(()));
 }
+
+#[test]
+fn questions_that_mean_nothing_are_refused() {
+    let lab = Lab::new();
+    let id = lab.run("ask may I?");
+    let wait = lab.wait_status(&id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    for path in ["/api/sessions?status=nope", "/api/sessions?status=idle,", "/api/sessions?limit=0"] {
+        let reply = lab.ask("GET", path, &Value::Null);
+        assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!("invalid_query")), "{path}");
+    }
+    let answer =
+        lab.ask("POST", &format!("/api/waits/{wait}/answer"), &json!(["allow_once", null, null, null]));
+    assert_eq!((answer.status, &answer.body["error"]["code"]), (400, &json!("invalid_body")));
+    for content in [json!([{"bogus": 1}]), json!([{"type": "text"}]), json!(["words"])] {
+        let reply = lab.ask("POST", &format!("/api/sessions/{id}/messages"), &json!({"content": content}));
+        assert_eq!(
+            (reply.status, &reply.body["error"]["code"]),
+            (400, &json!("invalid_content")),
+            "{content}"
+        );
+    }
+    assert_eq!(lab.status(&id), "waiting");
+}

@@ -18,6 +18,7 @@ mod once;
 mod power;
 mod pty;
 mod ran;
+mod restored;
 mod scale;
 mod screen;
 mod silent;

@@ -173,3 +173,34 @@ fn a_mode_and_a_model_are_asked_for_before_the_prompt() {
     let at = |words: &str| record.find(words).unwrap_or_else(|| panic!("{words} is not in {record}"));
     assert!(at("session/set_mode") < at("session/prompt") && at("demo-large") < at("session/prompt"));
 }
+
+// I7: an answer is the same answer for ever, and one that comes just when its agent is found dead is taken all the same.
+#[test]
+fn answers_are_known_again_after_a_restart_and_none_falls_between() {
+    let mut lab = Lab::new();
+    let id = lab.run("ask may I?\nsay done");
+    let wait = lab.wait_status(&id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    let path = format!("/api/waits/{wait}/answer");
+    let first = lab.post(&path, &json!({"option": "allow_once"}));
+    lab.wait_end(&id);
+    lab.post(&format!("/api/sessions/{id}/close"), &json!({}));
+    wait_for("the agent's end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+    lab.restart();
+    assert_eq!(lab.post(&path, &json!({"option": "allow_once"})), first);
+    let other = lab.ask("POST", &path, &json!({"option": "reject_once"}));
+    assert_eq!((other.status, &other.body["error"]["code"]), (409, &json!("token_consumed")));
+
+    let mut body = lab.session("ask really?\nsay done");
+    body["resume"] = json!("never");
+    let id = lab.create(&body);
+    let wait = lab.wait_status(&id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    lab.kill();
+    lab.kill_holders();
+    lab.start();
+    let reply = lab.ask("POST", &format!("/api/waits/{wait}/answer"), &json!({"option": "allow_once"}));
+    assert_eq!(reply.status, 202, "{}", reply.body);
+    wait_for("the message", || (lab.prompted("really?") >= 2).then_some(()));
+    let asked =
+        lab.record().into_iter().filter(|line| line.contains("You were interrupted while you waited"));
+    assert!(asked.count() >= 1);
+}

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::SessionStatus;
 use rekindle_holder::client::{Inspection, LockState, inspect_all};
 
 use crate::core::Core;
@@ -26,7 +27,15 @@ pub(super) fn sessions(core: &Core, filter: &Filter) -> Result<SessionList, Serv
         })?),
         None => None,
     };
-    let limit = filter.limit.unwrap_or(PAGE).clamp(1, MOST);
+    if filter.limit == Some(0) {
+        return Err(ServiceError::invalid("invalid_query", format_args!("limit is 1 to {MOST}")));
+    }
+    if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
+        let message = format!("there is no status {unknown:?}");
+        return Err(ServiceError::invalid("invalid_query", message)
+            .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
+    }
+    let limit = filter.limit.unwrap_or(PAGE).min(MOST);
     let all = core.directory.all(&core.store);
     let from = match after {
         Some(after) => all.iter().position(|entry| entry.state.id == after).map_or(all.len(), |at| at + 1),
@@ -49,6 +58,10 @@ pub(super) fn sessions(core: &Core, filter: &Filter) -> Result<SessionList, Serv
         sessions.push(view);
     }
     Ok(SessionList { sessions, next })
+}
+
+fn unknown_status(wanted: &str) -> Option<&str> {
+    wanted.split(',').find(|one| SessionStatus::ALL.iter().all(|status| status.as_str() != *one))
 }
 
 fn fits(entry: &Entry, filter: &Filter) -> bool {

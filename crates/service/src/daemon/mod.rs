@@ -138,6 +138,10 @@ impl Daemon {
     /// Continues an interrupted session, or answers a wait by its token.
     pub fn resume(&self, id: SessionId, resume: Resume, by: &str) -> Result<Resumed, ServiceError> {
         let entry = self.entry(id)?;
+        if let Some(damage) = &entry.damage {
+            let message = format!("its log is damaged {damage}: nothing can be added to it");
+            return Err(ServiceError::conflict("session_damaged", message).hint("rekindle doctor"));
+        }
         match resume.token.clone() {
             Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
             None => sessions::resume(&self.core, id, resume),

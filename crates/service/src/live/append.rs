@@ -1,6 +1,6 @@
 //! What follows from an item of the journal, appended in one list; and what is to be done afterwards.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rekindle_agent::blob;
 use rekindle_agent::connection::{Ask, Exited, Taken};
@@ -24,6 +24,12 @@ use rekindle_store::commit::{Append, Persist, Receipt};
 use super::say::revocations;
 use super::{Live, LiveError, Progress, new_wait, random};
 use crate::crash::crash_point;
+
+/// How long a holder may take from one to the other.
+const EXIT_NOTE: Duration = Duration::from_millis(500);
+
+/// Lines of a failed command's errors that are told with its end.
+const LAST_ERRORS: usize = 5;
 
 impl Live {
     /// Appends everything that follows from an item, then does what the log now says.
@@ -66,7 +72,7 @@ impl Live {
                 }
                 _ => {
                     if let Some(event) = ended.event(cancel) {
-                        taken.add(event);
+                        taken.add(self.with_last_errors(event));
                     }
                 }
             }
@@ -165,9 +171,40 @@ impl Live {
         Ok(())
     }
 
+    /// Reads how the agent ended. A holder writes it right behind the last record of its journal, unless it is killed
+    /// just then.
+    fn exit_note(&self) -> Option<ExitNote> {
+        let begin = Instant::now();
+        loop {
+            match HolderDir::read(&self.dir.exit()) {
+                Ok(note) => return Some(note),
+                Err(_) if self.control.is_some() && begin.elapsed() < EXIT_NOTE => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// A command that failed usually says why where nobody listens.
+    fn with_last_errors(&self, event: Event<'static>) -> Event<'static> {
+        let Event::RunFailed(failed) = event else { return event };
+        let tail = self
+            .exit_note()
+            .filter(|_| self.connection.profile().process_is_turn())
+            .map(|note| note.stderr_tail);
+        let lines: Vec<&str> =
+            tail.iter().flat_map(|tail| tail.lines()).filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return failed.into();
+        }
+        let last = lines[lines.len().saturating_sub(LAST_ERRORS)..].join("\n");
+        RunFailed { error: format!("{}: {last}", failed.error).into(), ..failed }.into()
+    }
+
     /// The agent is gone: so are its run and everything that waited for an answer.
     fn exited(&self, taken: &mut Taken, exited: &Exited) -> Result<(), LiveError> {
-        let note: Option<ExitNote> = HolderDir::read(&self.dir.exit()).ok();
+        let note = self.exit_note();
         let (code, signal) = match exited {
             Exited::Ended { code, signal } => (*code, *signal),
             Exited::NeverAsked | Exited::NeverStarted { .. } | Exited::Unknown => (None, None),
@@ -211,7 +248,10 @@ impl Live {
                 _ => InterruptReason::HolderLost,
             };
             let uncertain = std::mem::take(&mut taken.uncertain);
-            let uncertain_turn = reason == InterruptReason::MachineRestart || self.damage.is_some();
+            // Of what a command has done nothing is known: it is not run again by itself.
+            let uncertain_turn = reason == InterruptReason::MachineRestart
+                || self.damage.is_some()
+                || self.connection.profile().process_is_turn();
             let detail = self.damage.clone().map(Into::into);
             taken.add(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail });
             taken.add(derived(run, reason));

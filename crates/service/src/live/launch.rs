@@ -58,7 +58,7 @@ impl Live {
         let run = state.open_run();
         let command = match run {
             Some(run) if profile.prompt_in_command() => {
-                let unsent = Unsent::find(&store, session, run)?.ok_or(LiveError::NoPrompt)?;
+                let unsent = Unsent::find(&store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
                 profile.command(&launching.argv, &unsent.words(&Story::default(), Memory::Whole))
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),

@@ -132,6 +132,8 @@ impl Live {
         };
         let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
         live.trouble = control.marks().trouble.clone();
+        // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
+        live.input_seq = live.input_seq.max(control.marks().accepted);
         live.control = Some(control);
         let state = live.store.open_session(session)?.state;
         let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
@@ -150,7 +152,7 @@ impl Live {
                 ])?;
             }
             if live.own.prompted != Some(run.run_id) {
-                live.prompt = Unsent::find(&live.store, session, run)?;
+                live.prompt = Unsent::find(&live.store, session, run, live.connection.profile())?;
             }
         }
         crash_point("adopt.before_sending");

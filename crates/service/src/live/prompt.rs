@@ -2,6 +2,7 @@
 //! that was cut. Until an input is queued the log's own records are the queue, so that this is found again after any
 //! death.
 
+use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::line::Line;
@@ -49,9 +50,20 @@ impl Unsent {
         Unsent { run_id, what: What::Continuation { attempt } }
     }
 
-    /// Finds what an open run has to say, in the log.
-    pub fn find(store: &Store, session: SessionId, run: &Run) -> Result<Option<Unsent>, LiveError> {
-        let what = match run.message_id {
+    /// Finds what an open run has to say to an agent, in the log. A command that is run again knows nothing of the first
+    /// time: it gets the same request.
+    pub fn find(
+        store: &Store,
+        session: SessionId,
+        run: &Run,
+        profile: &dyn Profile,
+    ) -> Result<Option<Unsent>, LiveError> {
+        let again = run.continues.filter(|_| run.message_id.is_none() && profile.process_is_turn());
+        let message = match again {
+            Some(cut) => first_message(store, session, cut)?,
+            None => run.message_id,
+        };
+        let what = match message {
             Some(message) => What::Message(content(store, session, message)?),
             None if run.continues.is_some() => What::Continuation { attempt: run.attempt },
             None => return Ok(None),
@@ -89,6 +101,20 @@ fn behind(text: &str, content: &Raw<'_>) -> Raw<'static> {
         _ => return content.clone().into_owned(),
     };
     joined.unwrap_or_else(|_| content.clone().into_owned())
+}
+
+/// Returns the message that a run began with, or the run that it continues.
+fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>, LiveError> {
+    let reader = store.reader(session).map_err(LiveError::Log)?;
+    let mut wanted = run;
+    // From the newest back: whatever a run continues began before it.
+    find_back(&reader, |event| match event {
+        Event::RunStarted(started) if started.run_id == wanted => {
+            wanted = started.continues.unwrap_or(wanted);
+            started.message_id
+        }
+        _ => None,
+    })
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.

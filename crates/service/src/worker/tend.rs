@@ -209,7 +209,8 @@ impl Worker {
             self.begin(core, message)?;
             let state = core.store.open_session(self.session)?.state;
             if let (Some(live), Some(run)) = (&mut self.live, state.open_run())
-                && let Some(unsent) = Unsent::find(&core.store, self.session, run)?
+                && let Some(unsent) =
+                    Unsent::find(&core.store, self.session, run, live.connection().profile())?
             {
                 live.say(unsent, &[]);
                 self.listen_again();
