@@ -106,7 +106,10 @@ fn an_agent_that_dies_again_and_again_is_left_to_a_person() {
     let script = "while read line; do case $line in *initialize*) id=1;; esac; done";
     let agent =
         json!({"profile": "exec", "command": ["sh", "-c", format!("cat >/dev/null; kill -9 $$; {script}")]});
-    let id = lab.create(&json!({"working_dir": lab.path("work"), "agent": agent, "prompt": "hello"}));
+    // A command is run again only where that is declared to be right.
+    let id = lab.create(&json!({
+        "working_dir": lab.path("work"), "agent": agent, "prompt": "hello", "on_uncertain": "continue",
+    }));
     wait_for("the last attempt", || {
         let shown = lab.show(&id);
         let held = shown["held"].as_str()?.contains("twice");
