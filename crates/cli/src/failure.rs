@@ -151,7 +151,7 @@ impl From<HomeError> for Failure {
             HomeError::NotEmpty { .. } => Failure::unusable("home_foreign", error)
                 .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
-                .hint("one process at a time owns a home; end that one first, or name another home with --home PATH"),
+                .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
             HomeError::Io { path, .. } => {
                 let hint = format!("check that it is there and yours: ls -ld {}", quoted(path));
                 Failure::unusable("home_unreadable", error).hint(hint)

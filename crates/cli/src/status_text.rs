@@ -73,12 +73,13 @@ pub(crate) fn agent_lives(session: &Session) -> bool {
     session.evidence["holder"]["alive"] == true
 }
 
-/// Says what a status means for this session; `daemon` tells whether one said so.
-pub(crate) fn meaning(session: &Session, daemon: bool) -> String {
+/// Says what a status means for this session; `unheard` tells why no daemon said so, if none did.
+pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
     let wait = session.waits.first().map(|wait| word(&wait.kind));
     let wait = wait.as_deref().unwrap_or("an answer");
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
-    let unseen = if !daemon && agent_lives(session) { "; its agent lives on; no daemon" } else { "" };
+    let alone = unheard.filter(|_| agent_lives(session));
+    let unseen = alone.map(|why| format!("; its agent lives on; {why}")).unwrap_or_default();
     let told = match session.status {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent => match detail {
             Some(detail) => format!("its run was cut: {detail}"),
@@ -94,8 +95,10 @@ pub(crate) fn meaning(session: &Session, daemon: bool) -> String {
         SessionStatus::Running if course(session) == Course::Cancelling => {
             format!("its run is being cancelled{unseen}")
         }
-        SessionStatus::Running if !unseen.is_empty() => "its agent works on; no daemon".into(),
-        SessionStatus::Running => running(session).into(),
+        SessionStatus::Running => match alone {
+            Some(why) => format!("its agent works on; {why}"),
+            None => running(session).into(),
+        },
         SessionStatus::Idle => match (last_run(session), &session.run) {
             (Some(last), _) => last,
             (None, None) => "nothing was asked of it yet".into(),
@@ -235,7 +238,10 @@ mod tests {
             ),
         ] {
             let session = session(status, run, holder);
-            assert_eq!((label(&session).as_str(), meaning(&session, daemon)), (list, whole));
+            assert_eq!(
+                (label(&session).as_str(), meaning(&session, (!daemon).then_some("no daemon"))),
+                (list, whole)
+            );
         }
     }
 }

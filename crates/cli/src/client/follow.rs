@@ -152,7 +152,7 @@ impl Stream {
         let last_id = self.last_id.clone();
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
-        let ask = Ask { method: "GET", path, body: None, headers };
+        let ask = Ask { method: "GET", path, headers, ..Ask::default() };
         let response = match http::send(&place.socket, &ask).await {
             Ok(response) => response,
             Err(Lost::Request(error)) => return Err(Some(Failure::failed("request", error))),

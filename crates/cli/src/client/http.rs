@@ -56,6 +56,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<String>,
     /// Further headers.
     pub(crate) headers: Vec<(&'static str, &'a str)>,
+    /// How long the answer may take, if it is known.
+    pub(crate) within: Option<Duration>,
 }
 
 /// Returns a runtime for one thread.
@@ -92,7 +94,7 @@ pub(crate) fn call(runtime: &Runtime, socket: &Path, ask: &Ask<'_>) -> Result<(u
             let body = response.into_body().collect().await.map_err(Lost::Midway)?;
             Ok((status, body.to_bytes()))
         };
-        let most = if ask.method == "GET" { LOOK } else { ANSWER };
+        let most = ask.within.unwrap_or(if ask.method == "GET" { LOOK } else { ANSWER });
         tokio::time::timeout(most, answer).await.map_err(|_| Lost::TooLong)?
     })
 }

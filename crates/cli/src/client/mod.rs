@@ -18,13 +18,22 @@ use tokio::runtime::Runtime;
 use self::http::{Ask, Lost};
 use self::place::{Place, Seen};
 use crate::clock::random;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// How long a request that carries a key waits for the daemon's successor before it gives up.
 const SUCCESSOR: Duration = Duration::from_secs(15);
 
+/// How long the daemon may take to say that it will leave: it says so before it does anything for it.
+const LEAVING: Duration = Duration::from_secs(5);
+
 /// The daemon is there and does not answer.
 pub(crate) const SILENT: &str = "daemon_silent";
+
+/// The daemon is there and its socket is not.
+pub(crate) const CUT: &str = "daemon_unreachable";
+
+/// What to do about a daemon that is there and of no use.
+pub(crate) const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
 
 /// A daemon that can be asked.
 pub(crate) struct Client {
@@ -34,10 +43,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns the daemon of a home, if one lives.
+    /// Returns the daemon of a home, if one lives. One that cannot be reached is a failure.
     pub(crate) fn find(home: &Path) -> Result<Option<Client>, Failure> {
         match place::look(home) {
             Seen::Lives(place) => Client::at(home, place).map(Some),
+            Seen::Cut(place) => Err(unreachable(&place)),
             Seen::Leaves | Seen::Died | Seen::None => Ok(None),
         }
     }
@@ -80,18 +90,26 @@ impl Client {
         self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
     }
 
+    /// Asks the daemon to leave, with or without its agents; it says at once that it will.
+    pub(crate) fn shut_down(&self, agents: bool) -> Result<(), Failure> {
+        let body = Some(write(&serde_json::json!({ "agents": agents }))?);
+        let (path, within) = ("/api/shutdown".to_owned(), Some(LEAVING));
+        self.ask(&Ask { method: "POST", path, body, within, ..Ask::default() }).map(drop)
+    }
+
     /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
     pub(crate) fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let key = format!("cli-{:032x}", random()?);
         let headers = vec![("idempotency-key", key.as_str())];
-        let ask = Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers };
+        let ask =
+            Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
         match http::call(&self.runtime, &self.place.socket, &ask) {
             Err(Lost::NotThere { .. } | Lost::Midway(_)) => {
                 anstream::eprintln!("note: the daemon went away; asking its successor");
                 self.place = start::successor(&self.home, SUCCESSOR)?;
                 self.ask(&ask)
             }
-            answer => judge(answer),
+            answer => judge(answer, self.place.pid),
         }
     }
 
@@ -106,22 +124,31 @@ impl Client {
         if let Err(Lost::NotThere { .. }) = &answer
             && let Seen::Lives(place) = place::look(&self.home)
         {
-            return judge(http::call(&self.runtime, &place.socket, ask));
+            return judge(http::call(&self.runtime, &place.socket, ask), place.pid);
         }
-        judge(answer)
+        judge(answer, self.place.pid)
     }
 }
 
+/// Says that a daemon is there and cannot be reached.
+pub(crate) fn unreachable(place: &Place) -> Failure {
+    let error = anyhow::anyhow!("the daemon (process {}) cannot be reached: its socket is gone", place.pid);
+    Failure::failed(CUT, error).exit_with(Exit::NoDaemon).hint(REPLACE)
+}
+
 /// Returns the body of an answer, or the failure it tells of.
-fn judge(answer: Result<(u16, Bytes), Lost>) -> Result<Bytes, Failure> {
+fn judge(answer: Result<(u16, Bytes), Lost>, pid: u32) -> Result<Bytes, Failure> {
     match answer {
         Ok((status, body)) if (200..300).contains(&status) => Ok(body),
         Ok((status, body)) => Err(wire::refusal(status, &body)),
         Err(lost @ Lost::NotThere { .. }) => Err(Failure::no_daemon(lost.to_string())),
         Err(lost @ Lost::Midway(_)) => Err(Failure::failed("outcome_unknown", lost)
             .hint("it may have been done: look with rekindle ps before you repeat it")),
-        Err(lost @ Lost::TooLong) => Err(Failure::failed(SILENT, lost)
-            .hint("look at logs/daemon.log in the home; rekindle serve --takeover replaces it")),
+        Err(Lost::TooLong) => {
+            let error = anyhow::anyhow!("the daemon (process {pid}) does not answer");
+            Err(Failure::failed(SILENT, error)
+                .hint(format!("{REPLACE}; logs/daemon.log in the home may say what it does")))
+        }
         Err(lost @ Lost::Request(_)) => Err(Failure::failed("request", lost)),
     }
 }

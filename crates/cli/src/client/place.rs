@@ -41,6 +41,8 @@ pub(crate) enum Seen {
     Lives(Place),
     /// It does not listen, and its process is there: it is about to leave.
     Leaves,
+    /// Its process is there and its socket is not: someone removed it, and nobody can reach it any more.
+    Cut(Place),
     /// It died without a word.
     Died,
     /// It left, or there was none.
@@ -53,7 +55,11 @@ pub(crate) fn look(home: &Path) -> Seen {
     let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
     match UnixStream::connect(&place.socket) {
         Ok(_) => Seen::Lives(place),
-        Err(_) if place.process.as_ref().is_some_and(is_there) => Seen::Leaves,
+        Err(error) if place.process.as_ref().is_some_and(is_there) => {
+            // Whoever leaves removes the file first, then the socket.
+            let stays = || Place::read(home).as_ref() == Some(&place);
+            if error.kind() == io::ErrorKind::NotFound && stays() { Seen::Cut(place) } else { Seen::Leaves }
+        }
         Err(_) => Seen::Died,
     }
 }
@@ -110,6 +116,8 @@ mod tests {
         let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
         Place { process: Some(ours), ..place.clone() }.write(home.path()).expect("written");
         assert_eq!(look(home.path()), Seen::Leaves);
+        std::fs::remove_file(&place.socket).expect("removed");
+        assert!(matches!(look(home.path()), Seen::Cut(_)));
         place.write(home.path()).expect("written");
         Place { pid: 2, ..place.clone() }.remove(home.path());
         assert_eq!(look(home.path()), Seen::Died, "someone else's file stays");

@@ -16,7 +16,7 @@ use rekindle_store::layout::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::place::{self, Place, Seen};
-use super::{Client, wire};
+use super::{Client, unreachable, wire};
 use crate::failure::{Exit, Failure};
 
 /// How long a daemon may take to be ready: it completes the write-ahead log and lists the sessions before.
@@ -52,26 +52,33 @@ pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
     start_with(home, &[])
 }
 
+/// Starts a daemon in the place of one that is there, which is ended if it does not leave.
+pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
+    try_start(home, &["--takeover"], &[])
+}
+
 /// Like [`start`], with variables in its environment that are not in ours.
 pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
-    let failure = match try_start(home, env) {
+    let failure = match try_start(home, &[], env) {
         Err(failure) if failure.code() == "home_in_use" => failure,
         outcome => return outcome,
     };
     let deadline = Instant::now() + LISTENING;
     while Instant::now() < deadline {
-        if let Seen::Lives(place) = place::look(home) {
-            return Ok(place);
+        match place::look(home) {
+            Seen::Lives(place) => return Ok(place),
+            Seen::Cut(place) => return Err(unreachable(&place)),
+            Seen::Leaves | Seen::Died | Seen::None => {}
         }
         if home::owner(&RealDisk, &Layout::new(home)).is_none() {
-            return try_start(home, env);
+            return try_start(home, &[], env);
         }
         std::thread::sleep(LOOK);
     }
     Err(failure)
 }
 
-fn try_start(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
+fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {
@@ -82,6 +89,7 @@ fn try_start(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
         .arg("--home")
         .arg(home)
         .args(["serve", "--background"])
+        .args(arguments)
         .current_dir(home)
         // An agent that starts a daemon must not take it along when its tree is ended.
         .env_remove(MARK)
@@ -111,11 +119,12 @@ pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure>
         match place::look(home) {
             Seen::Lives(place) => return Ok(place),
             Seen::Died => return start(home),
+            Seen::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
             Seen::Leaves | Seen::None if Instant::now() >= deadline => {
                 return Err(Failure::no_daemon("the daemon was stopped")
                     .hint("agents work on; the next rekindle attach starts it again"));
             }
-            Seen::Leaves | Seen::None => std::thread::sleep(LOOK),
+            Seen::Leaves | Seen::Cut(_) | Seen::None => std::thread::sleep(LOOK),
         }
     }
 }

@@ -105,7 +105,7 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
 /// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
 fn logout(context: &Context) -> Option<Danger> {
     let daemon = match look(&context.home) {
-        Seen::Lives(place) => Some(place.pid),
+        Seen::Lives(place) | Seen::Cut(place) => Some(place.pid),
         Seen::Leaves | Seen::Died | Seen::None => None,
     };
     danger(&facts_of(daemon))

@@ -33,7 +33,7 @@ use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 
 use crate::Shared;
-use crate::client::{Client, SILENT, start};
+use crate::client::{CUT, Client, REPLACE, SILENT, start};
 use crate::failure::{Exit, Failure};
 use crate::live::{Goal, Watch, watch};
 
@@ -101,6 +101,41 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
 const GOING: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Why nothing was heard from a daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unheard {
+    /// There is none.
+    None,
+    /// It does not answer.
+    Silent(u32),
+    /// Its socket is gone.
+    Cut,
+    /// It has as many callers as it can have.
+    Full(u32),
+}
+
+impl Unheard {
+    /// Says so in a few words.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Unheard::None => "no daemon".into(),
+            Unheard::Silent(pid) => format!("the daemon (process {pid}) does not answer"),
+            Unheard::Cut => "the daemon cannot be reached".into(),
+            Unheard::Full(pid) => format!("the daemon (process {pid}) takes no more connections"),
+        }
+    }
+
+    /// Says it of the daemon itself.
+    pub(crate) fn of_daemon(self) -> String {
+        match self {
+            Unheard::None => "none runs".into(),
+            Unheard::Silent(pid) => format!("process {pid} does not answer"),
+            Unheard::Cut => "cannot be reached".into(),
+            Unheard::Full(pid) => format!("process {pid} takes no more connections"),
+        }
+    }
+}
+
 /// What every command is given.
 pub(crate) struct Context {
     /// The home.
@@ -125,12 +160,28 @@ impl Context {
         Ok(Client::find(&self.home)?.inspect(Client::note_version))
     }
 
-    /// Asks the daemon something that changes nothing; none if there is none. One that goes away just then is looked
-    /// for again for a moment: its successor may be there, or the home can be read without one.
-    pub(crate) fn ask<T>(&self, ask: impl Fn(&Client) -> Result<T, Failure>) -> Result<Option<T>, Failure> {
+    /// Asks the daemon something that changes nothing, or says why nothing is heard from one. One that goes away just then
+    /// is looked for again for a moment: its successor may be there, or the home can be read without one.
+    pub(crate) fn ask<T>(
+        &self,
+        ask: impl Fn(&Client) -> Result<T, Failure>,
+    ) -> Result<Result<T, Unheard>, Failure> {
+        let note = |why: &str, then: &str| {
+            anstream::eprintln!("note: {why}; this is what the disk says. {then}");
+        };
         let deadline = Instant::now() + GOING;
         let mut noted = false;
-        while let Some(client) = Client::find(&self.home)? {
+        loop {
+            let client = match Client::find(&self.home) {
+                Err(failure) if failure.code() == CUT => {
+                    note(&failure.message(), REPLACE);
+                    return Ok(Err(Unheard::Cut));
+                }
+                Ok(None) => return Ok(Err(Unheard::None)),
+                Ok(Some(client)) => client,
+                Err(failure) => return Err(failure),
+            };
+            let pid = client.place().pid;
             if !std::mem::replace(&mut noted, true) {
                 client.note_version();
             }
@@ -138,19 +189,18 @@ impl Context {
                 Err(failure) if failure.is_daemon_gone() && Instant::now() < deadline => {
                     std::thread::sleep(LOOK);
                 }
-                Err(failure) if failure.is_daemon_gone() => return Ok(None),
+                Err(failure) if failure.is_daemon_gone() => return Ok(Err(Unheard::None)),
                 Err(failure) if failure.code() == SILENT => {
-                    let pid = client.place().pid;
-                    anstream::eprintln!(
-                        "note: the daemon (process {pid}) does not answer; this is what the disk says. \
-                         `rekindle serve --takeover` replaces it while agents work on"
-                    );
-                    return Ok(None);
+                    note(&Unheard::Silent(pid).words(), REPLACE);
+                    return Ok(Err(Unheard::Silent(pid)));
                 }
-                told => return told.map(Some),
+                Err(failure) if failure.code() == "too_many_connections" => {
+                    note(&Unheard::Full(pid).words(), "Someone has very many open");
+                    return Ok(Err(Unheard::Full(pid)));
+                }
+                told => return told.map(Ok),
             }
         }
-        Ok(None)
     }
 
     /// Returns the daemon; one is started if none lives.

@@ -5,7 +5,7 @@ use std::io::Write;
 use rekindle_domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, Unheard};
 use crate::client::http::escape;
 use crate::client::{Client, wire};
 use crate::clock::SystemClock;
@@ -60,10 +60,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let below = if args.here { Some(here()?) } else { None };
     let now = SystemClock.now();
     let asked = context.ask(|client| from_daemon(client, below.as_deref()))?;
-    let daemon = asked.is_some();
+    let unheard = asked.as_ref().err().copied();
     let mut sessions = match asked {
-        Some(sessions) => sessions,
-        None => from_home(context, below.as_deref(), now)?,
+        Ok(sessions) => sessions,
+        Err(_) => from_home(context, below.as_deref(), now)?,
     };
     let all = sessions.len();
     sessions.retain(|session| args.all || is_of_interest(session, now));
@@ -79,10 +79,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
         }
         let alone = read.iter().filter(|session| agent_lives(session)).count() as u64;
-        if !daemon && alone > 0 {
+        if let Some(unheard) = unheard.filter(|_| alone > 0) {
             let agents = plural(alone, "agent");
             let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
-            let text = format!("no daemon answers; {agents} {live} is kept for the next one");
+            let text = match unheard {
+                Unheard::None => format!("no daemon answers; {agents} {live} is kept for the next one"),
+                other => format!("{}; {agents} {live} is kept", other.words()),
+            };
             writeln!(out, "{}", styled(DIM, text))?;
         }
         if all == 0 {

@@ -54,7 +54,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         // It fails only for the leader of a process group, which someone else made us: then we stay in it.
         let _ = rustix::process::setsid();
     }
-    let outcome = serve(context, args);
+    let outcome = serve(context, args).map_err(|failure| match failure.code() {
+        "home_in_use" if !args.background => failure.hint(
+            "`rekindle serve --takeover` takes its place while agents work on; --home PATH names another home",
+        ),
+        _ => failure,
+    });
     if let (true, Err(failure)) = (args.background, &outcome) {
         say(&failure.to_json().to_string());
     }

@@ -8,7 +8,7 @@ use rekindle_store::Want;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Context;
+use super::{Context, Unheard};
 use crate::client::{Client, read, wire};
 use crate::clock::SystemClock;
 use crate::evidence_text;
@@ -40,17 +40,17 @@ const ROW: usize = 10;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let asked = context.ask(|client| from_daemon(context, client, &args.session))?;
-    let daemon = asked.is_some();
+    let unheard = asked.as_ref().err().copied();
     let told = match asked {
-        Some(told) => told,
-        None => from_home(context, &args.session)?,
+        Ok(told) => told,
+        Err(_) => from_home(context, &args.session)?,
     };
     let mut out = output::stdout();
     if context.json {
         writeln!(out, "{told}")?;
     } else {
         let session: wire::Session = read(told.get().as_bytes())?;
-        show(&mut out, &session, &rows(&session, daemon, SystemClock.now()))?;
+        show(&mut out, &session, &rows(&session, unheard, SystemClock.now()))?;
     }
     out.flush()?;
     Ok(Exit::Ok)
@@ -97,20 +97,24 @@ fn show(
     Ok(())
 }
 
-fn rows(session: &wire::Session, daemon: bool, now: Timestamp) -> Vec<(&'static str, String)> {
+fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("session", format!("{} {}", session.id, session.title)),
         ("in", session.working_dir.clone()),
         ("agent", session.agent.clone()),
-        ("status", meaning(session, daemon)),
+        ("status", meaning(session, unheard.map(Unheard::words).as_deref())),
         ("since", when(session.since, now)),
     ];
     for (index, known) in evidence_text::sentences(&session.evidence, now).into_iter().enumerate() {
         rows.push((if index == 0 { "known by" } else { "" }, known));
     }
-    if !daemon {
-        let kept = if agent_lives(session) { "; what its agent says is kept for the next one" } else { "" };
-        rows.push(("daemon", format!("none runs{kept}")));
+    if let Some(unheard) = unheard {
+        let kept = match unheard {
+            _ if !agent_lives(session) => "",
+            Unheard::None => "; what its agent says is kept for the next one",
+            _ => "; what its agent says is kept",
+        };
+        rows.push(("daemon", format!("{}{kept}", unheard.of_daemon())));
     }
     if session.queued > 0 {
         rows.push(("queued", plural(session.queued as u64, "message")));

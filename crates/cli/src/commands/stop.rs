@@ -6,8 +6,9 @@ use rekindle_holder::client::{Keeper, LockState, inspect_all};
 use serde_json::json;
 
 use super::Context;
-use crate::client::Client;
+use crate::client::place::Place;
 use crate::client::start::{self, wait_until_free};
+use crate::client::{CUT, Client, SILENT};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, plural};
 
@@ -30,21 +31,32 @@ pub(crate) struct Args {
 
 /// Replace the daemon, by this version; agents work on
 ///
-/// What agents say meanwhile is kept, and the new daemon takes them over. Without a daemon one is started.
+/// What agents say meanwhile is kept, and the new daemon takes them over. One that does not answer is ended. Without a
+/// daemon one is started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle restart")]
 pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let client = match context.daemon()? {
+    let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.
-        None if args.all && !living(context).is_empty() => Some(context.daemon_or_start()?),
-        client => client,
+        Ok(None) if args.all && !living(context).is_empty() => {
+            let client = context.daemon_or_start()?;
+            client.shut_down(true)?;
+            client.place().pid
+        }
+        Ok(None) => return nothing(context),
+        Ok(Some(pid)) => pid,
+        Err(failure) if args.all && is_of_no_use(&failure) => {
+            let client = Client::at(&context.home, replace(context, &failure)?)?;
+            client.shut_down(true)?;
+            client.place().pid
+        }
+        Err(failure) if is_of_no_use(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
+        Err(failure) => return Err(failure),
     };
-    let Some(client) = client else { return nothing(context) };
-    client.post("/api/shutdown", &json!({ "agents": args.all }))?;
-    left(context, client.place().pid)?;
+    left(context, pid)?;
     if args.all {
         nobody_left(context)?;
         return output::taken(context.json, br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
@@ -56,6 +68,28 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         some => format!("stopped; {} on", live(some)),
     };
     output::taken(context.json, body.as_bytes(), &text)
+}
+
+/// Asks the daemon to leave; returns its process, none if there is none.
+fn ask_to_leave(context: &Context, agents: bool) -> Result<Option<u32>, Failure> {
+    // Whoever replaces or stops it need not be told that it is old.
+    let Some(client) = Client::find(&context.home)? else { return Ok(None) };
+    match client.shut_down(agents) {
+        // It went by itself meanwhile.
+        Err(failure) if failure.code() == "no_daemon" => Ok(None),
+        answer => answer.map(|()| Some(client.place().pid)),
+    }
+}
+
+/// Tells whether a daemon is there that does not answer, or cannot be asked.
+fn is_of_no_use(failure: &Failure) -> bool {
+    matches!(failure.code(), SILENT | CUT)
+}
+
+/// Replaces a daemon that is of no use, and says why.
+fn replace(context: &Context, failure: &Failure) -> Result<Place, Failure> {
+    anstream::eprintln!("note: {}; replacing it, agents work on", failure.message());
+    start::take_over(&context.home)
 }
 
 /// Says that there is no daemon to be stopped, and who lives without one.
@@ -73,12 +107,15 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
     let before = living(context);
-    // Whoever replaces it need not be told that it is old.
-    if let Some(client) = Client::find(&context.home)? {
-        client.post("/api/shutdown", &json!({ "agents": false }))?;
-        left(context, client.place().pid)?;
-    }
-    let place = start::start(&context.home)?;
+    let place = match ask_to_leave(context, false) {
+        Err(failure) if is_of_no_use(&failure) => replace(context, &failure)?,
+        asked => {
+            if let Some(pid) = asked? {
+                left(context, pid)?;
+            }
+            start::start(&context.home)?
+        }
+    };
     // The successor may have begun others already: only those that were there before have lived on.
     let now = living(context);
     let stayed = before.iter().filter(|one| now.contains(one)).count();

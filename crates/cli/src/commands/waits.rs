@@ -29,8 +29,8 @@ pub(crate) struct Args {}
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let mut out = output::stdout();
     let list = match context.ask(|client| client.get("/api/waits"))? {
-        Some(list) => list,
-        None => from_home(context)?,
+        Ok(list) => list,
+        Err(_) => from_home(context)?,
     };
     if context.json {
         writeln!(out, "{list}")?;

@@ -1,10 +1,10 @@
-//! A daemon that is there and says nothing: looking goes on without it.
+//! A daemon that is there and says nothing, or cannot be reached: looking goes on without it, and another takes its place.
 
 use rekindle_holder::identity::Identity;
-use rekindle_holder::tree::signal_exactly;
+use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, PATIENCE};
 
 // I8, I9: what the disk says is shown, and why.
 #[test]
@@ -21,9 +21,75 @@ fn whoever_asks_a_stopped_daemon_is_shown_what_the_disk_says() {
     });
     signal_exactly(&daemon, Signal::CONT).expect("goes on");
     for shown in [listed, status] {
-        let shown = shown.exits(0).tells("does not answer").tells("rekindle serve --takeover");
-        assert!(shown.out.contains("running"), "{}", shown.out);
+        let said = format!("process {}) does not answer", daemon.pid);
+        let shown = shown.exits(0).tells(&said).tells("rekindle restart");
+        assert!(shown.out.contains("running") && shown.out.contains(&said), "{}", shown.out);
+        assert!(!shown.out.contains("no daemon") && !shown.out.contains("none runs"), "{}", shown.out);
     }
     lab.pass("here");
     assert_eq!(lab.wait_end(&id), "completed");
+}
+
+// I4
+#[test]
+fn a_stopped_daemon_is_named_by_stop_and_replaced_by_restart() {
+    let lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
+    signal_exactly(&daemon, Signal::STOP).expect("stopped");
+    let begin = std::time::Instant::now();
+    let said = format!("the daemon (process {}) does not answer", daemon.pid);
+    lab.ran(&["stop"]).exits(5).tells(&said).tells("rekindle restart");
+    let restarted = lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent lived on");
+    assert!(begin.elapsed().as_secs() < 20, "{:?}: {restarted:?}", begin.elapsed());
+    assert!(await_end(&daemon, PATIENCE).expect("looked"));
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!(lab.said(&id), "onetwo");
+}
+
+// I13
+#[test]
+fn stop_all_ends_the_agents_of_a_stopped_daemon_too() {
+    let lab = Lab::new();
+    lab.run("say one\nbarrier here");
+    lab.reach("here");
+    let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
+    signal_exactly(&daemon, Signal::STOP).expect("stopped");
+    lab.ran(&["stop", "--all"]).exits(0).tells("does not answer").tells("with every agent");
+    assert!(await_end(&daemon, PATIENCE).expect("looked"));
+    assert!(lab.living_holders().is_empty() && !lab.daemon_described());
+}
+
+// I4, I8: someone has cleaned the directory of sockets.
+#[test]
+fn a_daemon_whose_socket_is_gone_is_named_and_replaced() {
+    let lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
+    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
+    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    std::fs::remove_file(described["socket"].as_str().expect("a path")).expect("removed");
+    let said = format!("the daemon (process {}) cannot be reached: its socket is gone", daemon.pid);
+    for arguments in [
+        &["stop"][..],
+        &["send", &id, "say x"],
+        &["answer", "yes"],
+        &["run", "x", "--", "true"],
+        &["log", "-f"],
+    ] {
+        lab.ran(arguments).exits(5).tells(&said).tells("rekindle restart");
+    }
+    for arguments in [&["ps"][..], &["status"]] {
+        let shown = lab.ran(arguments).exits(0).tells(&said).tells("rekindle restart");
+        assert!(shown.out.contains("running") && shown.out.contains("cannot be reached"), "{}", shown.out);
+    }
+    lab.ran(&["serve"]).exits(2).tells("in use by process").tells("rekindle serve --takeover");
+    lab.ran(&["restart"]).exits(0).tells(&said).tells("1 agent lived on");
+    assert!(await_end(&daemon, PATIENCE).expect("looked"));
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!(lab.said(&id), "onetwo");
 }
