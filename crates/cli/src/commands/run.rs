@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     permissions: Permissions,
 
-    /// Whether the session goes on by itself after an interruption
+    /// Whether the session goes on by itself after an interruption: a command of --profile exec never does
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     resume: Resume,
 
@@ -100,12 +100,12 @@ enum Permissions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Resume {
-    /// By itself
+    /// The agent's session is continued by itself, twice at most
     #[default]
     Auto,
-    /// When someone says so
+    /// It is continued when someone says so: rekindle resume, or a message
     Ask,
-    /// Never
+    /// It stays as it was left; a message, or rekindle resume, still goes on with it
     Never,
 }
 

@@ -8,7 +8,7 @@ use super::ask::Ask;
 use super::end::End;
 use super::over::Over;
 use super::piece::{Piece, line};
-use crate::output::{BAD, COURSE, WARN, plural};
+use crate::output::{BAD, COURSE, WARN};
 use crate::record_text::{payload, word};
 use crate::sanitise;
 
@@ -35,13 +35,8 @@ pub(super) fn course(event: &Event<'_>, blobs: &Blobs) -> Vec<Piece> {
         Event::RunResumed(resumed) => {
             vec![Piece::AskOver(Over::read(resumed, blobs))]
         }
-        Event::RunAdopted(adopted) => {
-            let gap = plural(adopted.gap, "line");
-            vec![line(
-                COURSE,
-                format!("a new daemon took the run over; nothing is lost ({gap} while there was none)"),
-            )]
-        }
+        // How many lines came meanwhile is not told: some of them were shown before.
+        Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took the run over; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
             let said = line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));

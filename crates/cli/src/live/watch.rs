@@ -222,7 +222,7 @@ impl Watching<'_> {
         // A daemon that is just being replaced is asked again.
         let Ok(session) = self.watch.client.get::<wire::Session>(&path) else { return Ok(None) };
         let over = match &session.held {
-            Some(why) => Some(format!("it does not go on by itself: {}", sanitise::line(why))),
+            Some(why) => Some(stays(&sanitise::line(why))),
             None if self.aim.is_lost(Instant::now()) => Some("it does not go on by itself".to_owned()),
             None => None,
         };
@@ -251,8 +251,32 @@ impl Watching<'_> {
     }
 }
 
+/// Says that a session does not go on by itself, and why; once, if that says so too.
+fn stays(why: &str) -> String {
+    let why = why.strip_prefix("it does not continue by itself: ").unwrap_or(why);
+    format!("it does not go on by itself: {why}")
+}
+
 fn print_json(line: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_domain::recovery::Held;
+
+    use super::stays;
+
+    #[test]
+    fn that_a_session_does_not_go_on_is_said_once() {
+        for held in
+            [Held::Asks, Held::Never, Held::Uncertain, Held::Budget, Held::TimedOut, Held::NoDirectory]
+        {
+            let said = stays(held.words());
+            assert!(said.starts_with("it does not go on by itself: "), "{said}");
+            assert_eq!(said.matches("by itself").count(), 1, "{said}");
+        }
+    }
 }

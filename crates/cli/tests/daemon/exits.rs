@@ -70,6 +70,8 @@ fn an_interrupted_run_that_does_not_go_on_is_its_own_exit_code() {
     assert_eq!(ran.out, "before\n");
     let id = lab.only_session();
     ran.tells("interrupted: ").tells(&format!("rekindle resume {id}"));
+    let help = lab.ran(&["run", "--help"]).exits(0).out;
+    assert!(help.contains("twice at most") && help.contains("--profile exec"), "{help}");
     lab.ran(&["attach"]).exits(3).tells(&format!("rekindle resume {id}"));
     let resumed = lab.ran(&["resume"]).exits(0);
     assert!(resumed.out.contains("I remember"), "{resumed:?}");
