@@ -1,7 +1,7 @@
 //! Where the home is: `--home`, then `$REKINDLE_HOME`, then the XDG state directory.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
@@ -33,6 +33,31 @@ impl HomeArg {
         // So that what is said of it holds in every directory. Without a current one it stays as it is.
         Ok(std::path::absolute(&path).unwrap_or(path))
     }
+}
+
+/// Says so if there can be no home in a place where there is none: its directory is not there or cannot be looked into.
+/// The directories above the usual place are made with it.
+pub(crate) fn could_be(home: &Path) -> Result<(), Failure> {
+    let Some(above) = home.parent() else { return Ok(()) };
+    let why = match std::fs::read_dir(above) {
+        // Nobody can put anything there.
+        Ok(_) if above.starts_with("/proc") => "it holds no files of ours".into(),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if default_home().as_deref() == Some(home) {
+                return Ok(());
+            }
+            "it does not exist".into()
+        }
+        Err(error) => error.to_string(),
+    };
+    let error = anyhow::anyhow!(
+        "there is no Rekindle home at {}, nor can there be in {}: {why}",
+        home.display(),
+        above.display()
+    );
+    Err(Failure::failed("home_impossible", error)
+        .hint("name another home with --home PATH or $REKINDLE_HOME"))
 }
 
 fn default_home() -> Option<PathBuf> {

@@ -35,6 +35,7 @@ use rekindle_store::offline::Offline;
 use crate::Shared;
 use crate::client::{CUT, Client, REPLACE, SILENT, start};
 use crate::failure::{Exit, Failure};
+use crate::home_arg;
 use crate::live::{Goal, Watch, watch};
 
 /// What to do.
@@ -232,5 +233,13 @@ impl Context {
     /// Looks at the home without owning it.
     pub(crate) fn offline(&self) -> Result<Offline, Failure> {
         Ok(Offline::open(self.disk(), &self.home)?)
+    }
+
+    /// Looks at the home without owning it; none if there is none yet, which is no failure where one could be.
+    pub(crate) fn offline_if_any(&self) -> Result<Option<Offline>, Failure> {
+        match self.offline() {
+            Err(failure) if failure.code() == "home_missing" => home_arg::could_be(&self.home).map(|()| None),
+            home => home.map(Some),
+        }
     }
 }

@@ -125,11 +125,8 @@ fn from_daemon(client: &Client, below: Option<&str>) -> Result<Vec<Value>, Failu
 
 /// Reads the sessions as `status` does without a daemon.
 fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<Vec<Value>, Failure> {
-    let home = match context.offline() {
-        // Nothing was ever asked of anyone here.
-        Err(failure) if failure.code() == "home_missing" => return Ok(Vec::new()),
-        home => home?,
-    };
+    // Without one nothing was ever asked of anyone here.
+    let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;

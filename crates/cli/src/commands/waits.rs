@@ -44,11 +44,8 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
 
 /// Reads the waits of a home that no daemon has.
 fn from_home(context: &Context) -> Result<Box<RawValue>, Failure> {
-    let home = match context.offline() {
-        // Nothing was ever asked of anyone here.
-        Err(failure) if failure.code() == "home_missing" => return list(&[]),
-        home => home?,
-    };
+    // Without one nothing was ever asked of anyone here.
+    let Some(home) = context.offline_if_any()? else { return list(&[]) };
     let mut waits = Vec::new();
     let surveyed = home.survey(|_, loaded| {
         let Ok(loaded) = loaded else { return };

@@ -53,6 +53,26 @@ fn no_home_is_said_so_and_none_is_made() {
     assert!(!home.path().exists());
 }
 
+#[test]
+fn a_home_that_cannot_be_is_not_taken_for_an_empty_one() {
+    let home = Home::empty();
+    let far = home.path().join("far/away");
+    for place in [std::path::Path::new("/proc/x"), &far] {
+        for command in ["ps", "waits"] {
+            let output = Command::new(BINARY).args([command, "--home"]).arg(place).output().expect("it runs");
+            assert_eq!((code(&output), stdout(&output)), (1, String::new()), "{command} {place:?}");
+            let said = format!("nor can there be in {}", place.parent().expect("one above").display());
+            assert!(stderr(&output).contains(&said), "{}", stderr(&output));
+        }
+    }
+    // The usual place may lie deep below directories that come with it.
+    let mut usual = Command::new(BINARY);
+    usual.env_clear().env("HOME", home.path()).arg("ps");
+    assert_eq!(code(&usual.output().expect("it runs")), 0);
+    assert_eq!(code(&home.run(&["ps"])), 0);
+    assert!(!home.path().exists());
+}
+
 // I12: a newer home is refused with a clear message and left alone.
 #[test]
 fn a_newer_home_is_refused_and_left_untouched() {
