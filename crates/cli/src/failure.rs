@@ -201,7 +201,7 @@ impl From<OpenError> for Failure {
 impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Failure {
         match &error {
-            LoadError::NotFound(_) => Failure::failed("session_unknown", error),
+            LoadError::NotFound(_) => Failure::unusable("session_unknown", error),
             LoadError::Newer { .. } => Failure::failed("session_newer", error)
                 .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
             LoadError::Read { .. } => {

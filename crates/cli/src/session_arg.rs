@@ -29,16 +29,23 @@ pub(crate) struct SessionArg {
 impl SessionArg {
     /// Finds the session that is meant, in a home without a daemon.
     pub(crate) fn find(&self, home: &Offline) -> Result<SessionId, Failure> {
-        let Some(name) = &self.session else { return latest_offline(home) };
-        let prefix = prefix(name)?;
-        let sessions = home.sessions().map_err(unlisted)?;
-        choose(&prefix, &sessions, home.layout())
+        match &self.session {
+            Some(name) => find_offline(name, home),
+            None => latest_offline(home),
+        }
     }
 
     /// Finds the session that is meant, with a daemon.
     pub(crate) fn find_live(&self, context: &Context, client: &Client) -> Result<String, Failure> {
         find_live(self.session.as_deref(), context, client)
     }
+}
+
+/// Finds the session that a name means, in a home without a daemon.
+pub(crate) fn find_offline(name: &str, home: &Offline) -> Result<SessionId, Failure> {
+    let prefix = prefix(name)?;
+    let sessions = home.sessions().map_err(unlisted)?;
+    choose(&prefix, &sessions, home.layout())
 }
 
 /// Finds the session that a name means, with a daemon.
@@ -162,14 +169,14 @@ fn bare(id: &str) -> &str {
 }
 
 fn unknown(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Failure {
-    let error = anyhow::anyhow!("no session's id begins with {prefix}");
+    let message = format!("no session's id begins with {prefix}");
     let place = layout.sessions();
     let hint = match sessions {
         [] => format!("there is no session in {} yet", place.display()),
         // Ids begin with the time: the last are the newest.
         some => format!("the newest of {} sessions:{}", some.len(), names(some.iter().rev())),
     };
-    Failure::failed("session_unknown", error).hint(hint)
+    Failure::usage("session_unknown", message).hint(hint)
 }
 
 fn ambiguous(prefix: &str, several: &[SessionId]) -> Failure {

@@ -6,7 +6,7 @@ use rekindle_domain::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// A session.
 #[derive(Debug, Clone, Deserialize)]
@@ -123,6 +123,9 @@ pub(crate) fn refusal(status: u16, body: &[u8]) -> Failure {
     match serde_json::from_slice::<Refusal>(body) {
         Ok(Refusal { error }) => {
             let failure = Failure::failed(error.code, anyhow::Error::msg(error.message));
+            // Named by whoever asked, like an id that is in no list.
+            let unknown = matches!(failure.code(), "session_unknown" | "wait_unknown");
+            let failure = if unknown { failure.exit_with(Exit::Usage) } else { failure };
             error.hint.into_iter().fold(failure, Failure::hint)
         }
         Err(_) => {

@@ -94,10 +94,7 @@ fn find<'a>(name: Option<&str>, waits: &'a [wire::Wait]) -> Result<&'a wire::Wai
             Err(Failure::failed("nothing_asked", anyhow::anyhow!("nobody waits for an answer"))
                 .hint("rekindle ps"))
         }
-        [] => {
-            Err(Failure::failed("wait_unknown", anyhow::anyhow!("no such wait is open"))
-                .hint("rekindle waits"))
-        }
+        [] => Err(Failure::usage("wait_unknown", "no such wait is open".into()).hint("rekindle waits")),
         _ => Err(Failure::usage("wait_ambiguous", format!("{} waits are meant", matching.len()))
             .hint(format!("name one:{list}"))),
     }

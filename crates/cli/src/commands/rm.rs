@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Context;
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::session_arg::find_live;
+use crate::session_arg::{find_live, find_offline};
 
 /// Remove sessions, with their logs
 ///
@@ -27,7 +27,15 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let client = context.daemon_or_start()?;
+    let client = match context.daemon()? {
+        Some(client) => client,
+        None => {
+            // Nobody is started for a name that means nothing.
+            let home = context.offline()?;
+            args.sessions.iter().try_for_each(|name| find_offline(name, &home).map(drop))?;
+            context.daemon_or_start()?
+        }
+    };
     // All are found before any is removed: a name that is wrong removes nothing.
     let found: Result<Vec<String>, Failure> =
         args.sessions.iter().map(|name| find_live(Some(name), context, &client)).collect();

@@ -30,7 +30,7 @@ fn an_ambiguous_prefix_lists_the_candidates() {
 fn an_unknown_id_says_which_there_are() {
     let home = Home::made();
     let output = home.run(&["log", "sess_zzz"]);
-    assert_eq!(code(&output), 1);
+    assert_eq!(code(&output), 2);
     let newest = home.sessions().pop().expect("a session");
     let text = stderr(&output);
     assert!(text.contains("no session's id begins with sess_zzz") && text.contains(&newest), "{text}");

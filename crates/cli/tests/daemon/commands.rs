@@ -293,7 +293,7 @@ fn beginnings_of_ids_must_mean_one_session() {
         let told = lab.ran(&["status", &bare(id)[..=common]]).exits(0);
         assert!(told.out.contains(id.as_str()), "{told:?}");
     }
-    lab.ran(&["status", "zz"]).exits(1).tells("zz");
+    lab.ran(&["status", "zz"]).exits(2).tells("zz");
 }
 
 // I13
@@ -316,13 +316,13 @@ fn rm_removes_what_is_over_and_by_force_what_is_not() {
     let (over, goes_on) = (lab.run("say done"), lab.run("barrier here"));
     lab.wait_end(&over);
     lab.reach("here");
-    lab.ran(&["rm", &over, "01zzz"]).exits(1).tells("01zzz");
+    lab.ran(&["rm", &over, "01zzz"]).exits(2).tells("01zzz");
     lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells(&format!("rekindle rm --force {goes_on}"));
     let removed = lab.ran(&["rm", &over]).exits(0);
     assert!(removed.out.contains(&over), "{removed:?}");
     let removed = lab.ran(&["rm", "--force", "--json", &goes_on]).exits(0).json();
     assert_eq!(removed["removed"], goes_on.as_str());
-    lab.ran(&["status", &goes_on]).exits(1);
+    lab.ran(&["status", &goes_on]).exits(2);
     wait_for("an empty list", || lab.ran(&["ps", "-a"]).exits(0).out.contains("no sessions").then_some(()));
 }
 
@@ -367,6 +367,20 @@ fn log_prints_what_was_said_and_verbatim_records() {
 
 // I4
 #[test]
+#[test]
+fn nobody_is_started_to_remove_what_is_not_there() {
+    let mut lab = Lab::without_daemon();
+    lab.ran(&["rm", "xx"]).exits(2);
+    assert!(!lab.home().exists(), "nothing is made for it");
+    lab.start();
+    let over = lab.run("say done");
+    lab.wait_end(&over);
+    lab.leave();
+    lab.ran(&["rm", &over, "xx"]).exits(2).tells("no session's id begins with sess_xx");
+    assert!(!lab.daemon_described());
+    lab.ran(&["rm", &over]).exits(0);
+}
+
 fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let lab = Lab::without_daemon();
     let id =

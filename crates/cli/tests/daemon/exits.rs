@@ -109,7 +109,7 @@ fn failures_wrong_usage_and_missing_daemons_have_codes_of_their_own() {
     ] {
         lab.ran(arguments).exits(2).tells(words);
     }
-    lab.ran(&["attach", "01zzz"]).exits(1).tells("01zzz");
+    lab.ran(&["attach", "01zzz"]).exits(2).tells("01zzz");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn json_is_records_line_by_line_and_errors_are_objects() {
     let detached = lab.run_demo(&["--json", "-d", "say hi"], Stdin::Nothing).exits(0).json();
     let id = detached["id"].as_str().expect("an id").to_owned();
     assert_eq!(lab.wait_end(&id), "completed");
-    let unknown = lab.ran(&["status", "01zzz", "--json"]).exits(1);
+    let unknown = lab.ran(&["status", "01zzz", "--json"]).exits(2);
     assert_eq!((unknown.error_code().as_str(), unknown.out.as_str()), ("session_unknown", ""));
     assert_eq!(lab.ran(&["run", "--json", "--nonsense"]).exits(2).error_code(), "usage");
     assert_eq!(lab.ran(&["run", "--json"]).exits(2).error_code(), "no_prompt");
