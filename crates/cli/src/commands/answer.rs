@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Context, late};
 use crate::client::wire;
 use crate::failure::{Exit, Failure};
-use crate::live::{Ask, chosen, pick};
+use crate::live::{Ask, pick};
 use crate::output;
 
 /// Answer what an agent asks
@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
             let Some(late) = late::anywhere(context, &client, name) else { return Err(failure) };
-            return Err(late.failure(&chosen(&late.ask, &answer(&late.ask)?)));
+            return Err(late.failure(&answer(&late.ask)?));
         }
         (found, _) => found?,
     };
@@ -60,7 +60,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let body = match client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer) {
         Err(failure) if failure.is_too_late() => {
             let late = late::in_session(context, &client, &wait.session_id, &wait.wait_id);
-            return Err(late.map_or(failure, |late| late.failure(&chosen(&ask, &answer))));
+            return Err(late.map_or(failure, |late| late.failure(&answer)));
         }
         body => body?,
     };

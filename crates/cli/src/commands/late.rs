@@ -2,11 +2,12 @@
 
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
+use serde_json::Value;
 
 use super::Context;
 use crate::client::{Client, wire};
 use crate::failure::Failure;
-use crate::live::{Ask, Over};
+use crate::live::{Ask, Over, chosen, given};
 use crate::record_text::{payload, word};
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
@@ -26,10 +27,15 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Says so to someone whose answer is not that one.
-    pub(super) fn failure(&self, answer: &str) -> Failure {
+    /// Says so to someone whose answer was not used, though it may be the same.
+    pub(super) fn failure(&self, answer: &Value) -> Failure {
         let how = self.over.text(&self.ask);
-        let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
+        let error = if self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
+            anyhow::anyhow!("it was {how} already, just as you answer now; nothing more was done")
+        } else {
+            let answer = chosen(&self.ask, answer);
+            anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used")
+        };
         Failure::failed("token_consumed", error).hint(format!("rekindle attach {}", self.session))
     }
 }

@@ -20,5 +20,5 @@ pub(crate) use end::exit_of_state;
 pub(crate) use goal::Goal;
 pub(crate) use keys::hear_signals;
 pub(crate) use over::Over;
-pub(crate) use questions::{chosen, how_to_answer};
+pub(crate) use questions::{chosen, given, how_to_answer};
 pub(crate) use watch::{Watch, watch};

@@ -61,6 +61,11 @@ impl Over {
         }
     }
 
+    /// Tells whether someone answered just that.
+    pub(crate) fn is_answered_so(&self, ask: &Ask, given: &str) -> bool {
+        self.how == ResumeHow::Answered && self.answer(ask).as_deref() == Some(given)
+    }
+
     /// Says how it ended: `answered by local: Allow`.
     pub(crate) fn text(&self, ask: &Ask) -> String {
         let by = self.by.as_ref().map(|who| format!(" by {who}")).unwrap_or_default();

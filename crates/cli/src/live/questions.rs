@@ -117,13 +117,18 @@ pub(crate) fn how_to_answer(ask: &Ask) -> String {
 /// Characters of an answer that are told again: enough to know which one it was.
 const TOLD: usize = 60;
 
-/// Says what was chosen.
+/// Says what was chosen, as far as it is told again.
 pub(crate) fn chosen(ask: &Ask, answer: &Value) -> String {
+    cut(&given(ask, answer), TOLD)
+}
+
+/// Says what was chosen.
+pub(crate) fn given(ask: &Ask, answer: &Value) -> String {
     let id = answer["option_id"].as_str();
     let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
     let given = choice.map(|choice| choice.name.as_str());
     let given = given.or(answer["text"].as_str()).or(answer["option"].as_str()).or(id);
-    cut(&sanitise::line(given.unwrap_or("sent")), TOLD)
+    sanitise::line(given.unwrap_or("sent"))
 }
 
 #[cfg(test)]

@@ -245,6 +245,9 @@ fn whoever_answers_too_late_is_told_who_was_faster() {
     late.tells("too late: it was answered by local: Allow; your answer (Reject) was not used").tells(&id);
     let late = lab.ran(&["answer", &wait, "no", "--json"]).exits(1);
     assert_eq!(late.error_code(), "token_consumed");
+    let same = lab.ran(&["answer", &wait, "yes"]).exits(1);
+    let same = same.tells("it was answered by local: Allow already, just as you answer now");
+    assert!(!same.err.contains("too late"), "{same:?}");
     lab.pass("here");
     lab.wait_end(&id);
     let asks = lab.run("question colour?");
