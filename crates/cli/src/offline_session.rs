@@ -6,6 +6,8 @@ use rekindle_domain::event::{Event, Provider};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::recovery::Found;
+use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::steady::Steady;
 use rekindle_service::{look_for_holder, run_view};
@@ -35,11 +37,11 @@ impl<'a> Looker<'a> {
     /// Shows a session. Its holder's lock tells whether the agent lives; nobody is spoken to.
     pub(crate) fn session(&self, loaded: &Loaded) -> Value {
         let state = &loaded.state;
-        let found = look_for_holder(&self.home.layout().home().join("holders"), state);
+        let found = look(self.home, state);
         let holder = found.proof().unwrap_or(HolderProof::Pending);
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
-        let waits = waits(self.home, loaded);
+        let waits = waits(self.home, loaded, found);
         let health = match &loaded.damage {
             Some(damage) => {
                 let detail = format!("at byte {}: {}", damage.offset, damage.detail);
@@ -59,11 +61,17 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// Shows the waits of a session, open and void.
-pub(crate) fn waits(home: &Offline, loaded: &Loaded) -> Vec<Value> {
+/// Looks what is left of a session's agent.
+pub(crate) fn look(home: &Offline, state: &SessionState) -> Found {
+    look_for_holder(&home.layout().home().join("holders"), state)
+}
+
+/// Shows the waits of a session, open and void: an agent that is proven gone hears no answer.
+pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<Value> {
     let state = &loaded.state;
     let Some(run) = state.run.as_ref().filter(|_| !state.deleted) else { return Vec::new() };
-    let word = if run.end.is_none() { "open" } else { "void" };
+    let gone = matches!(found, Found::Dead | Found::Vanished { .. });
+    let word = if run.end.is_none() && !gone { "open" } else { "void" };
     let wait = |wait: &rekindle_domain::session::Wait| {
         json!({
             "wait_id": wait.wait_id, "session_id": state.id, "run_id": run.run_id, "kind": wait.kind, "state": word,

@@ -86,7 +86,10 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
             None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
         },
         SessionStatus::InterruptedWaiting => {
-            format!("its run waited for: {wait}, and can no longer be answered as it was asked")
+            let gone = session.waits.iter().any(|wait| wait.state == "void");
+            let why =
+                if gone { "; its agent is gone: an answer becomes the message of a new run" } else { "" };
+            format!("its run waited for: {wait}, and can no longer be answered as it was asked{why}")
         }
         SessionStatus::Waiting if course(session) == Course::Cancelling => {
             format!("its run waited for: {wait}, and is being cancelled{unseen}")
@@ -125,7 +128,7 @@ pub(crate) fn next(session: &Session) -> String {
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
         | SessionStatus::InterruptedAgent => format!("rekindle resume {id} continues it"),
-        SessionStatus::Waiting => match session.waits.first() {
+        SessionStatus::Waiting => match session.waits.iter().find(|wait| wait.state != "void") {
             Some(wait) => {
                 format!("rekindle answer {} OPTION; rekindle waits shows the options", wait.wait_id)
             }

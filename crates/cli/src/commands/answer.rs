@@ -76,7 +76,7 @@ fn usage(message: &str) -> Failure {
         .hint("rekindle answer [WAIT] OPTION, or rekindle answer [WAIT] --text TEXT")
 }
 
-/// Returns the wait that a name means; without a name the only one.
+/// Returns the wait that a name means; without a name the only one, or the only one whose agent still waits.
 fn find<'a>(name: Option<&str>, waits: &'a [wire::Wait]) -> Result<&'a wire::Wait, Failure> {
     let means = |wait: &&wire::Wait| {
         let Some(name) = name else { return true };
@@ -85,7 +85,11 @@ fn find<'a>(name: Option<&str>, waits: &'a [wire::Wait]) -> Result<&'a wire::Wai
             || bare(&wait.wait_id, "wait_").starts_with(&bare(name, "wait_"))
             || bare(&wait.session_id, "sess_").starts_with(&bare(name, "sess_"))
     };
-    let matching: Vec<&wire::Wait> = waits.iter().filter(means).collect();
+    let mut matching: Vec<&wire::Wait> = waits.iter().filter(means).collect();
+    let is_open = |wait: &&wire::Wait| wait.state != "void";
+    if name.is_none() && matching.iter().copied().filter(is_open).count() == 1 {
+        matching.retain(is_open);
+    }
     let list: String =
         matching.iter().map(|wait| format!("\n  {} of {}", wait.wait_id, wait.session_id)).collect();
     match matching.as_slice() {
@@ -126,6 +130,14 @@ mod tests {
         assert_eq!(id(Some("01")), Err("wait_ambiguous".into()));
         assert_eq!(id(None), Err("wait_ambiguous".into()));
         assert_eq!(id(Some("z")), Err("wait_unknown".into()));
+        let mut gone = waits.clone();
+        gone[0].state = "void".into();
+        assert_eq!(find(None, &gone).map(|wait| wait.wait_id.as_str()).ok(), Some("wait_01b"));
+        gone[1].state = "void".into();
+        assert_eq!(
+            find(None, &gone).map_err(|failure| failure.code().to_owned()).err(),
+            Some("wait_ambiguous".into())
+        );
         assert_eq!(find(None, &waits[..1]).map(|wait| wait.wait_id.as_str()).ok(), Some("wait_01a"));
     }
 }

@@ -49,7 +49,11 @@ fn from_home(context: &Context) -> Result<Box<RawValue>, Failure> {
     let mut waits = Vec::new();
     let surveyed = home.survey(|_, loaded| {
         let Ok(loaded) = loaded else { return };
-        waits.extend(offline_session::waits(&home, &loaded));
+        let asks = loaded.state.run.as_ref().is_some_and(|run| !run.waits.is_empty());
+        if asks {
+            let found = offline_session::look(&home, &loaded.state);
+            waits.extend(offline_session::waits(&home, &loaded, found));
+        }
     });
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
     waits.sort_by(|a, b| a["since"].as_str().cmp(&b["since"].as_str()));
@@ -67,8 +71,8 @@ fn show(out: &mut impl Write, waits: &[wire::Wait]) -> Result<(), Failure> {
     }
     for wait in waits {
         let ask = Ask::read(&wait.wait_id, &word(&wait.kind), &wait.request);
-        let void =
-            if wait.state == "void" { styled(WARN, "  void: its agent is gone") } else { String::new() };
+        let is_void = wait.state == "void";
+        let void = if is_void { styled(WARN, "  void: its agent is gone") } else { String::new() };
         writeln!(
             out,
             "{}  {}{void}",
@@ -80,7 +84,12 @@ fn show(out: &mut impl Write, waits: &[wire::Wait]) -> Result<(), Failure> {
         for (style, line) in ask.lines.iter().chain(&ask.options()) {
             writeln!(out, "  {}", styled(*style, line))?;
         }
-        writeln!(out, "  {}", styled(DIM, how_to_answer(&ask)))?;
+        let how = how_to_answer(&ask);
+        let how = match how.strip_prefix("answer with: ").filter(|_| is_void) {
+            Some(command) => format!("an answer becomes the message of a new run: {command}"),
+            None => how,
+        };
+        writeln!(out, "  {}", styled(DIM, how))?;
     }
     Ok(())
 }

@@ -259,6 +259,44 @@ fn whoever_answers_too_late_is_told_who_was_faster() {
     lab.ran(&["answer", "wait_01zzz", "no"]).exits(1).tells("nobody waits");
 }
 
+// I8, I9
+#[test]
+fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
+    let mut lab = Lab::new();
+    let mut body = lab.session("ask first?");
+    body["resume"] = json!("never");
+    let dies = lab.create(&body);
+    let wait = lab.wait_status(&dies, "waiting")["waits"][0]["wait_id"].as_str().expect("a wait").to_owned();
+    let lives = lab.run("ask second?\nsay thanks");
+    lab.wait_status(&lives, "waiting");
+    let holder = lab.show(&dies)["evidence"]["holder"]["pid"].as_i64().expect("a process") as i32;
+    lab.kill();
+    let holder = rekindle_holder::identity::Identity::of(holder).expect("it lives");
+    rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
+    rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");
+    for daemon in [false, true] {
+        if daemon {
+            lab.start();
+            lab.wait_status(&dies, "interrupted_waiting");
+        }
+        let json = lab.ran(&["waits", "--json"]).exits(0).json();
+        let states = json["waits"].as_array().expect("a list").iter();
+        let states: Vec<_> = states.map(|wait| (wait["session_id"].clone(), wait["state"].clone())).collect();
+        let expected = [(json!(dies), json!("void")), (json!(lives), json!("open"))];
+        assert_eq!(states, expected, "daemon {daemon}");
+        let listed = lab.ran(&["waits"]).exits(0).out;
+        let new_run = format!("an answer becomes the message of a new run: rekindle answer {wait}");
+        assert!(listed.contains("void: its agent is gone") && listed.contains(&new_run), "{listed}");
+        assert_eq!(listed.matches("answer with: ").count(), 1, "{listed}");
+        assert_eq!(lab.ran(&["status", &dies, "--json"]).exits(0).json()["waits"][0]["state"], "void");
+        let told = lab.ran(&["status", &dies]).exits(0).out;
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("its agent is gone: an answer becomes the message of a new run"), "{told}");
+    }
+    lab.ran(&["answer", "yes"]).exits(0).tells(&format!("rekindle attach {lives}"));
+    assert_eq!(lab.wait_end(&lives), "completed");
+}
+
 // I5
 #[test]
 fn send_goes_to_this_directorys_latest_session_or_to_a_beginning() {
@@ -329,6 +367,20 @@ fn rm_removes_what_is_over_and_by_force_what_is_not() {
     wait_for("an empty list", || lab.ran(&["ps", "-a"]).exits(0).out.contains("no sessions").then_some(()));
 }
 
+#[test]
+fn nobody_is_started_to_remove_what_is_not_there() {
+    let mut lab = Lab::without_daemon();
+    lab.ran(&["rm", "xx"]).exits(2);
+    assert!(!lab.home().exists(), "nothing is made for it");
+    lab.start();
+    let over = lab.run("say done");
+    lab.wait_end(&over);
+    lab.leave();
+    lab.ran(&["rm", &over, "xx"]).exits(2).tells("no session's id begins with sess_xx");
+    assert!(!lab.daemon_described());
+    lab.ran(&["rm", &over]).exits(0);
+}
+
 // I3, I4
 #[test]
 fn a_log_is_followed_across_daemons() {
@@ -370,20 +422,6 @@ fn log_prints_what_was_said_and_verbatim_records() {
 
 // I4
 #[test]
-#[test]
-fn nobody_is_started_to_remove_what_is_not_there() {
-    let mut lab = Lab::without_daemon();
-    lab.ran(&["rm", "xx"]).exits(2);
-    assert!(!lab.home().exists(), "nothing is made for it");
-    lab.start();
-    let over = lab.run("say done");
-    lab.wait_end(&over);
-    lab.leave();
-    lab.ran(&["rm", &over, "xx"]).exits(2).tells("no session's id begins with sess_xx");
-    assert!(!lab.daemon_described());
-    lab.ran(&["rm", &over]).exits(0);
-}
-
 fn restart_and_stop_leave_agents_at_work_and_stop_all_ends_them() {
     let lab = Lab::without_daemon();
     let id =
