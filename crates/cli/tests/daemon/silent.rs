@@ -93,3 +93,25 @@ fn a_daemon_whose_socket_is_gone_is_named_and_replaced() {
     assert_eq!(lab.wait_end(&id), "completed");
     assert_eq!(lab.said(&id), "onetwo");
 }
+
+// I8
+#[test]
+fn a_daemon_without_room_for_another_caller_hides_nothing() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).expect("descriptors");
+    let lab = Lab::new();
+    let id = lab.run("say one\nbarrier here");
+    lab.reach("here");
+    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
+    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    let socket = described["socket"].as_str().expect("a path");
+    let connect = || std::os::unix::net::UnixStream::connect(socket).expect("taken");
+    let callers: Vec<_> = (0..1024).map(|_| connect()).collect();
+    for arguments in [&["ps"][..], &["status"], &["status", &id]] {
+        let shown = lab.ran(arguments).exits(0).tells("takes no more connections");
+        assert!(shown.out.contains("running") && !shown.out.contains("no daemon"), "{}", shown.out);
+    }
+    drop(callers);
+    lab.pass("here");
+}
