@@ -16,6 +16,9 @@ use tokio::runtime::{Builder, Runtime};
 /// How long the daemon may take to take a connection: it listens before it does anything else.
 const CONNECT: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether there is room for a caller.
+const AGAIN: Duration = Duration::from_millis(20);
+
 /// How long an answer may take that only needs looking: the daemon may have just begun, and has many sessions to list.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -65,10 +68,20 @@ pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().build()
 }
 
+/// Connects; where the queue of callers is full, as soon as there is room in it.
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(AGAIN).await,
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Asks, and returns the head of the answer; its body is still to come.
 pub(crate) async fn send(socket: &Path, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
     let not_there = |source| Lost::NotThere { path: socket.display().to_string(), source };
-    let stream = tokio::time::timeout(CONNECT, UnixStream::connect(socket)).await;
+    let stream = tokio::time::timeout(CONNECT, connect(socket)).await;
     let stream = stream.map_err(|_| Lost::TooLong)?.map_err(not_there)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
     // Its end is also told to whoever waits for the answer.

@@ -3,10 +3,11 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rekindle_holder::identity::{Identity, Presence};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the home.
@@ -53,14 +54,25 @@ pub(crate) enum Seen {
 pub(crate) fn look(home: &Path) -> Seen {
     let Ok(bytes) = std::fs::read(home.join(FILE)) else { return Seen::None };
     let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
-    match UnixStream::connect(&place.socket) {
-        Ok(_) => Seen::Lives(place),
+    match knock(&place.socket) {
+        Ok(()) => Seen::Lives(place),
         Err(error) if place.process.as_ref().is_some_and(is_there) => {
             // Whoever leaves removes the file first, then the socket.
             let stays = || Place::read(home).as_ref() == Some(&place);
             if error.kind() == io::ErrorKind::NotFound && stays() { Seen::Cut(place) } else { Seen::Leaves }
         }
         Err(_) => Seen::Died,
+    }
+}
+
+/// Tells whether someone listens. Callers that a hung daemon never took fill its queue, and the next would wait for ever:
+/// a full one says enough.
+fn knock(socket: &Path) -> io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let ours = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&ours, &SocketAddrUnix::new(socket)?) {
+        Err(Errno::AGAIN) => Ok(()),
+        outcome => Ok(outcome?),
     }
 }
 
@@ -110,6 +122,9 @@ mod tests {
         place.write(home.path()).expect("written");
         assert_eq!(look(home.path()), Seen::Died);
         let listener = UnixListener::bind(&place.socket).expect("a socket");
+        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        // Nobody takes these: the queue is full long before the last of them.
+        (0..5000).for_each(|_| knock(&place.socket).expect("someone listens"));
         assert_eq!(look(home.path()), Seen::Lives(place.clone()));
         drop(listener);
         assert_eq!(look(home.path()), Seen::Died);

@@ -38,6 +38,12 @@ fn a_stopped_daemon_is_named_by_stop_and_replaced_by_restart() {
     lab.reach("here");
     let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
     signal_exactly(&daemon, Signal::STOP).expect("stopped");
+    // Those who asked before and went are still in its queue.
+    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
+    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    let socket = described["socket"].as_str().expect("a path").to_owned();
+    std::thread::spawn(move || while std::os::unix::net::UnixStream::connect(&socket).is_ok() {});
+    std::thread::sleep(std::time::Duration::from_millis(500));
     let begin = std::time::Instant::now();
     let said = format!("the daemon (process {}) does not answer", daemon.pid);
     lab.ran(&["stop"]).exits(5).tells(&said).tells("rekindle restart");
