@@ -65,7 +65,11 @@ fn derived(core: &Core, state: &SessionState, tokens: &TokenIndex, seen: Option<
         holder: seen.and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
         now: core.time(),
     };
-    project(state, tokens, &observed)
+    let mut derived = project(state, tokens, &observed);
+    // Words that are in no record yet are words too.
+    let heard = seen.and_then(|seen| seen.heard_at);
+    derived.evidence.last_output_at = derived.evidence.last_output_at.max(heard);
+    derived
 }
 
 /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
@@ -111,12 +115,15 @@ fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView 
         WaitKind::ToolResult => "tool_result",
         WaitKind::External | WaitKind::Unknown => "external",
     };
+    let seen = core.workers.seat(session_id).and_then(|seat| seat.seen().holder);
+    let gone = seen == Some(HolderProof::Gone);
     WaitView {
         wait_id: wait.wait_id,
         session_id,
         run_id: run.run_id,
         kind,
-        state: if run.end.is_none() { "open" } else { "void" },
+        // As the status has it: whoever is proven gone waits for nothing, recorded or not.
+        state: if run.end.is_none() && !gone { "open" } else { "void" },
         request: request(core, session_id, wait),
         since: wait.since,
         deadline_at: wait.deadline_at,

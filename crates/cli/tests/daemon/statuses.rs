@@ -1,5 +1,6 @@
 //! Statuses as they change: told to whoever follows, and recorded where recovery changed one.
 
+use rekindle_domain::time::Timestamp;
 use serde_json::json;
 
 use crate::lab::{Events, Lab, wait_for};
@@ -97,4 +98,22 @@ fn a_connection_has_a_state_of_its_own_that_begins_at_idle() {
     lab.wait_status(&id, "interrupted_agent");
     lab.restart();
     assert_eq!((lab.status(&id).as_str(), connection(&lab).as_str()), ("interrupted_agent", "idle"));
+}
+
+// I8: words that are in no record yet were said all the same.
+#[test]
+fn the_last_output_is_that_of_an_unfinished_message_too() {
+    let lab = Lab::new();
+    let id = lab.run("barrier here\nsay one\nbarrier there");
+    let last = |lab: &Lab| -> Option<Timestamp> {
+        lab.show(&id)["evidence"]["last_output_at"].as_str().and_then(|text| text.parse().ok())
+    };
+    lab.reach("here");
+    let before = wait_for("that it is ready", || last(&lab));
+    lab.pass("here");
+    lab.reach("there");
+    wait_for("its words", || (last(&lab)? > before).then_some(()));
+    assert_eq!(lab.count(&id, "message.agent"), 0, "they are in no record");
+    lab.pass("there");
+    lab.wait_end(&id);
 }

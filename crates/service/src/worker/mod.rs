@@ -63,9 +63,16 @@ pub(crate) struct Seen {
     pub(crate) held: Option<String>,
     /// Where the connection stands.
     pub(crate) link: Link,
+    /// When the agent last said anything, in a record or not.
+    pub(crate) heard_at: Option<Timestamp>,
 }
 
 impl Seat {
+    /// The agent has said something.
+    pub(crate) fn hear(&self, now: Timestamp) {
+        locked(&self.seen).heard_at = Some(now);
+    }
+
     pub(crate) fn seen(&self) -> Seen {
         locked(&self.seen).clone()
     }

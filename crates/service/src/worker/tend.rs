@@ -23,7 +23,9 @@ use crate::tokens::{OwnAnswer, Policy};
 impl Worker {
     pub(super) fn listen(&mut self, core: &Arc<Core>, mut live: Live) {
         let (feed, session) = (core.feed.clone(), self.session);
+        let (clock, seat) = (core.clock.clone(), self.seat.clone());
         live.listen(Arc::new(move |delta| {
+            seat.hear(clock.now());
             if feed.is_followed(session) {
                 feed.tell(session, News::Said(Arc::new(words(delta))));
             }
