@@ -35,6 +35,11 @@ pub struct Story {
 }
 
 impl Story {
+    /// Tells whether a run's beginning was taken in.
+    pub fn knows(&self, run: RunId) -> bool {
+        self.turns.iter().any(|turn| turn.run == Some(run))
+    }
+
     /// Takes in a record.
     pub fn note(&mut self, event: &Event<'_>) {
         match event {

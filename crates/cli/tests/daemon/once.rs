@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, Reply};
+use crate::lab::{Lab, Reply, wait_for};
 
 const CALLERS: usize = 16;
 
@@ -57,4 +57,30 @@ fn of_many_messages_with_one_key_one_is_taken_at_rest_and_in_a_queue() {
         assert_eq!(lab.count(&id, "message.user"), 2);
         assert_eq!(lab.prompted(&text), 1);
     }
+}
+
+// I5: whoever takes over an agent finds the prompt in the log in the same moment as it is told of it.
+#[test]
+fn a_prompt_that_comes_while_its_agent_is_taken_over_is_said_once() {
+    let mut lab = Lab::new();
+    let ids: Vec<String> = (0..8).map(|_| lab.run("say first")).collect();
+    for id in &ids {
+        lab.wait_end(id);
+    }
+    for round in 0..6 {
+        lab.kill();
+        lab.start();
+        std::thread::scope(|scope| {
+            for (at, id) in ids.iter().enumerate() {
+                let (lab, text) = (&lab, format!("say word{round}x{at}"));
+                let path = format!("/api/sessions/{id}/messages");
+                scope.spawn(move || lab.post(&path, &json!({"content": text})));
+            }
+        });
+        for (at, id) in ids.iter().enumerate() {
+            wait_for("its end", || (lab.count(id, "run.completed") == round + 2).then_some(()));
+            assert_eq!(lab.prompted(&format!("say word{round}x{at}")), 1);
+        }
+    }
+    assert!(!lab.daemon_log().contains("lost the agent"), "{}", lab.daemon_log());
 }

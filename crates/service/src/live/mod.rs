@@ -253,7 +253,10 @@ impl Live {
 
     /// Has a prompt sent that is in the log already; what was appended with it is taken in.
     pub fn say(&mut self, unsent: Unsent, appended: &[Draft]) {
-        appended.iter().for_each(|draft| self.take_in(draft));
+        // It may have come while the log was read.
+        if !self.story.knows(unsent.run_id) {
+            appended.iter().for_each(|draft| self.take_in(draft));
+        }
         self.prompt = Some(unsent);
     }
 

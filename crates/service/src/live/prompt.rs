@@ -71,6 +71,11 @@ impl Unsent {
         Ok(Some(Unsent { run_id: run.run_id, what }))
     }
 
+    /// Tells whether this is what a run has still to say.
+    pub(crate) fn is_due(&self, run: &Run) -> bool {
+        self.run_id == run.run_id && !run.prompted && run.cancel.is_none()
+    }
+
     /// Tells whether an agent that was not there has to be told what happened before.
     pub(super) fn needs_past(&self, story: &Story) -> bool {
         matches!(self.what, What::Continuation { .. }) || story.has_past()

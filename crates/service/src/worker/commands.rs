@@ -14,7 +14,7 @@ use super::{Answering, Cancelling, Command, GRACE, Worker};
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
-use crate::live::revocations;
+use crate::live::{Unsent, revocations};
 use crate::tokens::{self, Verdict};
 use crate::view::AnswerTaken;
 
@@ -24,11 +24,7 @@ impl Worker {
             Command::Look => {}
             Command::Retell => self.retell(core),
             Command::Tidy(holder) => self.tidy(core, holder),
-            Command::Prompt(unsent, appended) => {
-                if let Some(live) = &mut self.live {
-                    live.say(unsent, &appended);
-                }
-            }
+            Command::Prompt(unsent, appended) => self.say(core, unsent, &appended),
             Command::Answer(answering) => {
                 let answer = self.answer(core, &answering);
                 let _ = answering.reply.send(answer);
@@ -50,6 +46,16 @@ impl Worker {
                 }
             }
             Command::Leave => self.leaving = true,
+        }
+    }
+
+    /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
+    fn say(&mut self, core: &Core, unsent: Unsent, appended: &[Draft]) {
+        let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) else {
+            return;
+        };
+        if current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
+            live.say(unsent, appended);
         }
     }
 
