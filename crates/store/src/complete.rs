@@ -9,6 +9,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 
+use crate::aside::is_aside;
 use crate::disk::{Disk, OpenMode, refresh, write_all_at};
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader};
@@ -38,6 +39,8 @@ pub enum Completion {
     },
     /// The session was being deleted, and now is.
     Removed,
+    /// The session's files were set aside, and nothing is to be done here.
+    SetAside,
     /// What is missing cannot be had from here.
     Damaged(Damage),
 }
@@ -69,7 +72,7 @@ pub(crate) fn complete(
 ) -> io::Result<Completion> {
     let reader = open(disk, layout, session)?;
     let base = tail.base();
-    match plan(reader.as_ref(), session, tail)? {
+    match plan_for(disk, layout, reader.as_ref(), session, tail)? {
         Plan::Leave(Completion::Whole) => {
             if let (Some(reader), Some(base)) = (reader, base) {
                 let file = disk.open(&layout.log(session), OpenMode::Write)?;
@@ -101,8 +104,22 @@ pub(crate) fn open(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::
     }
 }
 
+/// Compares a log with what the write-ahead log knows of it, unless it was set aside. Reads only.
+pub(crate) fn plan_for(
+    disk: &dyn Disk,
+    layout: &Layout,
+    reader: Option<&LogReader>,
+    session: SessionId,
+    tail: &Tail<'_>,
+) -> io::Result<Plan> {
+    if reader.is_none() && is_aside(disk, layout, session) {
+        return Ok(Plan::Leave(Completion::SetAside));
+    }
+    plan(reader, session, tail)
+}
+
 /// Compares a log with what the write-ahead log knows of it. Reads only.
-pub(crate) fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::Result<Plan> {
+fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::Result<Plan> {
     if tail.is_deleted() && reader.is_none() {
         return Ok(Plan::Remove);
     }

@@ -128,6 +128,21 @@ impl Layout {
         self.blob_shard(hash).join(format!("{hash}.zst"))
     }
 
+    /// Where sessions go whose log is damaged, when someone says so.
+    pub fn damaged(&self) -> PathBuf {
+        self.home.join("damaged")
+    }
+
+    /// The n-th directory with what was a session's files.
+    pub fn aside(&self, id: SessionId, number: u64) -> PathBuf {
+        self.damaged().join(format!("{id}.{number}"))
+    }
+
+    /// The note in such a directory that the good beginning of its log has become the session's log again.
+    pub fn kept_prefix(&self, aside: &Path) -> PathBuf {
+        aside.join("prefix-kept.json")
+    }
+
     /// The directories every home has, parents first.
     pub fn directories(&self) -> [PathBuf; 4] {
         [self.home.clone(), self.wal(), self.sessions(), self.blobs()]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rekindle_domain::id::SessionId;
 
 use crate::blobs::Blobs;
-use crate::complete::{Completion, Plan, open, plan};
+use crate::complete::{Completion, Plan, open, plan_for};
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, Steady};
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
@@ -63,7 +63,8 @@ impl Offline {
         let mut pending = Vec::new();
         let mut patches = HashMap::new();
         for (session, tail) in scan.by_session() {
-            let planned = open(&*disk, &layout, session).and_then(|log| plan(log.as_ref(), session, &tail));
+            let planned = open(&*disk, &layout, session)
+                .and_then(|log| plan_for(&*disk, &layout, log.as_ref(), session, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((session, completion)),
                 Ok(Plan::Rewrite { keep, lines, completion }) => {

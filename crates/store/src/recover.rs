@@ -126,7 +126,7 @@ fn settle(
     positions: &mut Vec<(SessionId, Position)>,
 ) -> io::Result<Completion> {
     match completion {
-        Completion::Removed | Completion::Damaged(_) => return Ok(completion),
+        Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok(completion),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
     }
     let path = layout.log(session);

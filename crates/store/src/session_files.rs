@@ -12,27 +12,27 @@ use crate::layout::{Layout, TEMPORARY_SUFFIX};
 ///
 /// The log goes last because it holds the decision: as long as it stands, a restart knows what to finish.
 pub(crate) fn remove(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<()> {
-    let history = layout.history(session);
-    match disk.list(&history) {
-        Ok(entries) => {
-            for entry in entries {
-                absent_is_fine(disk.remove_file(&history.join(entry.name)))?;
-            }
-            absent_is_fine(disk.remove_dir(&history))?;
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+    for file in every_file(disk, layout, session)? {
+        absent_is_fine(disk.remove_file(&file))?;
     }
+    absent_is_fine(disk.remove_dir(&layout.history(session)))?;
+    disk.sync_dir(&layout.sessions())
+}
+
+/// Returns every file a session may have, its log last; those of its history are there, the others may be.
+pub(crate) fn every_file(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<Vec<PathBuf>> {
+    let history = layout.history(session);
+    let mut every = match disk.list(&history) {
+        Ok(entries) => entries.into_iter().map(|entry| history.join(entry.name)).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
     let files =
         [layout.snapshot(session), layout.tokens(session), layout.damage_note(session), layout.log(session)];
     // What a crash left of rewriting one of them is a copy of it, and goes first.
-    for file in &files {
-        absent_is_fine(disk.remove_file(&temporary(file)))?;
-    }
-    for file in &files {
-        absent_is_fine(disk.remove_file(file))?;
-    }
-    disk.sync_dir(&layout.sessions())
+    every.extend(files.iter().map(|file| temporary(file)));
+    every.extend(files);
+    Ok(every)
 }
 
 /// Returns the name under which a file is written before it gets its own.

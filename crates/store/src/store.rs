@@ -338,9 +338,11 @@ fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
             Some(LogRepaired { what, offset, cut_bytes, refilled, kept: None })
         }
         // Completing a log that was merely behind is no repair: it is what it would have been.
-        Completion::Whole | Completion::Refilled { .. } | Completion::Removed | Completion::Damaged(_) => {
-            None
-        }
+        Completion::Whole
+        | Completion::Refilled { .. }
+        | Completion::Removed
+        | Completion::SetAside
+        | Completion::Damaged(_) => None,
     };
     recovered.sessions.iter().filter_map(|(id, done)| repair(done).map(|repair| (*id, repair))).collect()
 }

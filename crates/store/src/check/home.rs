@@ -32,6 +32,7 @@ const KNOWN: &[&str] = &[
     "runs",
     "cache",
     "bin",
+    "damaged",
     "tasks.db",
     "tasks.db-wal",
     "tasks.db-shm",

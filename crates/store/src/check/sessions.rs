@@ -153,7 +153,10 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
                 );
                 findings.add(Finding::new(Code::LogMissing, path, what, "Restore it from a backup.").of(*id));
             }
-            Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
+            Completion::Whole
+            | Completion::SetAside
+            | Completion::Refilled { .. }
+            | Completion::Repaired { .. } => {}
         }
     }
 }

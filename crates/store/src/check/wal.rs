@@ -67,7 +67,7 @@ fn names(view: &View, findings: &mut Findings) {
 pub(super) fn pending(view: &View, session: SessionId) -> Option<Finding> {
     let path = view.layout.log(session);
     let found = match view.pending.get(&session)? {
-        Completion::Whole | Completion::Removed => return None,
+        Completion::Whole | Completion::Removed | Completion::SetAside => return None,
         // Whoever writes the log right now is only half-way through.
         Completion::Refilled { .. } | Completion::Repaired { .. } if view.owned => return None,
         Completion::Refilled { bytes } => {

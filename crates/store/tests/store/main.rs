@@ -1,5 +1,6 @@
 //! The store as its users see it: on a simulated disk that fails and crashes, and on a real one.
 
+mod aside;
 mod common;
 mod crash;
 mod damage;
