@@ -2,6 +2,7 @@
 //! hint where there is a next step. Errors of the libraries are mapped to these here, once.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,6 +52,13 @@ impl Failure {
     /// Something went wrong.
     pub(crate) fn failed(code: impl Into<Cow<'static, str>>, error: impl Into<anyhow::Error>) -> Failure {
         Failure { exit: Exit::Failed, code: code.into(), error: error.into(), hint: None }
+    }
+
+    /// A log is damaged, and what is before the damage was shown.
+    pub(crate) fn damaged(session: impl Display, offset: u64, why: &str) -> Failure {
+        let error = anyhow::anyhow!("the log of {session} is damaged at byte {offset}: {why}");
+        Failure::failed("session_damaged", error)
+            .hint("the records before it are shown; rekindle doctor says what can be done")
     }
 
     /// The caller asked for something that makes no sense.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
+use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
 use crate::core::locked;
@@ -18,8 +19,10 @@ use crate::key::{self, Key};
 pub(crate) struct Entry {
     pub(crate) state: Arc<SessionState>,
     pub(crate) tokens: Arc<TokenIndex>,
-    /// What is wrong with its log.
-    pub(crate) damage: Option<String>,
+    /// Where its log is damaged.
+    pub(crate) damage: Option<Arc<Damage>>,
+    /// Its log was read from the beginning: what is known of it is not only what caches say.
+    examined: bool,
 }
 
 impl Entry {
@@ -51,13 +54,12 @@ impl Directory {
         let mut inner = Inner { surveyed: true, ..Inner::default() };
         store.survey(|id, loaded| match loaded {
             Ok(loaded) => {
-                let damage =
-                    loaded.damage.map(|damage| format!("at byte {}: {}", damage.offset, damage.detail));
+                let (damage, examined) = (loaded.damage.map(Arc::new), loaded.read_from == 0);
                 if let Some(key) = &loaded.state.created_by_key {
                     inner.keys.insert(key::name(key).to_owned(), (key.clone(), id));
                 }
                 let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
-                inner.entries.insert(id, Entry { state, tokens, damage });
+                inner.entries.insert(id, Entry { state, tokens, damage, examined });
             }
             // It hides no other (I10); doctor says more.
             Err(error) => tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error)),
@@ -106,10 +108,46 @@ impl Directory {
         inner.keys.retain(|_, (_, made)| *made != session);
     }
 
-    /// Returns a session as it is now.
+    /// Returns a session as it is now. Whoever is the first to ask for this one waits until its log was read: a byte that
+    /// rotted behind a snapshot is seen by nobody else.
     pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<Entry> {
         self.refresh(store, session);
-        self.known().entries.get(&session).cloned()
+        let entry = self.known().entries.get(&session).cloned()?;
+        if entry.examined { Some(entry) } else { self.examine(store, entry) }
+    }
+
+    /// Looks at some of the logs that nobody has read since the start, up to so many bytes.
+    pub(crate) fn examine_some(&self, store: &Store, most: u64) {
+        let unread = |entry: &&Entry| !entry.examined;
+        let unread: Vec<Entry> = self.known().entries.values().filter(unread).cloned().collect();
+        let mut bytes = 0;
+        for entry in unread {
+            if bytes >= most {
+                break;
+            }
+            bytes += entry.state.position().log_offset;
+            self.examine(store, entry);
+        }
+    }
+
+    /// Reads the log of a session that nobody has read since the start.
+    fn examine(&self, store: &Store, entry: Entry) -> Option<Entry> {
+        let session = entry.state.id;
+        let found = store.broken_before(session, entry.state.position().log_offset);
+        let mut inner = locked(&self.inner);
+        let known = inner.entries.get_mut(&session)?;
+        match found {
+            Ok(found) => {
+                if let Some(damage) = found.as_ref().filter(|_| known.damage.is_none()) {
+                    tracing::error!(%session, "its log is damaged {damage}: nothing can be added to it");
+                }
+                known.damage = known.damage.take().or(found.map(Arc::new));
+                known.examined = true;
+            }
+            // It may be gone, or come back: whoever asks next looks again.
+            Err(error) => tracing::warn!(%session, "{}", crate::error::chain(&error)),
+        }
+        Some(known.clone())
     }
 
     /// Returns all sessions as they are now, newest first.
@@ -170,12 +208,13 @@ impl Directory {
             Err(OpenSessionError::Load(LoadError::NotFound(_))) => return self.forget(session),
             Err(_) => return,
         };
-        let (state, tokens) = (current.state, current.tokens);
+        // Whoever opened it has read it.
+        let entry =
+            Entry { state: current.state, tokens: current.tokens, damage: current.damage, examined: true };
         let mut inner = locked(&self.inner);
         let known = inner.entries.get(&session);
-        if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
-            let damage = known.and_then(|known| known.damage.clone());
-            inner.entries.insert(session, Entry { state, tokens, damage });
+        if known.is_none_or(|known| known.state.last_seq <= entry.state.last_seq) {
+            inner.entries.insert(session, entry);
         }
         if inner.stale.get(&session) == Some(&grown) {
             inner.stale.remove(&session);

@@ -3,9 +3,13 @@
 
 use std::fmt::Display;
 
+use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 
 use crate::live::LiveError;
+
+/// What to do about a damaged session.
+const DAMAGED: &str = "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside";
 
 /// What kind of no it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +76,12 @@ impl ServiceError {
         ServiceError { hint: Some(hint.to_string()), ..self }
     }
 
+    /// Nothing can be added to a log that is damaged.
+    pub fn damaged(damage: &Damage) -> ServiceError {
+        let message = format!("its log is damaged {damage}: nothing can be added to it");
+        ServiceError::conflict("session_damaged", message).hint(DAMAGED)
+    }
+
     /// Something is broken; every cause is told.
     pub fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
         ServiceError::new(Refusal::Internal, "internal", chain(error))
@@ -108,7 +118,7 @@ impl From<AppendError> for ServiceError {
             }
         };
         let hint = match code {
-            "session_damaged" => Some("rekindle doctor"),
+            "session_damaged" => Some(DAMAGED),
             "outcome_unknown" => Some("repeat it with the same Idempotency-Key"),
             "storage_full" => Some("free some room on the disk and try again"),
             _ => None,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
+use rekindle_store::log::Damage;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -75,8 +76,21 @@ pub enum Told {
     },
     /// The follower is too slow: it is to come again with the last record it has.
     TooSlow,
+    /// The log is damaged here: what follows cannot be told, and nothing will be added.
+    Damaged(Arc<Damage>),
     /// The session is gone.
     Deleted,
+}
+
+/// A page of a log.
+#[derive(Debug)]
+pub struct LogPage {
+    /// The records.
+    pub records: Vec<LogLine>,
+    /// Behind which record the next page begins.
+    pub next: Option<u64>,
+    /// Where the log is damaged, if this page ends there.
+    pub damage: Option<Arc<Damage>>,
 }
 
 /// Where news come together.

@@ -8,7 +8,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{Derived, SessionStatus};
-use rekindle_store::log::LogReader;
+use rekindle_store::log::{Damage, LogReader};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::core::Core;
@@ -37,6 +37,8 @@ pub struct Following {
     grown: bool,
     /// The message that was told last, and how much of it.
     heard: (String, usize),
+    /// Where the log is damaged: nothing behind it is told, and nothing follows.
+    damage: Option<Arc<Damage>>,
     over: bool,
 }
 
@@ -44,7 +46,8 @@ impl Following {
     pub(crate) fn new(core: &Arc<Core>, session: SessionId, since: Since) -> Result<Following, ServiceError> {
         // Before the log is looked at: what comes meanwhile is news.
         let news = core.feed.follow(session);
-        let known = core.store.open_session(session)?.state.last_seq;
+        let current = core.store.open_session(session)?;
+        let known = current.state.last_seq;
         core.workers.mention(session, Command::Retell);
         let reader = reader(core, session)?;
         let (after, wanted) = match since {
@@ -62,6 +65,7 @@ impl Following {
             status: None,
             grown: true,
             heard: (String::new(), 0),
+            damage: current.damage,
             over: false,
         };
         match position(&reader, after, wanted)? {
@@ -90,6 +94,10 @@ impl Following {
                     self.ready.push_back(Told::Deleted);
                 }
                 continue;
+            }
+            if let Some(damage) = self.damage.take() {
+                self.over = true;
+                return Some(Told::Damaged(damage));
             }
             if let Some(status) = self.other_status() {
                 return Some(Told::Status(Box::new(status)));
@@ -144,8 +152,10 @@ impl Following {
         let reader = reader(&self.core, self.session)?;
         let mut lines = reader.forward(self.offset);
         let before = self.last;
+        let whole = self.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
         while self.ready.len() < PAGE && self.last < self.known {
-            let Some(raw) = lines.next().map_err(|error| ServiceError::internal(&error))? else { break };
+            let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
+            let Some(raw) = next.filter(|raw| raw.start < whole) else { break };
             let (len, Some(line)) = (raw.bytes.len() as u64 + 1, log_line(raw.bytes)) else { break };
             self.offset += len;
             self.last = line.seq;

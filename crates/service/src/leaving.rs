@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::CancelReason;
+use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
 
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::sessions;
-use crate::worker::Command;
+use crate::worker::{Command, observe};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -21,7 +22,13 @@ const LEFT_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     for entry in core.directory.all(&core.store) {
         let state = &entry.state;
-        if state.open_run().is_some() || state.recovery.interruption.is_some() || !state.queue.is_empty() {
+        if entry.damage.is_some() {
+            let why = "everything is to stop";
+            let _ = core.workers.tell(core, state.id, Command::Stop { why, by: by.to_owned() });
+        } else if state.open_run().is_some()
+            || state.recovery.interruption.is_some()
+            || !state.queue.is_empty()
+        {
             let _ = sessions::cancel(core, state.id, CancelReason::StopAll, by);
         }
     }
@@ -29,7 +36,10 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     let begin = Instant::now();
     loop {
         let all = core.directory.all(&core.store);
-        let lives = |entry: &&Entry| entry.state.agent.as_ref().is_some_and(|agent| !agent.exited);
+        // The end of one whose log is damaged is in no record.
+        let ended = |entry: &Entry| entry.damage.is_some() && observe(core, &entry.state) != Found::Lives;
+        let agent = |entry: &Entry| entry.state.agent.as_ref().is_some_and(|agent| !agent.exited);
+        let lives = |entry: &&Entry| agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
         if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
             return left;

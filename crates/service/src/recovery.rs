@@ -22,6 +22,10 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Sweeps between two lists: one is as large as all that is known.
 const LISTED_EVERY: u32 = 5;
 
+/// Bytes of old logs that are read between two sweeps, to find what has rotted: hardly anything for a disk, and a day is
+/// enough for a hundred gigabytes.
+const READ_AT_ONCE: u64 = 128 << 20;
+
 /// How long to wait before sessions that cannot be listed are listed again: descriptors come back, disks too.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -62,6 +66,10 @@ fn keep_sweeping(core: &Weak<Core>) {
                 Ok(()) => listed = records,
                 Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
             }
+        }
+        // Not while everything begins.
+        if sweeps > 0 {
+            core.directory.examine_some(&core.store, READ_AT_ONCE);
         }
         sweeps += 1;
         drop((all, core));

@@ -228,7 +228,11 @@ pub(crate) fn delete(
     force: bool,
     by: &str,
 ) -> Result<(), ServiceError> {
-    let state = core.store.open_session(session)?.state;
+    let current = core.store.open_session(session)?;
+    if let Some(damage) = &current.damage {
+        return if force { set_aside(core, session, by) } else { Err(ServiceError::damaged(damage)) };
+    }
+    let state = current.state;
     if state.open_run().is_some() {
         if !force {
             return Err(ServiceError::conflict("still_running", "its run has not ended")
@@ -240,6 +244,13 @@ pub(crate) fn delete(
     core.append(session, vec![SessionDeleted { by: Some(by.to_owned().into()) }.into()])?;
     crash_point("delete.after_record");
     core.workers.tell(core, session, Command::Stop { why: "the session was removed", by: by.to_owned() })
+}
+
+/// Sets aside what there is of a damaged session: its removal cannot be recorded, and what is left may be wanted.
+fn set_aside(core: &Arc<Core>, session: SessionId, by: &str) -> Result<(), ServiceError> {
+    let (reply, answer) = sync_channel(1);
+    core.workers.tell(core, session, Command::SetAside { by: by.to_owned(), reply })?;
+    answer.recv().unwrap_or_else(|_| Err(gone())).map(drop)
 }
 
 fn title(content: &Raw<'static>) -> String {

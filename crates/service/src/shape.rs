@@ -47,7 +47,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         updated_at: state.updated_at,
         last_words: core.last_words.of(&core.store, state.id),
         health: match &entry.damage {
-            Some(damage) => Health { state: "damaged", detail: Some(damage.clone()) },
+            Some(damage) => Health { state: "damaged", detail: Some(damage.to_string()) },
             None => Health { state: "ok", detail: None },
         },
     }

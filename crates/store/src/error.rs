@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::Illegal;
 
+use crate::log::Damage;
+
 /// Why an append was not accepted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AppendError {
@@ -13,14 +15,12 @@ pub enum AppendError {
     #[error("session {0} is not open for writing")]
     NotOpen(SessionId),
     /// Its log is damaged: what is left is served read-only until it is repaired.
-    #[error(
-        "the log of session {session} is damaged at byte {offset}; run `rekindle doctor` to see what can be done"
-    )]
+    #[error("the log of session {session} is damaged {damage}; nothing can be added to it")]
     Damaged {
         /// The session.
         session: SessionId,
-        /// Where the damage begins.
-        offset: u64,
+        /// Where the damage begins, and what it is.
+        damage: Arc<Damage>,
     },
     /// The event cannot follow what came before it.
     #[error(transparent)]

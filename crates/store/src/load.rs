@@ -27,6 +27,8 @@ pub struct Loaded {
     pub torn: Option<Torn>,
     /// Records that cannot follow what came before them.
     pub oddities: Vec<(u64, String)>,
+    /// Where reading began: what is before it was taken from caches, and nobody has looked at it.
+    pub read_from: u64,
 }
 
 /// Why a session cannot be loaded at all.
@@ -82,7 +84,14 @@ pub(crate) fn load(
             // Gone altogether: only the note knows that there was one.
             let damage = damage_note(disk, layout, session).ok_or(LoadError::NotFound(session))?;
             let (state, tokens) = (SessionState::empty(session), TokenIndex::empty(session));
-            return Ok(Loaded { state, tokens, damage: Some(damage), torn: None, oddities: Vec::new() });
+            return Ok(Loaded {
+                state,
+                tokens,
+                damage: Some(damage),
+                torn: None,
+                oddities: Vec::new(),
+                read_from: 0,
+            });
         }
         Err(error) => return Err(read_error(error)),
     };
@@ -95,7 +104,7 @@ pub(crate) fn load(
             None
         }
     };
-    let (mut replay, stop) = fold(disk, layout, &reader, start, session, want)?;
+    let (mut replay, stop, mut read_from) = fold(disk, layout, &reader, start, session, want)?;
     let mut torn = None;
     match stop {
         Stop::End => {}
@@ -103,7 +112,7 @@ pub(crate) fn load(
         Stop::Torn(found) => {
             if found.half_list {
                 // The fold has gone into a list that has no end: again, up to its beginning.
-                replay = Replay::new(session);
+                (replay, read_from) = (Replay::new(session), 0);
                 walk(&reader, &mut replay, found.offset).map_err(read_error)?;
             }
             torn = Some(found);
@@ -112,11 +121,11 @@ pub(crate) fn load(
     let damage = damage.or_else(|| damage_note(disk, layout, session));
     let Replay { state, tokens, oddities, .. } = replay;
     let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
-    Ok(Loaded { state, tokens, damage, torn, oddities })
+    Ok(Loaded { state, tokens, damage, torn, oddities, read_from })
 }
 
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
-/// missing.
+/// missing. Tells where it began.
 fn fold(
     disk: &dyn Disk,
     layout: &Layout,
@@ -124,11 +133,12 @@ fn fold(
     start: Option<SessionState>,
     session: SessionId,
     want: Want,
-) -> Result<(Replay, Stop), LoadError> {
+) -> Result<(Replay, Stop, u64), LoadError> {
     let walk = |replay: Replay| {
+        let from = replay.position().log_offset;
         let mut replay = replay.deferring_tools();
         match walk(reader, &mut replay, u64::MAX) {
-            Ok(stop) => Ok((replay, stop)),
+            Ok(stop) => Ok((replay, stop, from)),
             Err(source) => Err(LoadError::Read { path: layout.log(session), source }),
         }
     };
@@ -139,9 +149,9 @@ fn fold(
     }
     let wanted = |state: &SessionState| want == Want::Everything || state.has_waits();
     if !wanted(&state) {
-        let (replay, stop) = walk(Replay::from(state.clone(), None))?;
+        let (replay, stop, from) = walk(Replay::from(state.clone(), None))?;
         if !wanted(&replay.state) {
-            return Ok((replay, stop));
+            return Ok((replay, stop, from));
         }
     }
     match cache::read::<TokenIndex>(disk, &layout.tokens(session))? {

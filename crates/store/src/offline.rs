@@ -16,7 +16,7 @@ use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, 
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
-use crate::log::LogReader;
+use crate::log::{LogReader, broken_before};
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
 
@@ -102,6 +102,18 @@ impl Offline {
             loaded = load(&*again.disk, &self.layout, session, want);
         }
         loaded
+    }
+
+    /// Loads a session, and reads what a snapshot has passed too: only so a byte that rotted there is seen.
+    pub fn examine(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+        let mut loaded = self.load(session, want)?;
+        if loaded.damage.is_none() && loaded.read_from > 0 {
+            let found = self.reader(session);
+            let found = found.and_then(|reader| broken_before(&reader, session, loaded.read_from));
+            let path = self.layout.log(session);
+            loaded.damage = found.map_err(|source| LoadError::Read { path, source })?;
+        }
+        Ok(loaded)
     }
 
     /// Returns the blobs, which can be read and not written.

@@ -22,7 +22,7 @@ use crate::home::{self, HomeError, HomeLock, Origin};
 use crate::index;
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
-use crate::log::{Follower, LogReader, Torn};
+use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
 
@@ -183,7 +183,8 @@ impl<C: Commits> Store<C> {
         Ok(())
     }
 
-    /// Makes a session ready to be appended to: loads it, and cuts off what a crash left at its end.
+    /// Makes a session ready to be appended to: loads it, checks its log from the beginning, and cuts off what a crash
+    /// left at its end. Nothing is ever added behind damage, where nobody would find it again.
     pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
         if let Some(current) = self.committer.current(session) {
             return Ok(current);
@@ -192,19 +193,30 @@ impl<C: Commits> Store<C> {
         if let Some(current) = self.committer.current(session) {
             return Ok(current);
         }
-        let loaded = load(&*self.disk, &self.layout, session, Want::Everything)?;
-        let damaged_at = loaded.damage.as_ref().map(|damage| damage.offset);
+        let mut loaded = load(&*self.disk, &self.layout, session, Want::Everything)?;
+        if loaded.damage.is_none() {
+            loaded.damage = self.broken_before(session, loaded.read_from)?;
+        }
         let mut kept = None;
-        if let (Some(torn), None) = (loaded.torn, damaged_at) {
+        if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
             kept = self.keep_torn(session, torn)?;
             // Need not be durable: the first append makes the write-ahead log say where the log ends.
             let log = self.disk.open(&self.layout.log(session), OpenMode::Write);
             log.and_then(|log| log.set_len(torn.offset))
                 .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
         }
-        self.committer.register(loaded.state.clone(), loaded.tokens.clone(), damaged_at);
+        self.committer.register(loaded.state.clone(), loaded.tokens.clone(), loaded.damage.clone());
         self.announce_repairs(session, &loaded, kept)?;
         self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
+    }
+
+    /// Reads a session's log up to `end` and finds where it is damaged.
+    pub fn broken_before(&self, session: SessionId, end: u64) -> Result<Option<Damage>, LoadError> {
+        let found = match end {
+            0 => Ok(None),
+            _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end)),
+        };
+        found.map_err(|source| LoadError::Read { path: self.layout.log(session), source })
     }
 
     /// Keeps what is about to be cut off as a blob. The beginning of one line is what a crash leaves and nobody
@@ -312,6 +324,11 @@ impl<C: Commits> Store<C> {
             }
             _ => self.committer.remove(session),
         }
+    }
+
+    /// Sets the files of a damaged session aside, where no session is looked for, and tells where.
+    pub fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        self.committer.set_aside(session)
     }
 
     /// Opens a session's log for reading.

@@ -106,5 +106,6 @@ fn listed(
         return None;
     }
     let tokens = TokenIndex::empty_at(session, state.position());
-    Some(Loaded { state, tokens, damage: None, torn: None, oddities: Vec::new() })
+    let read_from = state.position().log_offset;
+    Some(Loaded { state, tokens, damage: None, torn: None, oddities: Vec::new(), read_from })
 }

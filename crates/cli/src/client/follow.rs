@@ -175,7 +175,7 @@ impl Stream {
             let Some(bytes) = frame.data_ref() else { continue };
             for event in parser.push(bytes) {
                 self.heard = true;
-                if let Some(ended) = self.take(event, tell) {
+                if let Some(ended) = self.take(session, event, tell) {
                     return Ok(ended);
                 }
             }
@@ -184,15 +184,26 @@ impl Stream {
     }
 
     /// Hands an event on; tells whether the stream is over.
-    fn take(&mut self, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
+    fn take(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
         #[derive(Deserialize)]
         struct Reset {
             #[serde(default)]
             last_seq: u64,
         }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Damaged {
+            offset: u64,
+            detail: String,
+        }
         let heard = match event.name.as_str() {
             "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
             "too_slow" => return Some(Ended::Again),
+            "damaged" => {
+                let Damaged { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
+                tell(Heard::Over(Failure::damaged(session, offset, &detail)));
+                return Some(Ended::Done);
+            }
             "deleted" => {
                 tell(Heard::Deleted);
                 return Some(Ended::Done);

@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let home = context.offline()?;
     let session = args.session.find(&home)?;
     // A newer snapshot says nothing against the log: only how it ends is not known then.
-    let (torn, damage) = match home.load(session, Want::Status) {
+    let (torn, damage) = match home.examine(session, Want::Status) {
         Ok(loaded) => (loaded.torn, loaded.damage),
         Err(LoadError::Newer { .. }) => (None, None),
         Err(error) => return Err(error.into()),
@@ -67,10 +67,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         walk.print_text(home.blobs())?;
     }
     if let Some(bad) = walk.bad {
-        return Err(damaged(session, bad.offset, &bad.why));
+        return Err(Failure::damaged(session, bad.offset, &bad.why));
     }
     if let Some(damage) = damage {
-        return Err(damaged(session, damage.offset, &damage.detail));
+        return Err(Failure::damaged(session, damage.offset, &damage.detail));
     }
     if let Some(torn) = torn {
         anstream::eprintln!(
@@ -84,12 +84,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
     let error = anyhow::Error::new(error).context(format!("cannot read the log of {session}"));
     Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
-}
-
-fn damaged(session: SessionId, offset: u64, why: &str) -> Failure {
-    let error = anyhow::anyhow!("the log of {session} is damaged at byte {offset}: {why}");
-    Failure::failed("session_damaged", error)
-        .hint("the records before it are shown; rekindle doctor says what can be done")
 }
 
 /// A record that does not follow the one before it.

@@ -5,13 +5,15 @@ use std::io::Write;
 use serde_json::json;
 
 use super::Context;
+use crate::client::wire::Session;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::session_arg::{find_live, find_offline};
 
 /// Remove sessions, with their logs
 ///
-/// The agent of a session is ended first. A session whose run has not ended is refused unless --force is given.
+/// The agent of a session is ended first. A session whose run has not ended is refused unless --force is given, and so is
+/// one whose log is damaged: that is set aside, and nothing of it is removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle rm 01khz0p6r8
@@ -21,7 +23,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SESSION", required = true)]
     sessions: Vec<String>,
 
-    /// Also one whose run has not ended
+    /// Also one whose run has not ended, or whose log is damaged
     #[arg(long, short)]
     force: bool,
 }
@@ -42,6 +44,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let force = if args.force { "?force=1" } else { "" };
     let mut out = output::stdout();
     for id in found? {
+        let session: Session = client.get(&format!("/api/sessions/{id}"))?;
+        let damaged = session.health.is_some_and(|health| health.state == "damaged");
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure
@@ -49,7 +53,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             _ => failure,
         })?;
         if context.json {
-            writeln!(out, "{}", json!({ "removed": id }))?;
+            writeln!(out, "{}", json!({ "removed": id, "set_aside": damaged }))?;
+        } else if damaged {
+            let aside = context.home.join("damaged");
+            writeln!(out, "set aside {id}: its log is damaged; its files are in {}", aside.display())?;
         } else {
             writeln!(out, "removed {id}")?;
         }

@@ -63,7 +63,7 @@ fn from_daemon(context: &Context, client: &Client, session: &SessionArg) -> Resu
 
 fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, Failure> {
     let home = context.offline()?;
-    let loaded = home.load(session.find(&home)?, Want::Everything)?;
+    let loaded = home.examine(session.find(&home)?, Want::Everything)?;
     let mut told = Looker::new(&home, SystemClock.now()).session(&loaded);
     if let Some(torn) = loaded.torn {
         let bytes = plural(torn.len, "byte");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, wait_for};
+use crate::lab::{Lab, Reply, wait_for};
 
 fn epoch(lab: &Lab) -> u64 {
     lab.get("/api/version")["epoch"].as_u64().expect("a number")
@@ -150,4 +150,139 @@ fn an_agent_of_which_nothing_is_left_is_buried_once() {
         lab.kill();
     }
     lab.start();
+}
+
+/// The log of a session whose byte in the middle is about to rot.
+fn rot(lab: &Lab, id: &str) -> u64 {
+    let log = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+    let bytes = std::fs::read(&log).expect("a log");
+    // Within a word of the second record: it stays a record, and only its hash tells.
+    let line = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let word = bytes[line..].windows(4).position(|four| four == b"say ").expect("words") + line;
+    corrupt(&log, |bytes| bytes[word] ^= 1);
+    line as u64
+}
+
+fn hint(reply: &Reply) -> &str {
+    reply.body["error"]["hint"].as_str().unwrap_or_default()
+}
+
+// I2, I12: what a snapshot has passed is read again before anything is added behind it.
+#[test]
+fn a_byte_that_rotted_behind_a_snapshot_is_found_before_anything_is_added_and_the_session_can_be_set_aside() {
+    let mut lab = Lab::new();
+    let [whole, rotten] = ["say whole", "say rotten"].map(|prompt| lab.run(prompt));
+    for id in [&whole, &rotten] {
+        lab.wait_end(id);
+    }
+    lab.leave();
+    let sessions = lab.home().join("sessions");
+    assert!(sessions.join(format!("{rotten}.json")).exists(), "there is a snapshot");
+    assert!(sessions.join("index.json").exists(), "and a list");
+    let at = rot(&lab, &rotten);
+    let log = sessions.join(format!("{rotten}.messages.jsonl"));
+    let before = std::fs::read(&log).expect("a log");
+    lab.start();
+    let path = format!("/api/sessions/{rotten}");
+    for (method, path, body) in [
+        ("POST", format!("{path}/messages"), json!({"content": "say more"})),
+        ("POST", format!("{path}/resume"), json!({})),
+        ("PATCH", path.clone(), json!({"title": "another"})),
+        ("POST", format!("{path}/close"), json!({})),
+        ("DELETE", path.clone(), Value::Null),
+    ] {
+        let reply = lab.ask(method, &path, &body);
+        let code = &reply.body["error"]["code"];
+        assert_eq!((reply.status, code), (409, &json!("session_damaged")), "{method} {path}");
+        assert!(hint(&reply).contains("rm --force"), "{}", reply.body);
+    }
+    assert_eq!(std::fs::read(&log).expect("a log"), before, "nothing was added");
+    let shown = lab.show(&rotten);
+    let detail = shown["health"]["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains(&format!("at byte {at}:")), "{shown}");
+    // Whoever reads it gets what is whole, and is told that it ends there.
+    let page = lab.get(&format!("{path}/log"));
+    assert_eq!(page["records"].as_array().map(Vec::len), Some(1), "{page}");
+    assert_eq!(page["damage"]["offset"], at, "{page}");
+    let log_command = lab.rekindle(&["log", "-f", &rotten]).output().expect("it runs");
+    let words = String::from_utf8_lossy(&log_command.stderr).into_owned();
+    assert!(!log_command.status.success() && words.contains("damaged at byte"), "{words}");
+    // The others go on.
+    lab.post(&format!("/api/sessions/{whole}/messages"), &json!({"content": "say again"}));
+    wait_for("an answer", || lab.said(&whole).contains("again").then_some(()));
+    let removed = lab.rekindle(&["rm", "--force", &rotten]).output().expect("it runs");
+    let words = String::from_utf8_lossy(&removed.stdout).into_owned();
+    assert!(removed.status.success() && words.contains("set aside"), "{words}");
+    let aside = lab.home().join(format!("damaged/{rotten}.1/{rotten}.messages.jsonl"));
+    assert_eq!(std::fs::read(aside).expect("kept"), before);
+    for _ in 0..2 {
+        assert_eq!(lab.ask("GET", &path, &Value::Null).status, 404);
+        assert_eq!(lab.get("/api/sessions")["sessions"].as_array().map(Vec::len), Some(1));
+        lab.restart();
+    }
+}
+
+// I12: nobody has to ask for a session by its name to be told.
+#[test]
+fn a_look_at_one_session_reads_its_log_from_the_beginning() {
+    let mut lab = Lab::new();
+    let id = lab.run("say rotten");
+    lab.wait_end(&id);
+    lab.leave();
+    rot(&lab, &id);
+    let offline = lab.rekindle(&["status", "--json", &id]).output().expect("it runs");
+    let offline: Value = serde_json::from_slice(&offline.stdout).expect("JSON");
+    assert_eq!(offline["health"]["state"], "damaged", "{offline}");
+    lab.start();
+    assert_eq!(lab.show(&id)["health"]["state"], "damaged");
+    let listed = lab.get("/api/sessions");
+    assert_eq!(listed["sessions"][0]["health"]["state"], "damaged", "from then on the list says so too");
+}
+
+// I6, I12: an agent whose words cannot be recorded works on until someone says otherwise.
+#[test]
+fn an_agent_of_a_damaged_session_lives_until_it_is_set_aside_or_everything_stops() {
+    for all in [false, true] {
+        let mut lab = Lab::new();
+        let id = lab.run("say rotten\nbarrier here\nsay after");
+        lab.reach("here");
+        lab.leave();
+        rot(&lab, &id);
+        lab.start();
+        wait_for("why nothing happens", || lab.show(&id)["held"].as_str()?.contains("damaged").then_some(()));
+        assert_eq!((lab.living_holders().len(), lab.count(&id, "run.adopted")), (1, 0));
+        if all {
+            let stopped = lab.rekindle(&["stop", "--all"]).output().expect("it runs");
+            assert!(stopped.status.success(), "{stopped:?}");
+            lab.died();
+        } else {
+            assert_eq!(lab.ask("DELETE", &format!("/api/sessions/{id}?force=1"), &Value::Null).status, 204);
+        }
+        assert_eq!(lab.living_holders(), []);
+        let agent = lab.agents()[0];
+        wait_for("the agent to go", || (!Path::new(&format!("/proc/{agent}")).exists()).then_some(()));
+    }
+}
+
+// I12: dying over it leaves a damaged session, or one that is set aside.
+#[test]
+fn a_daemon_that_dies_over_setting_a_session_aside_leaves_it_damaged_or_gone() {
+    for place in ["aside.before_stop", "aside.after_stop", "aside.before", "aside.after"] {
+        let mut lab = Lab::new();
+        let id = lab.run("say rotten\nbarrier here\nsay after");
+        lab.reach("here");
+        lab.leave();
+        rot(&lab, &id);
+        lab.start_with(&[], &[("REKINDLE_CRASH_AT", place)]);
+        let path = format!("/api/sessions/{id}?force=1");
+        assert!(lab.try_ask("DELETE", &path, "", &Value::Null).is_none(), "{place}: it died");
+        lab.died();
+        lab.start();
+        let again = lab.ask("DELETE", &path, &Value::Null).status;
+        assert_eq!(again, if place == "aside.after" { 404 } else { 204 }, "{place}");
+        assert_eq!(lab.living_holders(), [], "{place}");
+        assert!(lab.home().join(format!("damaged/{id}.1/{id}.messages.jsonl")).exists(), "{place}");
+        lab.restart();
+        assert_eq!(lab.get("/api/sessions")["sessions"].as_array().map(Vec::len), Some(0), "{place}");
+    }
 }

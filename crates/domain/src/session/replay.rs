@@ -39,14 +39,18 @@ pub enum Problem {
     },
 }
 
+impl Position {
+    /// Returns where a history has come to with this line, which ends at byte `end` of the log (its newline included).
+    pub fn after(&self, session: SessionId, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
+        let last_hash = check(session, self, line)?;
+        Ok(Position { last_seq: line.seq, log_offset: end, last_hash })
+    }
+}
+
 /// Checks that a line continues a history that has come to `position`, and returns its hash.
 ///
 /// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
-pub(super) fn check(
-    session: SessionId,
-    at: &Position,
-    line: &Line<'_>,
-) -> Result<Option<ChainHash>, Problem> {
+fn check(session: SessionId, at: &Position, line: &Line<'_>) -> Result<Option<ChainHash>, Problem> {
     let legacy_start = *at == Position::default() && line.hash.is_none();
     // A number from a disk may be the largest there is: nothing follows that one.
     if at.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
@@ -157,8 +161,7 @@ impl Replay {
 
     /// Takes in one line that ends at byte `end` of the log (its newline included).
     pub fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
-        let last_hash = check(self.state.id, &self.position(), line)?;
-        let position = Position { last_seq: line.seq, log_offset: end, last_hash };
+        let position = self.position().after(self.state.id, line, end)?;
         self.fold(line, position);
         self.state.set_position(position);
         if !line.more {

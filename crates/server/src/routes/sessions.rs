@@ -8,7 +8,7 @@ use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
-use rekindle_service::feed::LogLine;
+use rekindle_service::feed::LogPage;
 use rekindle_service::request::{Change, Filter};
 use serde::{Deserialize, Serialize};
 
@@ -177,18 +177,19 @@ pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page):
         return Err(ApiError::invalid("invalid_query", format_args!("limit is 1 to {MAX_PAGE}")));
     }
     app.ask(move |daemon| {
-        let (lines, next) = daemon.log(id, page.after, limit.min(MAX_PAGE))?;
-        Ok(respond::bytes(StatusCode::OK, records(&lines, next)))
+        let page = daemon.log(id, page.after, limit.min(MAX_PAGE))?;
+        Ok(respond::bytes(StatusCode::OK, records(&page)))
     })
     .await
 }
 
 /// Joins lines to one answer; each is JSON already and stays as it is.
-fn records(lines: &[LogLine], next: Option<u64>) -> Vec<u8> {
-    let size: usize = lines.iter().map(|line| line.line.len() + 1).sum();
+fn records(page: &LogPage) -> Vec<u8> {
+    let LogPage { records, next, damage } = page;
+    let size: usize = records.iter().map(|line| line.line.len() + 1).sum();
     let mut body = Vec::with_capacity(size + 48);
     body.extend_from_slice(b"{\"records\":[");
-    for (index, line) in lines.iter().enumerate() {
+    for (index, line) in records.iter().enumerate() {
         if index > 0 {
             body.push(b',');
         }
@@ -196,12 +197,18 @@ fn records(lines: &[LogLine], next: Option<u64>) -> Vec<u8> {
     }
     body.extend_from_slice(b"],\"next\":");
     body.extend_from_slice(next.map_or("null".to_owned(), |next| next.to_string()).as_bytes());
+    if let Some(damage) = damage {
+        let (offset, detail) = (damage.offset, serde_json::json!(damage.detail));
+        body.extend_from_slice(format!(",\"damage\":{{\"offset\":{offset},\"detail\":{detail}}}").as_bytes());
+    }
     body.push(b'}');
     body
 }
 
 #[cfg(test)]
 mod tests {
+    use rekindle_service::feed::LogLine;
+
     use super::*;
 
     #[test]
@@ -212,8 +219,10 @@ mod tests {
             hash: None,
             line: format!("{{\"seq\":{seq}, \"x\":1.0}}"),
         };
-        let body = records(&[line(1), line(2)], Some(2));
-        assert_eq!(body, br#"{"records":[{"seq":1, "x":1.0},{"seq":2, "x":1.0}],"next":2}"#);
-        assert_eq!(records(&[], None), br#"{"records":[],"next":null}"#);
+        let page = LogPage { records: vec![line(1), line(2)], next: Some(2), damage: None };
+        let text = br#"{"records":[{"seq":1, "x":1.0},{"seq":2, "x":1.0}],"next":2}"#;
+        assert_eq!(records(&page), text);
+        let page = LogPage { records: Vec::new(), next: None, damage: None };
+        assert_eq!(records(&page), br#"{"records":[],"next":null}"#);
     }
 }

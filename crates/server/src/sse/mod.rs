@@ -36,6 +36,7 @@ pub fn frame(told: &Told) -> Bytes {
             written(b"event: reset\nid:\n", format!("{{\"last_seq\":{last_seq}}}").as_bytes())
         }
         Told::TooSlow => event("too_slow", &Hint { hint: "connect again with the last id as Last-Event-ID" }),
+        Told::Damaged(damage) => event("damaged", damage.as_ref()),
         Told::Deleted => written(b"event: deleted\n", b"{}"),
     }
 }
@@ -44,7 +45,7 @@ pub fn frame(told: &Told) -> Bytes {
 pub fn is_last(told: &Told) -> bool {
     match told {
         Told::Record(_) | Told::Words(_) | Told::Status(_) => false,
-        Told::Reset { .. } | Told::TooSlow | Told::Deleted => true,
+        Told::Reset { .. } | Told::TooSlow | Told::Damaged(_) | Told::Deleted => true,
     }
 }
 

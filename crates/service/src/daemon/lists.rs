@@ -10,7 +10,7 @@ use rekindle_holder::client::{Inspection, LockState, inspect_all};
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
-use crate::feed::LogLine;
+use crate::feed::{LogLine, LogPage};
 use crate::follow::{log_line, reader};
 use crate::request::Filter;
 use crate::shape;
@@ -74,19 +74,18 @@ fn fits(entry: &Entry, filter: &Filter) -> bool {
         && filter.q.as_ref().is_none_or(titled)
 }
 
-pub(super) fn log(
-    core: &Core,
-    session: SessionId,
-    after: u64,
-    limit: usize,
-) -> Result<(Vec<LogLine>, Option<u64>), ServiceError> {
+/// Reads records, up to where the log is damaged.
+pub(super) fn log(core: &Core, entry: &Entry, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
     let failed = |error: std::io::Error| ServiceError::internal(&error);
-    let reader = reader(core, session)?;
-    let Some(offset) = reader.offset_of(after + 1).map_err(failed)? else { return Ok((Vec::new(), None)) };
+    let reader = reader(core, entry.state.id)?;
+    let whole = entry.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
+    let Some(offset) = reader.offset_of(after + 1).map_err(failed)? else {
+        return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
+    };
     let mut lines = reader.forward(offset);
     let mut records: Vec<LogLine> = Vec::new();
     while records.len() <= limit {
-        let Some(raw) = lines.next().map_err(failed)? else { break };
+        let Some(raw) = lines.next().map_err(failed)?.filter(|raw| raw.start < whole) else { break };
         match log_line(raw.bytes) {
             Some(line) => records.push(line),
             // What cannot be read is not told; doctor says what it is.
@@ -96,7 +95,8 @@ pub(super) fn log(
     let more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().map(|last| last.seq).filter(|_| more);
-    Ok((records, next))
+    let damage = entry.damage.clone().filter(|_| next.is_none());
+    Ok(LogPage { records, next, damage })
 }
 
 pub(super) fn holders(core: &Core) -> Result<Vec<HolderView>, ServiceError> {

@@ -19,7 +19,7 @@ use rekindle_domain::id::{RunId, SessionId, WaitId};
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
-use crate::feed::{Anywhere, LogLine};
+use crate::feed::{Anywhere, LogPage};
 use crate::key::Key;
 use crate::request::{Change, Filter, NewAnswer, NewMessage, NewSession, Resume};
 use crate::view::{
@@ -139,8 +139,7 @@ impl Daemon {
     pub fn resume(&self, id: SessionId, resume: Resume, by: &str) -> Result<Resumed, ServiceError> {
         let entry = self.entry(id)?;
         if let Some(damage) = &entry.damage {
-            let message = format!("its log is damaged {damage}: nothing can be added to it");
-            return Err(ServiceError::conflict("session_damaged", message).hint("rekindle doctor"));
+            return Err(ServiceError::damaged(damage));
         }
         match resume.token.clone() {
             Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
@@ -171,14 +170,8 @@ impl Daemon {
     }
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
-    pub fn log(
-        &self,
-        id: SessionId,
-        after: u64,
-        limit: usize,
-    ) -> Result<(Vec<LogLine>, Option<u64>), ServiceError> {
-        self.entry(id)?;
-        lists::log(&self.core, id, after, limit.min(MOST_RECORDS))
+    pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
+        lists::log(&self.core, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Follows a session's log and what its agent says.

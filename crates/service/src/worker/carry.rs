@@ -63,9 +63,16 @@ impl Worker {
     }
 
     fn one_step(&mut self, core: &Arc<Core>) -> Result<Then, ServiceError> {
-        let state = core.store.open_session(self.session)?.state;
+        let current = core.store.open_session(self.session)?;
+        let state = current.state;
         let found = observe(core, &state);
         self.see(found);
+        if let Some(damage) = &current.damage {
+            // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
+            self.hold(Some(format!("its log is damaged {damage}: nothing can be added to it")));
+            core.directory.touch(self.session);
+            return Ok(Then::Rest(None));
+        }
         let step = next_step(&state, &self.circumstances(&state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {

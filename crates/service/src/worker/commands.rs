@@ -33,6 +33,14 @@ impl Worker {
                 let cancelled = self.cancel(core, &mut cancelling);
                 let _ = cancelling.reply.send(cancelled);
             }
+            Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
+            Command::Stop { why, by }
+                if core.store.open_session(self.session).is_ok_and(|current| current.damage.is_some()) =>
+            {
+                if let Err(error) = self.end_unrecorded(core, why, &by) {
+                    tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
+                }
+            }
             Command::Stop { why, by } => {
                 if let Some(live) = &mut self.live
                     && let Err(error) = live.stop(why, &by, GRACE)

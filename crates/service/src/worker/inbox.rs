@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Cancel(Box<Cancelling>),
     /// What a dead holder has left is to go.
     Tidy(HolderId),
+    /// What there is of a damaged session is to be set aside.
+    SetAside { by: String, reply: SyncSender<Result<PathBuf, ServiceError>> },
     /// The agent is to end.
     Stop { why: &'static str, by: String },
     /// The daemon goes; agents work on.

@@ -2,6 +2,7 @@
 //! course passes through it, one thing after the other. It asks what is to be done, does it, and asks again, so that
 //! recovery after a crash is nothing else than going on.
 
+mod aside;
 mod carry;
 mod commands;
 mod inbox;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::mem;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -18,9 +19,11 @@ use super::prepare::{Group, is_urgent};
 use super::second::Second;
 use super::shown::Shown;
 use super::{Append, Current, Handed, Persist, rewrite};
+use crate::aside::set_aside;
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
+use crate::log::Damage;
 use crate::reserve::Reserve;
 use crate::session_files;
 use crate::wal::writer::{Wal, WalFailure};
@@ -125,8 +128,8 @@ impl Core {
     }
 
     /// Takes in a session so that it can be appended to; one that is in already stays as it is.
-    pub(crate) fn register(&mut self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
-        self.lives.entry(state.id).or_insert_with(|| Live::new(state, tokens, damaged_at));
+    pub(crate) fn register(&mut self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
+        self.lives.entry(state.id).or_insert_with(|| Live::new(state, tokens, damage));
     }
 
     /// Lets go of a session that has nothing on its way to disk.
@@ -388,5 +391,20 @@ impl Core {
         session_files::remove(&*self.disk, &self.layout, session)?;
         self.removals.remove(&session);
         Ok(())
+    }
+
+    /// Sets the files of a damaged session aside: nothing of it is on its way to disk, because nothing was added.
+    pub(crate) fn set_aside(&mut self, session: SessionId) -> io::Result<PathBuf> {
+        if self.lives.get(session).is_none_or(|live| live.damage.is_none()) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the session is not known to be damaged",
+            ));
+        }
+        let path = set_aside(&*self.disk, &self.layout, session)?;
+        self.lives.remove(session);
+        self.shown.hide(session);
+        self.touched.remove(&session);
+        Ok(path)
     }
 }

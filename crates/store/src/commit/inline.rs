@@ -2,6 +2,7 @@
 //! has no clock and no scheduler in it, and tools that want nothing in the background.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::SessionId;
@@ -11,6 +12,7 @@ use rekindle_domain::token::TokenIndex;
 use super::core::Core;
 use super::{Append, Commits, Current, Receipt, Reply};
 use crate::error::AppendError;
+use crate::log::Damage;
 
 /// A committer without a thread.
 pub struct Inline(Mutex<Core>);
@@ -54,8 +56,8 @@ impl Commits for Inline {
         self.append_all(vec![append]).pop().unwrap_or(Err(AppendError::Closed))
     }
 
-    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
-        self.core().register(state, tokens, damaged_at);
+    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
+        self.core().register(state, tokens, damage);
     }
 
     fn release(&self, session: SessionId) {
@@ -76,5 +78,9 @@ impl Commits for Inline {
 
     fn remove(&self, session: SessionId) -> io::Result<()> {
         self.core().remove(session)
+    }
+
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        self.core().set_aside(session)
     }
 }

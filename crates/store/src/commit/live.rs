@@ -11,6 +11,7 @@ use super::Current;
 use super::undo::Undo;
 use crate::disk::{DiskFile, OpenMode, SharedDisk};
 use crate::layout::Layout;
+use crate::log::Damage;
 
 /// A session that can be appended to.
 pub(super) struct Live {
@@ -18,7 +19,7 @@ pub(super) struct Live {
     pub(super) state: Arc<SessionState>,
     pub(super) tokens: Arc<TokenIndex>,
     /// Where the log is damaged; then nothing may be appended.
-    pub(super) damaged_at: Option<u64>,
+    pub(super) damage: Option<Arc<Damage>>,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
     /// told of a failed write-back.
     log: Option<Arc<dyn DiskFile>>,
@@ -33,9 +34,9 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) -> Live {
-        let (state, tokens) = (Arc::new(state), Arc::new(tokens));
-        Live { state, tokens, damaged_at, log: None, touched: false, undo: None, undo_of: 0, behind: false }
+    pub(super) fn new(state: SessionState, tokens: TokenIndex, damage: Option<Damage>) -> Live {
+        let (state, tokens, damage) = (Arc::new(state), Arc::new(tokens), damage.map(Arc::new));
+        Live { state, tokens, damage, log: None, touched: false, undo: None, undo_of: 0, behind: false }
     }
 
     pub(super) fn id(&self) -> SessionId {
@@ -44,7 +45,7 @@ impl Live {
 
     /// Returns the session for others to look at.
     pub(super) fn current(&self) -> Current {
-        Current { state: self.state.clone(), tokens: self.tokens.clone() }
+        Current { state: self.state.clone(), tokens: self.tokens.clone(), damage: self.damage.clone() }
     }
 
     pub(super) fn is_touched(&self) -> bool {

@@ -17,6 +17,7 @@ mod thread;
 mod undo;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use core::Core;
@@ -33,6 +34,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 
 use crate::error::AppendError;
+use crate::log::Damage;
 
 /// How durable an append is when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,8 @@ pub struct Current {
     pub state: Arc<SessionState>,
     /// Its tokens.
     pub tokens: Arc<TokenIndex>,
+    /// Where its log is damaged; then nothing can be appended.
+    pub damage: Option<Arc<Damage>>,
 }
 
 /// The ways of running a committer: on a thread of its own, or on the caller's.
@@ -104,7 +108,7 @@ pub trait Commits: Send + Sync {
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError>;
     /// Takes in a session so that it can be appended to; one that is in already stays as it is.
-    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>);
+    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>);
     /// Lets go of a session that has nothing on its way to disk.
     fn release(&self, session: SessionId);
     /// Returns a session as of everything answered before, if it is open.
@@ -115,6 +119,8 @@ pub trait Commits: Send + Sync {
     fn checkpoint(&self) -> io::Result<()>;
     /// Removes the files of a session whose deletion is recorded.
     fn remove(&self, session: SessionId) -> io::Result<()>;
+    /// Sets the files of a damaged session aside, and tells where.
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf>;
 }
 
 /// Where the outcome of an append goes.

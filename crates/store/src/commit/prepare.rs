@@ -116,8 +116,8 @@ impl Group {
 
     fn prepare(&mut self, live: &mut Live, append: &Append) -> Result<Receipt, AppendError> {
         let session = append.session;
-        if let Some(offset) = live.damaged_at {
-            return Err(AppendError::Damaged { session, offset });
+        if let Some(damage) = &live.damage {
+            return Err(AppendError::Damaged { session, damage: damage.clone() });
         }
         let found = live.state.last_seq;
         match append.expect {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use super::core::Core;
 use super::shown::Shown;
 use super::{Append, Commits, Current, Outcome, Receipt, Reply, Slot};
 use crate::error::AppendError;
+use crate::log::Damage;
 
 /// How long what the kernel has may stay off the disk.
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
@@ -26,12 +28,13 @@ const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
-    Register(Box<(SessionState, TokenIndex, Option<u64>)>),
+    Register(Box<(SessionState, TokenIndex, Option<Damage>)>),
     Release(SessionId),
     Current(SessionId, mpsc::SyncSender<Option<Current>>),
     Sync(mpsc::SyncSender<Result<(), AppendError>>),
     Checkpoint(mpsc::SyncSender<io::Result<()>>),
     Remove(SessionId, mpsc::SyncSender<io::Result<()>>),
+    SetAside(SessionId, mpsc::SyncSender<io::Result<PathBuf>>),
 }
 
 #[derive(Default)]
@@ -206,8 +209,8 @@ impl Commits for Committer {
         self.submit(append).wait()
     }
 
-    fn register(&self, state: SessionState, tokens: TokenIndex, damaged_at: Option<u64>) {
-        let _ = self.shared.push(Request::Register(Box::new((state, tokens, damaged_at))));
+    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
+        let _ = self.shared.push(Request::Register(Box::new((state, tokens, damage))));
     }
 
     fn release(&self, session: SessionId) {
@@ -228,6 +231,10 @@ impl Commits for Committer {
 
     fn remove(&self, session: SessionId) -> io::Result<()> {
         self.ask(|sender| Request::Remove(session, sender)).unwrap_or_else(|| Err(closed()))
+    }
+
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        self.ask(|sender| Request::SetAside(session, sender)).unwrap_or_else(|| Err(closed()))
     }
 }
 
@@ -328,14 +335,15 @@ fn handle(core: &mut Core, requests: &mut Vec<Request>) {
         match request {
             Request::Append(..) => {}
             Request::Register(session) => {
-                let (state, tokens, damaged_at) = *session;
-                core.register(state, tokens, damaged_at);
+                let (state, tokens, damage) = *session;
+                core.register(state, tokens, damage);
             }
             Request::Release(session) => core.release(session),
             Request::Current(session, sender) => drop(sender.send(core.current(session))),
             Request::Sync(sender) => drop(sender.send(core.sync())),
             Request::Checkpoint(sender) => drop(sender.send(core.checkpoint().map_err(io::Error::other))),
             Request::Remove(session, sender) => drop(sender.send(core.remove(session))),
+            Request::SetAside(session, sender) => drop(sender.send(core.set_aside(session))),
         }
     }
     core.commit(appends);

@@ -1,10 +1,12 @@
 //! Reading session logs: forward from any record, backward from the end, and following one as it grows.
 //! Never the whole file at once, never more than one line's limit in memory.
 
+mod chain;
 mod follow;
 mod reader;
 mod walk;
 
+pub(crate) use chain::broken_before;
 pub use follow::{Follow, Follower};
 pub use reader::{LogReader, RawLine};
 pub use walk::{Damage, Torn};

@@ -1,9 +1,11 @@
 //! Folding a log from some place to its end, and telling how it ends: clean, torn, or damaged.
 
+use std::fmt;
 use std::io;
 
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Problem, Replay};
+use serde::Serialize;
 
 use super::reader::LogReader;
 
@@ -19,12 +21,18 @@ pub struct Torn {
 }
 
 /// A place in a log that cannot be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// The byte where it begins.
     pub offset: u64,
     /// What is wrong.
     pub detail: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: {}", self.offset, self.detail)
+    }
 }
 
 /// How a walk ended.

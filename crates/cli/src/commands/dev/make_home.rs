@@ -152,7 +152,7 @@ fn write_caches(store: &Store, sessions: &[SessionId]) -> Result<(), Failure> {
     let fail = |error| Failure::failed("cache", anyhow::Error::new(error).context("cannot write a cache"));
     let mut states = Vec::with_capacity(sessions.len());
     for (number, session) in sessions.iter().enumerate() {
-        let Some(Current { state, tokens }) = store.committer().current(*session) else { continue };
+        let Some(Current { state, tokens, .. }) = store.committer().current(*session) else { continue };
         if !(number as u64 + 1).is_multiple_of(BARE_EVERY) {
             if state.token_records > 0 {
                 write(&store.layout().tokens(*session), &*tokens).map_err(fail)?;
