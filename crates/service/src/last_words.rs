@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Mutex;
 
+use rekindle_agent::connection::Delta;
+use rekindle_agent::said::Voice;
 use rekindle_domain::event::Event;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{MessageId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_store::Store;
 use rekindle_store::log::LogReader;
@@ -17,6 +19,9 @@ use crate::shape::text;
 
 /// Characters that are shown.
 const SHOWN: usize = 160;
+
+/// Bytes of what is being said that are kept: what is shown fits in, with room for blanks.
+const TAIL: usize = 1024;
 
 /// The record that has them.
 const MESSAGE: &str = "message.agent";
@@ -57,6 +62,36 @@ impl LastWords {
     /// A session is gone.
     pub(crate) fn forget(&self, session: SessionId) {
         locked(&self.known).remove(&session);
+    }
+}
+
+/// The end of the message that an agent is saying, or has said last: words that may be in no record yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Spoken {
+    message: Option<MessageId>,
+    tail: String,
+}
+
+impl Spoken {
+    /// Takes in what an agent says.
+    pub(crate) fn note(&mut self, delta: &Delta) {
+        if delta.voice != Voice::Agent {
+            return;
+        }
+        if self.message != Some(delta.message_id) || delta.at == 0 {
+            self.message = Some(delta.message_id);
+            self.tail.clear();
+        }
+        self.tail.push_str(&delta.text);
+        if self.tail.len() > 2 * TAIL {
+            let from = self.tail.floor_char_boundary(self.tail.len() - TAIL);
+            self.tail.drain(..from);
+        }
+    }
+
+    /// Returns the end of it, in one line.
+    pub(crate) fn words(&self) -> Option<String> {
+        shown(&self.tail)
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
     let seen = core.workers.seat(state.id).map(|seat| seat.seen());
     let derived = derived(core, state, &entry.tokens, seen.as_ref());
     let waits: Vec<WaitView> = waits(core, entry);
+    let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
     let open = || waits.iter().position(|wait| wait.state == "open");
     SessionView {
         id: state.id,
@@ -45,7 +46,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
         updated_at: state.updated_at,
-        last_words: core.last_words.of(&core.store, state.id),
+        last_words: spoken.or_else(|| core.last_words.of(&core.store, state.id)),
         health: match &entry.damage {
             Some(damage) => Health { state: "damaged", detail: Some(damage.to_string()) },
             None => Health { state: "ok", detail: None },

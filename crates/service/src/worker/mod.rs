@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use rekindle_agent::connection::Delta;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::HolderProof;
 use rekindle_domain::recovery::Found;
@@ -25,6 +26,7 @@ pub(crate) use observe::{has_directory, observe};
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;
+use crate::last_words::Spoken;
 use crate::link::{Link, Turn};
 use crate::live::Live;
 
@@ -64,14 +66,17 @@ pub(crate) struct Seen {
     pub(crate) held: Option<String>,
     /// Where the connection stands.
     pub(crate) link: Link,
-    /// When the agent last said anything, in a record or not.
+    /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
+    pub(crate) spoken: Spoken,
 }
 
 impl Seat {
     /// The agent has said something.
-    pub(crate) fn hear(&self, now: Timestamp) {
-        locked(&self.seen).heard_at = Some(now);
+    pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
+        let mut seen = locked(&self.seen);
+        seen.heard_at = Some(now);
+        seen.spoken.note(delta);
     }
 
     pub(crate) fn seen(&self) -> Seen {

@@ -25,7 +25,7 @@ impl Worker {
         let (feed, session) = (core.feed.clone(), self.session);
         let (clock, seat) = (core.clock.clone(), self.seat.clone());
         live.listen(Arc::new(move |delta| {
-            seat.hear(clock.now());
+            seat.hear(clock.now(), delta);
             if feed.is_followed(session) {
                 feed.tell(session, News::Said(Arc::new(words(delta))));
             }
