@@ -14,7 +14,8 @@ use crate::said::{Asked, Content, Failure, Outcome, Request, Said, Voice};
 /// Size from which lines begin a new message: a few screens, and well below what a log keeps inline.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// What a command's arguments may contain to say where the prompt goes.
+/// What one of a command's arguments is, or ends with behind a `=`, to say that the prompt goes there. Within other words
+/// it means nothing: what is put into a shell's script is run by it.
 pub const PLACEHOLDER: &str = "{prompt}";
 
 /// How a command gets its prompt.
@@ -31,6 +32,21 @@ pub enum PromptBy {
 pub struct Exec {
     /// How the command gets its prompt.
     pub prompt_by: PromptBy,
+}
+
+impl Exec {
+    /// Returns the profile of a command: its prompt goes where the command says, else to its input.
+    pub fn of(command: &[String]) -> Exec {
+        let placed = command.iter().skip(1).any(|argument| place(argument).is_some());
+        Exec { prompt_by: if placed { PromptBy::Argument } else { PromptBy::Stdin } }
+    }
+}
+
+/// Returns what stands before the prompt in an argument that wants it.
+fn place(argument: &str) -> Option<&str> {
+    let before = argument.strip_suffix(PLACEHOLDER)?;
+    let fits = before.is_empty() || before.ends_with('=') && !before.contains(char::is_whitespace);
+    fits.then_some(before)
 }
 
 impl Profile for Exec {
@@ -85,9 +101,11 @@ impl Profile for Exec {
         }
         let prompt = plain_text(content);
         let mut placed = false;
-        for argument in command.iter_mut().skip(1).filter(|argument| argument.contains(PLACEHOLDER)) {
-            *argument = argument.replace(PLACEHOLDER, &prompt);
-            placed = true;
+        for argument in command.iter_mut().skip(1) {
+            if let Some(before) = place(argument) {
+                *argument = format!("{before}{prompt}");
+                placed = true;
+            }
         }
         if !placed {
             command.push(prompt);
@@ -142,14 +160,25 @@ mod tests {
     fn the_prompt_goes_where_the_command_wants_it() {
         let exec = Exec { prompt_by: PromptBy::Argument };
         let content = Raw::text("fix it");
-        let command = exec.command(&words(&["sh", "-c", "do {prompt} now"]), &content);
-        assert_eq!(command, words(&["sh", "-c", "do fix it now"]));
+        let command = exec.command(&words(&["tool", "{prompt}", "--ask={prompt}", "now"]), &content);
+        assert_eq!(command, words(&["tool", "fix it", "--ask=fix it", "now"]));
         assert_eq!(exec.command(&words(&["tool"]), &content), words(&["tool", "fix it"]));
         assert!(exec.prompt(1, None, &content).is_none(), "it is in the command already");
 
         let stdin = Exec { prompt_by: PromptBy::Stdin };
         assert_eq!(stdin.command(&words(&["tool"]), &content), words(&["tool"]));
         assert_eq!(stdin.prompt(1, None, &content).map(|out| out.line), Some(b"fix it\n".to_vec()));
+    }
+
+    #[test]
+    fn nothing_is_put_into_a_script() {
+        for script in ["rm {prompt}", "X={prompt} make", "x ={prompt}", "{prompt};"] {
+            assert_eq!(Exec::of(&words(&["sh", "-c", script])).prompt_by, PromptBy::Stdin, "{script}");
+        }
+        for argument in ["{prompt}", "--ask={prompt}"] {
+            assert_eq!(Exec::of(&words(&["tool", argument])).prompt_by, PromptBy::Argument, "{argument}");
+        }
+        assert_eq!(Exec::of(&words(&["{prompt}"])).prompt_by, PromptBy::Stdin, "a program is no argument");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rekindle_agent::acp::Acp;
 use rekindle_agent::environment::is_for_agents;
-use rekindle_agent::exec::{Exec, PromptBy};
+use rekindle_agent::exec::Exec;
 use rekindle_agent::find::{How, find};
 use rekindle_agent::known::{KnownAgent, by_id};
 use rekindle_agent::profile::Profile;
@@ -27,7 +27,7 @@ pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Pro
             ("acp".to_owned(), Some(name), None)
         }
         AgentChoice::Command { profile, command } => {
-            named_profile(&profile)?;
+            named_profile(&profile, &command)?;
             if command.first().is_none_or(String::is_empty) {
                 return Err(ServiceError::invalid("invalid_agent", "the agent's command is empty"));
             }
@@ -39,13 +39,13 @@ pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Pro
 
 /// Returns how a session's agent is spoken with.
 pub(crate) fn profile(provider: &Provider) -> Result<Arc<dyn Profile>, ServiceError> {
-    named_profile(&provider.profile)
+    named_profile(&provider.profile, provider.command.as_deref().unwrap_or_default())
 }
 
-fn named_profile(name: &str) -> Result<Arc<dyn Profile>, ServiceError> {
+fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>, ServiceError> {
     match name {
         "acp" => Ok(Arc::new(Acp::default())),
-        "exec" => Ok(Arc::new(Exec { prompt_by: PromptBy::Stdin })),
+        "exec" => Ok(Arc::new(Exec::of(command))),
         other => Err(ServiceError::invalid("invalid_agent", format!("there is no profile {other:?}"))
             .hint("acp, or exec for any command")),
     }

@@ -56,6 +56,16 @@ pub enum Package {
     Pypi(&'static str),
 }
 
+/// Tells whether a command seems to speak the protocol: all that are known to say so in their words, as `gemini --acp` and
+/// `claude-agent-acp` do. A script is not looked into.
+pub fn seems_acp(command: &[String]) -> bool {
+    let says = |word: &str| {
+        word == "demo-agent" || word.split(|c: char| !c.is_alphanumeric()).any(|part| part == "acp")
+    };
+    let mut names = command.iter().filter(|word| !word.contains(char::is_whitespace));
+    names.any(|word| says(word.rsplit('/').next().unwrap_or(word)))
+}
+
 /// Finds an agent by its name in the table.
 pub fn by_id(id: &str) -> Option<&'static KnownAgent> {
     TABLE.iter().find(|agent| agent.id == id)

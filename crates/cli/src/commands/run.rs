@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use rekindle_agent::known::seems_acp;
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::env_arg::{agent_prefixes, environment};
 use crate::failure::{Exit, Failure};
 use crate::live::Goal;
 use crate::logout;
-use crate::output;
+use crate::output::{self, DIM, styled};
 use crate::prompt_arg::prompt;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
@@ -26,7 +27,8 @@ use crate::prompt_arg::prompt;
   rekindle run -f task.md --agent codex --detach
   git diff | rekindle run \"review this\" -f - --permissions deny > review.md
   rekindle run \"fix it\" -- my-agent --acp
-  rekindle run \"count these words\" --profile exec -- wc -w
+  rekindle run \"count these words\" -- wc -w
+  rekindle run \"fix it\" -- my-tool --message={prompt}
 
 Exit codes:
   0  completed             3  interrupted             5    no daemon
@@ -76,11 +78,12 @@ pub(crate) struct Args {
     #[arg(long, short)]
     detach: bool,
 
-    /// What the command after -- speaks
-    #[arg(long, value_enum, default_value_t, requires = "command")]
-    profile: Profile,
+    /// What the command after -- speaks [default: acp if one of its words says so, else exec]
+    #[arg(long, value_enum, requires = "command")]
+    profile: Option<Profile>,
 
-    /// Any command as the agent, after `--`; what it speaks is said by --profile
+    /// Any command as the agent, after `--`. With exec its prompt goes to its input, or where an argument is {prompt} or
+    /// ends with ={prompt}
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -109,14 +112,20 @@ enum Resume {
     Never,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Profile {
     /// The Agent Client Protocol
-    #[default]
     Acp,
-    /// Nothing: it reads the prompt from stdin, and what it writes is the answer
+    /// Nothing: what it writes is the answer, and its exit code ends the run
     Exec,
+}
+
+impl Profile {
+    /// Returns what a command speaks, if nobody says.
+    fn of(command: &[String]) -> Profile {
+        if seems_acp(command) { Profile::Acp } else { Profile::Exec }
+    }
 }
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
@@ -128,7 +137,15 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         let name = agent_choice::agent(args.agent.as_deref())?;
         (json!(name), Some(name))
     } else {
-        (json!({"profile": args.profile, "command": whole_program(&args.command)}), None)
+        let profile = args.profile.unwrap_or_else(|| Profile::of(&args.command));
+        if args.profile.is_none()
+            && profile == Profile::Exec
+            && !context.json
+            && std::io::stderr().is_terminal()
+        {
+            anstream::eprintln!("{}", styled(DIM, "run as a command; --profile acp if it speaks ACP"));
+        }
+        (json!({"profile": profile, "command": whole_program(&args.command)}), None)
     };
     let working_dir = directory(args.cwd.as_deref())?;
     let env = environment(&agent_prefixes(name.as_deref()), &args.env)?;
@@ -197,6 +214,18 @@ fn whole_program(command: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_speaks_the_protocol_if_it_says_so() {
+        let of =
+            |words: &[&str]| Profile::of(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        for agent in ["claude-agent-acp", "/usr/bin/codex-acp", "gemini --experimental-acp", "goose acp"] {
+            assert_eq!(of(&agent.split(' ').collect::<Vec<_>>()), Profile::Acp, "{agent}");
+        }
+        for command in [&["wc", "-w"][..], &["sh", "-c", "cat acp"], &["/opt/acp/bin/tool"], &["macpro"]] {
+            assert_eq!(of(command), Profile::Exec, "{command:?}");
+        }
+    }
 
     #[test]
     fn a_program_from_here_is_named_by_its_whole_path() {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::lab::{Lab, wait_for};
+use crate::ran::{Stdin, ran};
 
 fn run(lab: &Lab, script: &str) -> String {
     let command = ["sh", "-c", script];
@@ -66,4 +67,54 @@ fn a_command_that_fails_is_told_with_what_it_complained_of() {
     let failed = lab.log(&id).into_iter().find(|record| record["kind"] == "run.failed").expect("it failed");
     let error = failed["error"].as_str().expect("words");
     assert!(error.contains("exit code 3") && error.contains("no such thing"), "{error}");
+}
+
+// I5: what a person types behind -- is run, with the prompt where it wants it, and its end is ours.
+#[test]
+fn a_command_line_is_run_as_it_is_typed() {
+    let lab = Lab::new();
+    for (command, out, code) in [
+        (&["sh", "-c", "tr a-z A-Z"][..], "TWO WORDS\n", 0),
+        (&["sh", "-c", "echo \"[$1]\"", "sh", "{prompt}"], "[two words]\n", 0),
+        (&["printf", "%s|", "--ask={prompt}", "x"], "--ask=two words|x|\n", 0),
+        (&["sh", "-c", "cat > /dev/null; printf 'half a line'; exit 7"], "half a line\n", 1),
+    ] {
+        let mut run = lab.rekindle(&["run", "two words", "--"]);
+        let ran = ran(run.args(command), Stdin::Nothing).exits(code);
+        assert_eq!(ran.out, out, "{command:?}: {}", ran.err);
+    }
+}
+
+// I1, I5: daemons come and go under a command that works, and it says everything once.
+#[test]
+fn a_command_outlives_its_daemons_and_loses_no_line() {
+    let mut lab = Lab::new();
+    let go = lab.path("go");
+    let script = format!(
+        "cat; for i in $(seq 1 200); do echo line $i; done; while [ ! -e {} ]; do sleep 0.01; done; echo last",
+        go.display()
+    );
+    let id = run(&lab, &script);
+    for _ in 0..3 {
+        // Each of them has heard it.
+        wait_for("words", || lab.get("/api/sessions")["sessions"][0]["last_words"].is_string().then_some(()));
+        lab.restart();
+    }
+    std::fs::write(go, "").expect("written");
+    assert_eq!(lab.wait_end(&id), "completed");
+    let lines: String = (1..=200).map(|number| format!("line {number}\n")).collect();
+    assert_eq!(lab.said(&id), format!("do it\n{lines}last\n"));
+    assert_eq!((lab.count(&id, "agent.launching"), lab.count(&id, "run.interrupted")), (1, 0));
+}
+
+// I5: each message is a process of its own; one that waits for its turn gets it.
+#[test]
+fn every_message_runs_the_command_again_with_its_own_words() {
+    let lab = Lab::new();
+    let id = run(&lab, "read words; echo \"<$words>\"");
+    for words in ["second", "third"] {
+        lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": words}));
+    }
+    wait_for("three ends", || (lab.count(&id, "run.completed") == 3).then_some(()));
+    assert_eq!(lab.said(&id), "<do it>\n<second>\n<third>\n");
 }
