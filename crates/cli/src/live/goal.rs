@@ -79,6 +79,11 @@ impl Aim {
         Meaning::Over
     }
 
+    /// Tells whether what is heard is still of runs before the one that is meant.
+    pub(super) fn is_before(&self) -> bool {
+        matches!(self.goal, Goal::Message(_)) && self.run.is_none()
+    }
+
     /// Tells whether a message that will not be sent is the one whose run is waited for.
     pub(super) fn is_dropped(&self, message: &str) -> bool {
         matches!(&self.goal, Goal::Message(wanted) if wanted == message)

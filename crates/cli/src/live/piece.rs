@@ -34,6 +34,17 @@ pub(crate) enum Piece {
     Dropped(String),
 }
 
+impl Piece {
+    /// Returns the same as something that is told beside the answer.
+    pub(super) fn aside(self) -> Piece {
+        match self {
+            Piece::Answer(words) => Piece::Thought(words),
+            Piece::AnswerEnd => Piece::ThoughtEnd,
+            other => other,
+        }
+    }
+}
+
 /// Returns a line about what happens.
 pub(super) fn line(style: Style, text: impl Into<String>) -> Piece {
     Piece::Line((style, text.into()))

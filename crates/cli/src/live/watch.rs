@@ -163,6 +163,8 @@ impl Watching<'_> {
 
     /// Shows a piece, and sees what it means.
     fn take(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
+        // Whoever takes the answer from stdout wants that of the message, and of none before it.
+        let piece = if self.aim.is_before() { piece.aside() } else { piece };
         if !self.watch.json {
             self.screen.show(&piece)?;
         }

@@ -217,3 +217,17 @@ fn a_daemon_killed_behind_a_pipe_changes_nothing_in_the_answer() {
     assert_eq!(ran.out, format!("{}\n{}\n", words(20), words(300)), "{}", ran.err);
     ran.tells("the daemon went away").tells("a daemon is there again");
 }
+
+#[test]
+fn the_answer_to_a_queued_message_begins_with_its_own_words() {
+    let lab = Lab::new();
+    let id = lab.run("say first\nbarrier here\nsay rest");
+    lab.reach("here");
+    let sent = std::thread::scope(|scope| {
+        let sent = scope.spawn(|| lab.ran(&["send", &id, "say second"]));
+        wait_for("the queue", || (lab.show(&id)["queued"] == 1).then_some(()));
+        lab.pass("here");
+        sent.join().expect("no panic")
+    });
+    assert_eq!(sent.exits(0).tells("rest").out, "second\n");
+}
