@@ -48,7 +48,14 @@ impl Renderer {
         let head = format!("{:>5}  {time}  ", line.seq);
         let padded = format!("{kind:KIND_WIDTH$}");
         let used = head.len() + output::columns(&padded) + 2;
-        let gist = cut(&sanitise::line(&gist), self.width.saturating_sub(used));
+        let (gist, room) = (sanitise::line(&gist), self.width.saturating_sub(used));
+        let (gist, message) = match &event {
+            // Told whole: what can be done about it stands at its end.
+            Ok(Event::RunFailed(failed)) if output::columns(&gist) > room => {
+                (String::new(), Some(failed.error.clone().into_owned()))
+            }
+            _ => (cut(&gist, room), message),
+        };
         let shown = if gist.is_empty() { kind } else { padded };
         let style = style(line.kind);
         let head = styled(DIM, head);

@@ -22,6 +22,7 @@ pub mod request;
 mod run_view;
 mod sessions;
 mod shape;
+mod sign_in;
 pub mod steady;
 mod tokens;
 pub mod view;

@@ -9,15 +9,18 @@ use crate::ran::{Ran, Stdin, ran};
 
 /// Makes programs that are agents of these names.
 fn install(lab: &Lab, programs: &[&str]) {
-    let bin = lab.path("bin");
+    programs.iter().for_each(|program| install_one(lab, program, ""));
+}
+
+/// Makes a program of this name that is the demo agent with these arguments.
+pub(crate) fn install_one(lab: &Lab, program: &str, arguments: &str) {
+    let (bin, state) = (lab.path("bin"), lab.path("state"));
     std::fs::create_dir_all(&bin).expect("a directory");
-    for program in programs {
-        let path = bin.join(program);
-        let state = lab.path("state");
-        let script = format!("#!/bin/sh\nexec {REKINDLE} demo-agent --state {}\n", state.display());
-        std::fs::write(&path, script).expect("a program");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
-    }
+    let (path, new) = (bin.join(program), bin.join("new"));
+    let script = format!("#!/bin/sh\nexec {REKINDLE} demo-agent --state {} {arguments}\n", state.display());
+    std::fs::write(&new, script).expect("a program");
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    std::fs::rename(new, path).expect("installed");
 }
 
 fn command(lab: &Lab, arguments: &[&str]) -> Command {
@@ -26,7 +29,8 @@ fn command(lab: &Lab, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(lab: &Lab, arguments: &[&str]) -> Ran {
+/// Runs a command of ours where only those programs are found.
+pub(crate) fn run(lab: &Lab, arguments: &[&str]) -> Ran {
     ran(&mut command(lab, arguments), Stdin::HeldOpen)
 }
 

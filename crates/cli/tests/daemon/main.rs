@@ -21,6 +21,7 @@ mod ran;
 mod restored;
 mod scale;
 mod screen;
+mod sign_in;
 mod silent;
 mod statuses;
 mod sweep;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rekindle_agent::blob;
 use rekindle_agent::connection::{Ask, Exited, Taken};
 use rekindle_agent::replay::compare;
-use rekindle_agent::said::Request;
+use rekindle_agent::said::{Outcome, Request};
 use rekindle_domain::event::{
     AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunCancelled,
     RunFailed, RunInterrupted, RunResumed, RunWaiting, SessionRestored, StatusDerived, TokenMinted,
@@ -24,6 +24,7 @@ use rekindle_store::commit::{Append, Persist, Receipt};
 use super::say::revocations;
 use super::{Live, LiveError, Progress, new_wait, random};
 use crate::crash::crash_point;
+use crate::sign_in::refusal;
 
 /// How long a holder may take from one to the other.
 const EXIT_NOTE: Duration = Duration::from_millis(500);
@@ -53,11 +54,15 @@ impl Live {
             match refused.request {
                 // The agent does not have it any more: it gets a new session, and is told of the old one.
                 Request::Load | Request::Resume => self.cursor = None,
-                _ => progress.refused = Some(refused.failure),
+                _ => {
+                    self.refused = true;
+                    progress.refused = Some(refused.failure);
+                }
             }
         }
         if let Some(ended) = taken.ended.take() {
-            let cancel = self.store.open_session(self.session)?.state.run.as_ref().and_then(|run| run.cancel);
+            let state = self.store.open_session(self.session)?.state;
+            let cancel = state.run.as_ref().and_then(|run| run.cancel);
             match (cancel, ended.run_id) {
                 // Nobody answered in time: that is an interruption, whatever the agent calls it.
                 (Some(CancelReason::WaitTimeout), Some(run_id)) => {
@@ -70,11 +75,14 @@ impl Live {
                         detail: None,
                     });
                 }
-                _ => {
-                    if let Some(event) = ended.event(cancel) {
-                        taken.add(self.with_last_errors(event));
+                _ => match (ended.event(cancel), &ended.outcome) {
+                    (Some(Event::RunFailed(failed)), Outcome::Failed(failure)) => {
+                        let error = refusal(failure, &state.provider, &self.connection).into();
+                        taken.add(self.with_last_errors(RunFailed { error, ..failed }));
                     }
-                }
+                    (Some(event), _) => taken.add(event),
+                    (None, _) => {}
+                },
             }
             progress.ended = ended.run_id;
         }
@@ -187,8 +195,7 @@ impl Live {
     }
 
     /// A command that failed usually says why where nobody listens.
-    fn with_last_errors(&self, event: Event<'static>) -> Event<'static> {
-        let Event::RunFailed(failed) = event else { return event };
+    fn with_last_errors(&self, failed: RunFailed<'static>) -> RunFailed<'static> {
         let tail = self
             .exit_note()
             .filter(|_| self.connection.profile().process_is_turn())
@@ -196,10 +203,10 @@ impl Live {
         let lines: Vec<&str> =
             tail.iter().flat_map(|tail| tail.lines()).filter(|line| !line.trim().is_empty()).collect();
         if lines.is_empty() {
-            return failed.into();
+            return failed;
         }
         let last = lines[lines.len().saturating_sub(LAST_ERRORS)..].join("\n");
-        RunFailed { error: format!("{}: {last}", failed.error).into(), ..failed }.into()
+        RunFailed { error: format!("{}: {last}", failed.error).into(), ..failed }
     }
 
     /// The agent is gone: so are its run and everything that waited for an answer.

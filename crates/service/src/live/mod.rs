@@ -100,6 +100,8 @@ pub struct Live {
     damage: Option<String>,
     /// What keeps the holder from reading the agent.
     trouble: Option<String>,
+    /// The agent was asked for a session and makes none: it is not asked again.
+    refused: bool,
     /// The holder knows that nothing follows.
     input_closed: bool,
     /// Since when something that was read is not acknowledged.
@@ -231,6 +233,7 @@ impl Live {
             listener: None,
             damage: None,
             trouble: None,
+            refused: false,
             input_closed: false,
             unacknowledged: None,
         })

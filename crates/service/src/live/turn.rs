@@ -150,7 +150,7 @@ impl Live {
                 let greeting = self.connection.profile().greet(1);
                 greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, Queued::default()))
             }
-            Phase::Greeted if !opening => {
+            Phase::Greeted if !opening && !self.refused => {
                 let can = self.connection.capabilities();
                 let how = match self.cursor.as_deref() {
                     Some(cursor) if can.load => Open::Load(cursor),

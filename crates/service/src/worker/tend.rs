@@ -18,6 +18,7 @@ use crate::error::{ServiceError, chain};
 use crate::feed::{News, Words};
 use crate::link::Turn;
 use crate::live::{Live, LiveError, Progress, Unsent};
+use crate::sign_in::refusal;
 use crate::tokens::{OwnAnswer, Policy};
 
 impl Worker {
@@ -99,13 +100,8 @@ impl Worker {
         }
         if let Some(refused) = &progress.refused {
             let state = core.store.open_session(self.session)?.state;
-            let login = state.provider.agent.as_deref().and_then(rekindle_agent::known::by_id);
-            let login = login.map(|known| known.login).filter(|login| !login.is_empty());
-            let advice = match login.filter(|_| refused.is_auth_required()) {
-                Some(login) => format!("; sign in with: {login}"),
-                None => String::new(),
-            };
-            self.fail(core, &state, format!("the agent refused: {refused}{advice}"))?;
+            let why = self.live.as_ref().map(|live| refusal(refused, &state.provider, live.connection()));
+            self.fail(core, &state, format!("the agent refused: {}", why.unwrap_or_default()))?;
             if let Some(live) = &mut self.live {
                 live.stop("the agent makes no session", "daemon", GRACE)?;
             }
