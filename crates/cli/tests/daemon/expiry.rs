@@ -126,20 +126,17 @@ fn nothing_expires_while_the_clock_is_behind_the_newest_record() {
     assert!(lab.said(&id).contains("thanks"));
 }
 
-/// Sets the clock that a daemon sees, in one step: whoever reads it sees one time or the other.
-fn set_clock(lab: &Lab, hours: i64) {
-    std::fs::write(lab.path("ahead.new"), (hours * 3_600_000).to_string()).expect("written");
-    std::fs::rename(lab.path("ahead.new"), lab.path("ahead")).expect("renamed");
+/// Sets the clock that a daemon sees.
+fn set_clock(lab: &mut Lab, hours: i64) {
+    lab.set_millis("REKINDLE_CLOCK_AHEAD", hours * 3_600_000);
 }
 
 // I7: deadlines go by a clock that nobody sets.
 #[test]
 fn a_clock_set_ahead_or_back_expires_nothing_before_its_time() {
     let mut lab = Lab::without_daemon();
-    let ahead = lab.path("ahead");
-    set_clock(&lab, 0);
-    let env = [("REKINDLE_CLOCK_AHEAD", ahead.to_str().expect("a path"))];
-    lab.start_with(&[], &env);
+    set_clock(&mut lab, 0);
+    lab.start();
     let mut body = lab.session("ask may I?\nsay thanks");
     body["wait_timeout_s"] = json!(600);
     let id = lab.create(&body);
@@ -148,20 +145,19 @@ fn a_clock_set_ahead_or_back_expires_nothing_before_its_time() {
     // Within one life of the daemon, and across another.
     for life in 0..2 {
         for hours in [48, 0, -48, 48] {
-            set_clock(&lab, hours);
+            set_clock(&mut lab, hours);
             assert_eq!(lab.status(&id), "waiting", "{hours} h, life {life}");
-            let offline = lab.rekindle(&["status", &id, "--json"]).envs(env).output().expect("it runs");
+            let offline = lab.rekindle(&["status", &id, "--json"]).output().expect("it runs");
             assert!(String::from_utf8_lossy(&offline.stdout).contains("\"waiting\""), "{hours} h");
         }
-        lab.kill();
-        lab.start_with(&[], &env);
+        lab.restart();
         lab.wait_status(&id, "waiting");
     }
     let answer = json!({"option": "allow_once", "token": token});
     assert_eq!(lab.ask("POST", &format!("/api/waits/{wait}/answer"), &answer).status, 202);
     assert_eq!(lab.wait_end(&id), "completed");
     // What is asked by a clock that was set back has its time too.
-    set_clock(&lab, -48);
+    set_clock(&mut lab, -48);
     let second = lab.create(&body);
     lab.wait_status(&second, "waiting");
     let watched = Instant::now() + Duration::from_millis(2500);

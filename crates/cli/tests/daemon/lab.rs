@@ -34,6 +34,8 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 pub(crate) struct Lab {
     tmp: TempDir,
     daemon: Option<Child>,
+    /// What every command of ours finds in its environment.
+    vars: Vec<(&'static str, String)>,
 }
 
 /// An answer: its status and body.
@@ -55,7 +57,7 @@ impl Lab {
         for name in ["work", "barriers", "run"] {
             std::fs::create_dir(tmp.path().join(name)).expect("a directory");
         }
-        Lab { tmp, daemon: None }
+        Lab { tmp, daemon: None, vars: Vec::new() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -72,7 +74,26 @@ impl Lab {
         command.arg("--home").arg(self.home()).args(arguments);
         command.env("XDG_RUNTIME_DIR", self.path("run")).env("HOME", self.tmp.path());
         command.env_remove("REKINDLE_HOME").current_dir(self.path("work"));
+        command.envs(self.vars.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// Has every command of ours find this in its environment from now on.
+    pub(crate) fn set(&mut self, name: &'static str, value: impl ToString) {
+        self.vars.push((name, value.to_string()));
+    }
+
+    /// Has commands of ours read a number of milliseconds, which can be changed while they run, from a file that a
+    /// variable names.
+    pub(crate) fn set_millis(&mut self, name: &'static str, millis: i64) {
+        let file = self.path(name);
+        if !file.exists() {
+            self.set(name, file.display());
+        }
+        // In one step: whoever reads it reads one number or the other.
+        let new = file.with_extension("new");
+        std::fs::write(&new, millis.to_string()).expect("written");
+        std::fs::rename(new, file).expect("renamed");
     }
 
     pub(crate) fn start(&mut self) {
@@ -90,6 +111,18 @@ impl Lab {
         self.spawn(&[], &[("REKINDLE_CRASH_AT", place)]);
     }
 
+    /// Starts a daemon by another program, which becomes it, and waits until it is ready.
+    pub(crate) fn start_by(&mut self, program: &[&str]) {
+        let ours = self.rekindle(&["serve", "--background"]);
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(ours.get_program()).args(ours.get_args());
+        command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env_remove("REKINDLE_HOME").current_dir(self.path("work"));
+        let child = self.spawn_daemon(command);
+        let line = self.first_line(child);
+        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
+    }
+
     /// Starts a daemon and does not wait for it.
     pub(crate) fn start_unready(&mut self) {
         self.daemon = Some(self.begin(&[], &[]));
@@ -97,7 +130,11 @@ impl Lab {
 
     /// Starts a daemon and waits for its first line, or its end.
     fn spawn(&mut self, arguments: &[&str], env: &[(&str, &str)]) -> String {
-        let mut child = self.begin(arguments, env);
+        let child = self.begin(arguments, env);
+        self.first_line(child)
+    }
+
+    fn first_line(&mut self, mut child: Child) -> String {
         let mut line = String::new();
         let pipe = child.stdout.take().expect("a pipe");
         BufReader::new(pipe).read_line(&mut line).expect("a line");
@@ -107,9 +144,14 @@ impl Lab {
 
     /// Starts a daemon that is the caller's to end.
     pub(crate) fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Child {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
         let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
+        command.args(arguments).envs(env.iter().copied());
+        self.spawn_daemon(command)
+    }
+
+    fn spawn_daemon(&self, mut command: Command) -> Child {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
+        command.env("REKINDLE_LOG", "debug");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.expect("a log"));
         command.spawn().expect("a daemon")
     }

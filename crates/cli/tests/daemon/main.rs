@@ -23,6 +23,7 @@ mod scale;
 mod screen;
 mod sign_in;
 mod silent;
+mod slept;
 mod statuses;
 mod sweep;
 mod terminal;
