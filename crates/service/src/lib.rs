@@ -11,6 +11,7 @@ pub mod error;
 pub mod feed;
 mod follow;
 pub mod home;
+mod hurry;
 pub mod key;
 mod last_words;
 mod leaving;

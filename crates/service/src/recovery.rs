@@ -13,7 +13,9 @@ use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
 
 use crate::core::Core;
+use crate::crash::crash_point;
 use crate::directory::Entry;
+use crate::hurry::hurried;
 use crate::worker::{Command, has_directory, observe};
 
 /// From one sweep to the next.
@@ -54,6 +56,7 @@ pub(crate) fn begin(core: &Arc<Core>) {
 
 /// Sweeps until the daemon is gone.
 fn keep_sweeping(core: &Weak<Core>) {
+    let every = hurried("SWEEP_EVERY", EVERY);
     let (mut sweeps, mut listed) = (0, 0);
     while let Some(core) = core.upgrade() {
         let all = core.directory.all(&core.store);
@@ -62,10 +65,12 @@ fn keep_sweeping(core: &Weak<Core>) {
         // After the first there is nothing to be gained: a list was read, or all sessions were.
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
         if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
+            crash_point("list.before");
             match core.store.write_index(all.iter().map(|entry| &*entry.state)) {
                 Ok(()) => listed = records,
                 Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
             }
+            crash_point("list.after");
         }
         // Not while everything begins.
         if sweeps > 0 {
@@ -73,7 +78,7 @@ fn keep_sweeping(core: &Weak<Core>) {
         }
         sweeps += 1;
         drop((all, core));
-        std::thread::sleep(EVERY);
+        std::thread::sleep(every);
     }
 }
 

@@ -259,6 +259,87 @@ fn dying_anywhere_while_a_message_comes_instead_of_an_answer() {
     });
 }
 
+// I7, I13: the time is over when the daemon comes, and whoever dies over it leaves it to the next.
+#[test]
+fn dying_anywhere_while_a_question_is_not_answered_in_time() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let mut body = lab.session("ask may I?\nsay never");
+            body["wait_timeout_s"] = json!(600);
+            let id = lab.create(&body);
+            lab.wait_status(&id, "waiting");
+            lab.set_millis("REKINDLE_SLEPT", 601_000);
+            id
+        },
+        act: |lab, id| {
+            insist(lab, "the end of its time", |lab| {
+                let session = lab.try_get(&format!("/api/sessions/{id}"))?;
+                let state = (session["status"].as_str()?, session["run"]["state"].as_str()?);
+                match state {
+                    // It is known before it is recorded, and the agent is told before it has answered.
+                    ("interrupted_waiting", "waiting") | ("running", "cancelling") => None,
+                    ("interrupted_waiting", "interrupted") => Some(()),
+                    other => panic!("{other:?} is no state on the way"),
+                }
+            });
+        },
+        after: |lab, id, place| {
+            check(lab, id, place, 1);
+            let kinds = ["run.started", "run.interrupted", "run.completed", "run.cancelled"];
+            assert_eq!(kinds.map(|kind| lab.count(id, kind)), [1, 1, 0, 0], "{place}: {:?}", lab.kinds(id));
+            let kinds = ["run.cancel_requested", "run.resumed", "token.revoked", "token.consumed"];
+            assert_eq!(kinds.map(|kind| lab.count(id, kind)), [1, 1, 1, 0], "{place}: {:?}", lab.kinds(id));
+            let cut = lab.log(id).into_iter().find(|record| record["kind"] == "run.interrupted");
+            assert_eq!(cut.expect("cut")["reason"], "wait_timeout", "{place}");
+            // The agent was told once that nobody answers, and asks no more.
+            let told = |words: &str| lab.record().iter().filter(|line| line.contains(words)).count();
+            assert_eq!((told("\"outcome\":\"cancelled\""), told("session/cancel")), (1, 1), "{place}");
+            assert_eq!(
+                (lab.status(id).as_str(), lab.said(id).as_str()),
+                ("interrupted_waiting", ""),
+                "{place}"
+            );
+            let waits = lab.get("/api/waits")["waits"].clone();
+            let open = waits.as_array().expect("a list").iter().any(|wait| wait["state"] == "open");
+            assert!(!open, "{place}: {waits}");
+        },
+    });
+}
+
+// I13, I14: a cancel that the agent does not heed ends it, and once.
+#[test]
+fn dying_anywhere_while_a_deaf_agent_is_cancelled() {
+    die_everywhere(&Scenario {
+        at_least: 10,
+        before: |lab| {
+            let id = lab.run("say begun\nhang deaf");
+            wait_for("the turn to begin", || (lab.prompted("hang deaf") == 1).then_some(()));
+            lab.set("REKINDLE_CANCELLED_WITHIN", 100);
+            id
+        },
+        act: |lab, id| {
+            insist(lab, "the cancel", |lab| {
+                let reply = lab.try_ask("POST", &format!("/api/sessions/{id}/cancel"), "", &Value::Null)?;
+                assert!(matches!(reply.status, 202 | 409), "{} {}", reply.status, reply.body);
+                Some(())
+            });
+            insist_on_records(lab, id, "agent.exited", 1);
+        },
+        after: |lab, id, place| {
+            let kinds = ["run.started", "run.cancelled", "run.interrupted", "agent.exited", "agent.started"];
+            assert_eq!(
+                kinds.map(|kind| lab.count(id, kind)),
+                [1, 1, 0, 1, 1],
+                "{place}: {:?}",
+                lab.kinds(id)
+            );
+            assert_eq!((lab.agents().len(), lab.living_agents().len()), (1, 0), "{place}");
+            wait_for("its holder to end", || lab.living_holders().is_empty().then_some(()));
+        },
+    });
+}
+
 // I4, I5: a command that has its prompt on its standard input, which ends behind it.
 #[test]
 fn dying_anywhere_while_a_command_has_its_turn() {

@@ -10,7 +10,7 @@ mod observe;
 mod tend;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::Delta;
@@ -26,6 +26,7 @@ pub(crate) use observe::{has_directory, observe};
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;
+use crate::hurry::hurried;
 use crate::last_words::Spoken;
 use crate::link::{Link, Turn};
 use crate::live::Live;
@@ -44,7 +45,8 @@ const AT_ONCE: usize = 16;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A cancelled run that has not ended by itself after this is ended with its agent.
-const CANCELLED_WITHIN: Duration = Duration::from_secs(30);
+static CANCELLED_WITHIN: LazyLock<Duration> =
+    LazyLock::new(|| hurried("CANCELLED_WITHIN", Duration::from_secs(30)));
 
 /// All workers.
 #[derive(Default)]
@@ -270,7 +272,7 @@ impl Worker {
         match &self.live {
             Some(live) => {
                 let cancel =
-                    self.cancelled.map(|(_, since)| CANCELLED_WITHIN.saturating_sub(since.elapsed()));
+                    self.cancelled.map(|(_, since)| (*CANCELLED_WITHIN).saturating_sub(since.elapsed()));
                 // Looked at every second: the wall may jump while we wait by another clock.
                 let deadline = self.deadline.map(|_| Duration::from_secs(1));
                 let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));

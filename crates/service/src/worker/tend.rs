@@ -155,7 +155,7 @@ impl Worker {
                     _ => Instant::now(),
                 };
                 self.cancelled = Some((run.run_id, since));
-                if since.elapsed() >= CANCELLED_WITHIN
+                if since.elapsed() >= *CANCELLED_WITHIN
                     && let Some(live) = &mut self.live
                 {
                     tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
