@@ -286,3 +286,27 @@ fn a_daemon_that_dies_over_setting_a_session_aside_leaves_it_damaged_or_gone() {
         assert_eq!(lab.get("/api/sessions")["sessions"].as_array().map(Vec::len), Some(0), "{place}");
     }
 }
+
+// I12: what has rotted is found although nobody asks for it.
+#[test]
+fn logs_that_nobody_asks_for_are_read_in_the_background() {
+    let mut lab = Lab::new();
+    let ids = ["say whole", "say rotten"].map(|prompt| lab.run(prompt));
+    for id in &ids {
+        lab.wait_end(id);
+    }
+    // Without agents nobody opens the sessions either.
+    lab.post("/api/shutdown", &json!({"agents": true}));
+    lab.died();
+    rot(&lab, &ids[1]);
+    lab.start_with(&[], &[("REKINDLE_SWEEP_EVERY", "20")]);
+    let damaged = || {
+        let list = lab.get("/api/sessions");
+        let sessions = list["sessions"].as_array().expect("a list").clone();
+        let damaged = sessions.into_iter().filter(|one| one["health"]["state"] == "damaged");
+        damaged.map(|one| one["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+    };
+    let found = wait_for("the damage", || Some(damaged()).filter(|found| !found.is_empty()));
+    assert_eq!(found, [ids[1].clone()]);
+    assert!(lab.daemon_log().contains("its log is damaged at byte"), "{}", lab.daemon_log());
+}

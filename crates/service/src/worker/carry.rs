@@ -69,7 +69,9 @@ impl Worker {
         self.see(found);
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
-            self.hold(Some(format!("its log is damaged {damage}: nothing can be added to it")));
+            let why = format!("its log is damaged {damage}: nothing can be added to it");
+            tracing::error!(session = %self.session, "{why}");
+            self.hold(Some(why));
             core.directory.touch(self.session);
             return Ok(Then::Rest(None));
         }
