@@ -1,9 +1,11 @@
 //! How a daemon ends: alone, or with all agents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::CancelReason;
+use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
 
@@ -20,32 +22,38 @@ const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Cancels everything and ends every agent; returns how many are left after the time agents get.
 pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
-    for entry in core.directory.all(&core.store) {
+    let all = core.directory.all(&core.store);
+    for entry in all.iter().filter(|entry| entry.damage.is_none()) {
         let state = &entry.state;
-        if entry.damage.is_some() {
-            let why = "everything is to stop";
-            let _ = core.workers.tell(core, state.id, Command::Stop { why, by: by.to_owned() });
-        } else if state.open_run().is_some()
-            || state.recovery.interruption.is_some()
-            || !state.queue.is_empty()
-        {
+        if state.open_run().is_some() || state.recovery.interruption.is_some() || !state.queue.is_empty() {
             let _ = sessions::cancel(core, state.id, CancelReason::StopAll, by);
         }
     }
-    core.workers.tell_all(|| Command::Stop { why: "everything is to stop", by: by.to_owned() });
+    // Those that nobody has met since we began, too; and those that are just being launched.
+    let may_live = |entry: &&Entry| has_agent(entry) || entry.damage.is_some();
+    let living = all.iter().filter(may_live).map(|entry| entry.state.id);
+    let sessions: BTreeSet<SessionId> = living.chain(core.workers.sessions()).collect();
+    for session in sessions {
+        let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
+        let _ = core.workers.tell(core, session, stop);
+    }
     let begin = Instant::now();
     loop {
         let all = core.directory.all(&core.store);
         // The end of one whose log is damaged is in no record.
         let ended = |entry: &Entry| entry.damage.is_some() && observe(core, &entry.state) != Found::Lives;
-        let agent = |entry: &Entry| entry.state.agent.as_ref().is_some_and(|agent| !agent.exited);
-        let lives = |entry: &&Entry| agent(entry) && !ended(entry);
+        let lives = |entry: &&Entry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
         if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
             return left;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Tells whether a session has an agent whose end is in no record.
+fn has_agent(entry: &Entry) -> bool {
+    entry.state.agent.as_ref().is_some_and(|agent| !agent.exited)
 }
 
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.

@@ -286,3 +286,19 @@ fn a_silent_holder_is_waited_for_and_keeps_nobody() {
     assert_eq!(lab.count(&silent, "run.interrupted"), 0);
     lab.wait_end(&homeless);
 }
+
+// I13: whoever says that everything is to stop is obeyed by a daemon that has met nobody yet.
+#[test]
+fn everything_stops_although_the_daemon_has_just_begun() {
+    for _ in 0..8 {
+        let mut lab = Lab::new();
+        for id in [lab.run("say one"), lab.run("say two")] {
+            lab.wait_end(&id);
+        }
+        lab.kill();
+        lab.start();
+        lab.post("/api/shutdown", &json!({"agents": true}));
+        lab.died();
+        assert_eq!(lab.living_holders(), [], "{}", lab.daemon_log());
+    }
+}

@@ -34,27 +34,35 @@ impl Worker {
                 let _ = cancelling.reply.send(cancelled);
             }
             Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
-            Command::Stop { why, by }
-                if core.store.open_session(self.session).is_ok_and(|current| current.damage.is_some()) =>
-            {
-                if let Err(error) = self.end_unrecorded(core, why, &by) {
-                    tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
-                }
-            }
             Command::Stop { why, by } => {
-                if let Some(live) = &mut self.live
-                    && let Err(error) = live.stop(why, &by, GRACE)
-                {
-                    tracing::warn!(session = %self.session, "cannot end the agent: {error}");
-                }
-                if core.store.open_session(self.session).is_ok_and(|current| current.state.deleted) {
-                    // Nothing that it still says is recorded.
-                    self.live = None;
-                    self.rest(Some(Duration::ZERO));
+                if let Err(error) = self.stop(core, why, &by) {
+                    tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
                 }
             }
             Command::Leave => self.leaving = true,
         }
+    }
+
+    /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
+    fn stop(&mut self, core: &Arc<Core>, why: &'static str, by: &str) -> Result<(), ServiceError> {
+        let current = core.store.open_session(self.session)?;
+        if current.damage.is_some() {
+            return self.end_unrecorded(core, why, by);
+        }
+        let state = &current.state;
+        let goes = state.deleted || state.closed;
+        if self.live.is_none() && !goes && observe(core, state) == Found::Lives {
+            self.next(core);
+        }
+        if let Some(live) = &mut self.live {
+            live.stop(why, by, GRACE)?;
+        }
+        if state.deleted {
+            // Nothing that it still says is recorded.
+            self.live = None;
+            self.rest(Some(Duration::ZERO));
+        }
+        Ok(())
     }
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.

@@ -149,6 +149,11 @@ impl Workers {
         }
     }
 
+    /// Returns the sessions that have a worker.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        locked(&self.seats).keys().copied().collect()
+    }
+
     /// Tells all workers.
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
         locked(&self.seats).values().for_each(|seat| seat.inbox.push(command()));
