@@ -14,6 +14,7 @@ mod homes;
 mod kept;
 mod kills;
 mod lab;
+mod load;
 mod middle;
 mod newer;
 mod once;
