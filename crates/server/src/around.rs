@@ -5,10 +5,11 @@ use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{ALLOW, CONNECTION};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -16,8 +17,11 @@ use axum::response::{IntoResponse, Response};
 
 use crate::error::{ApiError, Noted};
 
-/// Answers a request whatever happens, and logs it.
-pub(crate) async fn around(request: Request, next: Next) -> Response {
+/// Who counts answers: the method, the pattern that the path matched, the status, how long it took.
+pub(crate) type Count = Arc<dyn Fn(&str, Option<&str>, u16, Duration) + Send + Sync>;
+
+/// Answers a request whatever happens, counts it and logs it.
+pub(crate) async fn around(State(count): State<Count>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
@@ -32,6 +36,8 @@ pub(crate) async fn around(request: Request, next: Next) -> Response {
         noted: response.extensions().get::<Noted>().cloned(),
         took: begun.elapsed(),
     };
+    let route = line.path.as_ref().map(MatchedPath::as_str);
+    count(line.method.as_str(), route, line.status.as_u16(), line.took);
     // Whoever asked does not wait for it: it is written when the answer is.
     tokio::spawn(async move { line.log() });
     response
@@ -112,10 +118,9 @@ mod tests {
         async fn framework() -> (StatusCode, [(&'static str, &'static str); 1], &'static str) {
             (StatusCode::NOT_ACCEPTABLE, [("allow", "PUT")], "plain words")
         }
-        let router = Router::new()
-            .route("/broken", get(broken))
-            .route("/framework", get(framework))
-            .layer(middleware::from_fn(around));
+        let router = Router::new().route("/broken", get(broken)).route("/framework", get(framework)).layer(
+            middleware::from_fn_with_state(Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count, around),
+        );
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         let (head, body) = router.oneshot(request).await.expect("an answer").into_parts();
         let body = to_bytes(body, 10_000).await.expect("a body");

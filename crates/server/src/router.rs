@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use axum::{Router, middleware};
 use rekindle_service::daemon::Daemon;
 
-use crate::around::around;
+use crate::around::{Count, around};
 use crate::error::ApiError;
 use crate::extract::MAX_BODY;
 use crate::respond;
@@ -42,6 +42,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/healthz", get(daemon::alive))
         .route("/readyz", get(daemon::ready))
+        .route("/metrics", get(daemon::metrics))
         .route("/api/version", get(daemon::version))
         .route("/api/agents", get(daemon::agents))
         .route("/api/holders", get(daemon::holders))
@@ -62,8 +63,14 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(middleware::from_fn(around))
+        .layer(middleware::from_fn_with_state(count(&app), around))
         .with_state(app)
+}
+
+/// Has the daemon count what was answered.
+fn count(app: &App) -> Count {
+    let daemon = Arc::clone(&app.daemon);
+    Arc::new(move |method, route, status, took| daemon.answered(method, route, status, took))
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {

@@ -18,6 +18,7 @@ use crate::error::{Refusal, ServiceError};
 use crate::feed::Feed;
 use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
+use crate::metrics::Metrics;
 use crate::worker::Workers;
 
 /// Values of environment variables, by name.
@@ -43,6 +44,7 @@ pub(crate) struct Core {
     pub(crate) superseded: AtomicBool,
     /// What was going on when we began has been looked at.
     pub(crate) recovered: AtomicBool,
+    pub(crate) metrics: Metrics,
 }
 
 impl Core {

@@ -1,12 +1,14 @@
 //! Every session of the home, as lists show it. What was listed at the start stays as it is until its log grows; then it
 //! is looked at again when someone asks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{SessionId, WaitId};
-use rekindle_domain::session::SessionState;
+use rekindle_domain::projector::{SessionStatus, status_after};
+use rekindle_domain::session::{End, SessionState};
 use rekindle_domain::token::TokenIndex;
+use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
@@ -36,10 +38,65 @@ struct Inner {
     /// Everything there was at the start has been looked at.
     surveyed: bool,
     entries: HashMap<SessionId, Entry>,
+    /// Those of them that may be anything but idle, and those whose log is damaged.
+    active: HashSet<SessionId>,
+    damaged: HashSet<SessionId>,
     /// Sessions whose log has grown since they were looked at, and how often.
     stale: HashMap<SessionId, u64>,
     /// Which session a key made, and the key with what it was used for, by the caller's part of it.
     keys: HashMap<String, (String, SessionId)>,
+}
+
+/// Sessions, as far as it takes to count them.
+#[derive(Debug)]
+pub(crate) struct Active {
+    /// Those that may be anything but idle.
+    pub(crate) active: Vec<Entry>,
+    /// How many are idle whatever happens around them.
+    pub(crate) quiet: usize,
+    pub(crate) damaged: usize,
+}
+
+impl Inner {
+    fn put(&mut self, session: SessionId, entry: Entry) {
+        let set = |set: &mut HashSet<SessionId>, is| {
+            if is {
+                set.insert(session)
+            } else {
+                set.remove(&session)
+            };
+        };
+        set(&mut self.active, !is_quiet(&entry.state));
+        set(&mut self.damaged, entry.damage.is_some());
+        self.entries.insert(session, entry);
+    }
+
+    fn forget(&mut self, session: SessionId) {
+        self.entries.remove(&session);
+        self.active.remove(&session);
+        self.damaged.remove(&session);
+        self.stale.remove(&session);
+        self.keys.retain(|_, (_, made)| *made != session);
+    }
+
+    /// Takes in a session as it was when it had grown so often.
+    fn renew(&mut self, session: SessionId, current: Current, grown: u64) {
+        let (state, tokens, damage) = (current.state, current.tokens, current.damage);
+        let known = self.entries.get(&session);
+        if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
+            // Whoever opened it has read it.
+            self.put(session, Entry { state, tokens, damage, examined: true });
+        }
+        if self.stale.get(&session) == Some(&grown) {
+            self.stale.remove(&session);
+        }
+    }
+}
+
+/// Tells whether a session is idle by its log alone, whatever the time and whoever lives.
+fn is_quiet(state: &SessionState) -> bool {
+    let ended = |end: Option<End>| end.is_some_and(|end| status_after(end) == SessionStatus::Idle);
+    !state.is_unfinished() && state.run.as_ref().is_none_or(|run| ended(run.end))
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +116,7 @@ impl Directory {
                     inner.keys.insert(key::name(key).to_owned(), (key.clone(), id));
                 }
                 let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
-                inner.entries.insert(id, Entry { state, tokens, damage, examined });
+                inner.put(id, Entry { state, tokens, damage, examined });
             }
             // It hides no other (I10); doctor says more.
             Err(error) => tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error)),
@@ -102,10 +159,7 @@ impl Directory {
 
     /// A session is gone.
     pub(crate) fn forget(&self, session: SessionId) {
-        let mut inner = locked(&self.inner);
-        inner.entries.remove(&session);
-        inner.stale.remove(&session);
-        inner.keys.retain(|_, (_, made)| *made != session);
+        locked(&self.inner).forget(session);
     }
 
     /// Returns a session as it is now. Whoever is the first to ask for this one waits until its log was read: a byte that
@@ -135,7 +189,7 @@ impl Directory {
         let session = entry.state.id;
         let found = store.broken_before(session, entry.state.position().log_offset);
         let mut inner = locked(&self.inner);
-        let known = inner.entries.get_mut(&session)?;
+        let mut known = inner.entries.get(&session)?.clone();
         match found {
             Ok(found) => {
                 if let Some(damage) = found.as_ref().filter(|_| known.damage.is_none()) {
@@ -147,7 +201,8 @@ impl Directory {
             // It may be gone, or come back: whoever asks next looks again.
             Err(error) => tracing::warn!(%session, "{}", crate::error::chain(&error)),
         }
-        Some(known.clone())
+        inner.put(session, known.clone());
+        Some(known)
     }
 
     /// Returns all sessions as they are now, newest first.
@@ -161,6 +216,24 @@ impl Directory {
     /// Returns all sessions, or none if they have not been looked at.
     pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<Entry>> {
         self.is_surveyed().then(|| self.all(store))
+    }
+
+    /// Returns the sessions that may be anything but idle, or none if they have not been looked at. Waits for nobody: one
+    /// that has grown and is not at hand is taken as it was when it was last looked at.
+    pub(crate) fn active_if_surveyed(&self, store: &Store) -> Option<Active> {
+        let stale: Vec<(SessionId, u64)> = {
+            let inner = locked(&self.inner);
+            inner.surveyed.then(|| inner.stale.iter().map(|(id, grown)| (*id, *grown)).collect())?
+        };
+        for (session, grown) in stale {
+            if let Some(current) = store.at_hand(session) {
+                locked(&self.inner).renew(session, current, grown);
+            }
+        }
+        let inner = locked(&self.inner);
+        let active: Vec<Entry> =
+            inner.active.iter().filter_map(|id| inner.entries.get(id).cloned()).collect();
+        Some(Active { quiet: inner.entries.len() - active.len(), damaged: inner.damaged.len(), active })
     }
 
     /// Finds the session that has a wait, open or void.
@@ -208,16 +281,6 @@ impl Directory {
             Err(OpenSessionError::Load(LoadError::NotFound(_))) => return self.forget(session),
             Err(_) => return,
         };
-        // Whoever opened it has read it.
-        let entry =
-            Entry { state: current.state, tokens: current.tokens, damage: current.damage, examined: true };
-        let mut inner = locked(&self.inner);
-        let known = inner.entries.get(&session);
-        if known.is_none_or(|known| known.state.last_seq <= entry.state.last_seq) {
-            inner.entries.insert(session, entry);
-        }
-        if inner.stale.get(&session) == Some(&grown) {
-            inner.stale.remove(&session);
-        }
+        locked(&self.inner).renew(session, current, grown);
     }
 }

@@ -11,6 +11,8 @@ use rekindle_store::log::Damage;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
+use crate::metrics::{Stream, Subscription};
+
 /// News that a follower may be behind before it is sent away to begin again.
 const BUFFER: usize = 1024;
 
@@ -98,11 +100,15 @@ pub struct LogPage {
 pub struct Feed {
     sessions: Mutex<HashMap<SessionId, broadcast::Sender<News>>>,
     all: broadcast::Sender<Anywhere>,
+    /// Those who follow one session, and those who follow every.
+    pub(crate) one: Arc<Stream>,
+    pub(crate) every: Arc<Stream>,
 }
 
 impl Default for Feed {
     fn default() -> Feed {
-        Feed { sessions: Mutex::default(), all: broadcast::channel(BUFFER).0 }
+        let (one, every) = Default::default();
+        Feed { sessions: Mutex::default(), all: broadcast::channel(BUFFER).0, one, every }
     }
 }
 
@@ -123,16 +129,17 @@ impl Feed {
     }
 
     /// Follows a session from now on.
-    pub fn follow(&self, session: SessionId) -> broadcast::Receiver<News> {
+    pub fn follow(&self, session: SessionId) -> Subscription<News> {
         let mut sessions = self.lock();
         // Those whom nobody follows any more are forgotten when somebody comes.
         sessions.retain(|_, sender| sender.receiver_count() > 0);
-        sessions.entry(session).or_insert_with(|| broadcast::channel(BUFFER).0).subscribe()
+        let news = sessions.entry(session).or_insert_with(|| broadcast::channel(BUFFER).0).subscribe();
+        Subscription::new(news, self.one.clone())
     }
 
     /// Follows everything from now on.
-    pub fn follow_all(&self) -> broadcast::Receiver<Anywhere> {
-        self.all.subscribe()
+    pub fn follow_all(&self) -> Subscription<Anywhere> {
+        Subscription::new(self.all.subscribe(), self.every.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<News>>> {

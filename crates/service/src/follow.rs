@@ -9,12 +9,13 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{Derived, SessionStatus};
 use rekindle_store::log::{Damage, LogReader};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::error::RecvError;
 
 use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, News, Told, Words};
+use crate::metrics::Subscription;
 use crate::shape;
 use crate::worker::Command;
 
@@ -25,7 +26,7 @@ const PAGE: usize = 256;
 pub struct Following {
     core: Arc<Core>,
     session: SessionId,
-    news: broadcast::Receiver<News>,
+    news: Subscription<News>,
     /// The last record that was told, and where the next one begins.
     last: u64,
     offset: u64,

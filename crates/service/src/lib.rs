@@ -18,6 +18,7 @@ mod leaving;
 mod link;
 pub mod live;
 mod messages;
+pub mod metrics;
 mod recovery;
 pub mod request;
 mod run_view;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::recovery::{Circumstances, Step, next_step};
@@ -35,15 +35,20 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(crate) fn begin(core: &Arc<Core>) {
     let core = core.clone();
     let begun = std::thread::Builder::new().name("recovery".into()).spawn(move || {
+        let begin = Instant::now();
         while let Err(error) = core.directory.survey(&core.store) {
             tracing::error!("cannot list the sessions: {error}");
             std::thread::sleep(LOOK_AGAIN);
         }
+        core.metrics.listing.set(begin.elapsed());
+        let begin = Instant::now();
         for entry in core.directory.all(&core.store) {
             if entry.damage.is_none() && entry.state.is_unfinished() {
+                core.metrics.unfinished.up();
                 let _ = core.workers.tell(&core, entry.state.id, Command::Look);
             }
         }
+        core.metrics.looking.set(begin.elapsed());
         core.recovered.store(true, Ordering::Relaxed);
         let weak = Arc::downgrade(&core);
         drop(core);
@@ -116,6 +121,7 @@ fn tidy(core: &Arc<Core>, all: &[Entry]) {
         tracing::warn!("cannot look at the holders: {error}");
         Vec::new()
     });
+    core.metrics.saw_directories(&seen);
     for one in seen.iter().filter(|one| matches!(one.lock, LockState::Free { .. } | LockState::Missing)) {
         let session = one.launch.there().and_then(|launch| known.get(&launch.session_id));
         let holder: Option<HolderId> = one.holder_id.parse().ok();

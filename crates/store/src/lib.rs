@@ -17,6 +17,7 @@ mod index;
 pub mod layout;
 mod load;
 pub mod log;
+pub mod meter;
 pub mod offline;
 mod recover;
 mod reserve;

@@ -23,6 +23,7 @@ use crate::index;
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
 use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
+use crate::meter::Meter;
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
 
@@ -65,6 +66,7 @@ pub struct Store<C: Commits = Committer> {
     writing: Arc<Mutex<()>>,
     /// Who is told of every append.
     observer: OnceLock<Arc<dyn Observer>>,
+    meter: Arc<Meter>,
 }
 
 /// Someone who is told of every append that succeeded: must not block.
@@ -142,11 +144,13 @@ impl<C: Commits> Store<C> {
         home::prepare(&*disk, &layout)?;
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
         let (wal, recovered) = recover(&disk, &layout, limits.segment_bytes)?;
-        let committer = start(Core::new(disk.clone(), layout.clone(), limits, clock, wal))?;
+        let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal);
+        let meter = core.meter();
+        let committer = start(core)?;
         let unannounced = Mutex::new(repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
         let observer = OnceLock::new();
-        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing, observer })
+        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing, observer, meter })
     }
 
     /// Returns where everything lives.
@@ -162,6 +166,11 @@ impl<C: Commits> Store<C> {
     /// Returns what opening found and did.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
+    }
+
+    /// Returns what is counted.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Returns the blobs.

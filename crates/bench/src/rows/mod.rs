@@ -79,6 +79,7 @@ const DAEMON: Bench = Bench {
         Program { name: "fleet", run: daemon::fleet::run },
         Program { name: "begin", run: daemon::begin::run },
         Program { name: "memory", run: daemon::memory::run },
+        Program { name: "looks", run: daemon::looks::run },
         Program { name: "command", run: daemon::command::run },
     ],
 };

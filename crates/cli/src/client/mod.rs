@@ -2,6 +2,7 @@
 
 pub(crate) mod follow;
 pub(crate) mod http;
+pub(crate) mod news;
 pub(crate) mod place;
 mod sse;
 pub(crate) mod start;

@@ -1,5 +1,9 @@
 //! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
 
+mod canvas;
+mod watch;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use rekindle_domain::time::{Clock, Timestamp};
@@ -35,6 +39,7 @@ const PAGE: usize = 500;
   rekindle ps
   rekindle ps -a --here
   rekindle ps -l
+  rekindle ps --watch
   rekindle ps --json | jq -r '.sessions[] | select(.status == \"waiting\") | .id'
 
 What a session is doing:
@@ -54,30 +59,33 @@ pub(crate) struct Args {
     /// Say how each status is known
     #[arg(long, short)]
     long: bool,
+
+    /// Show it again whenever something changes, until q or Ctrl-C
+    ///
+    /// On a terminal the list is drawn over in place. Elsewhere every change prints another table, or with --json another
+    /// line.
+    #[arg(long, short)]
+    watch: bool,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let below = if args.here { Some(here()?) } else { None };
+    if args.watch {
+        return watch::watch(context, args, below);
+    }
     let now = SystemClock.now();
     let asked = context.ask(|client| from_daemon(client, below.as_deref()))?;
     let unheard = asked.as_ref().err().copied();
-    let mut sessions = match asked {
+    let sessions = match asked {
         Ok(sessions) => sessions,
         Err(_) => from_home(context, below.as_deref(), now)?,
     };
-    let all = sessions.len();
-    sessions.retain(|session| args.all || is_of_interest(session, now));
+    let listing = Listing::new(sessions, args, now);
     let mut out = output::stdout();
     if context.json {
-        writeln!(out, "{}", json!({"sessions": sessions, "next": null}))?;
+        writeln!(out, "{}", json!({"sessions": listing.sessions, "next": null}))?;
     } else {
-        let read: Result<Vec<wire::Session>, _> = sessions.into_iter().map(serde_json::from_value).collect();
-        let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
-        show(&mut out, &read, args.long, now)?;
-        if read.len() < all {
-            let idle = plural((all - read.len()) as u64, "idle session");
-            writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
-        }
+        let read = report(&mut out, &listing, args.long, now)?;
         let alone = read.iter().filter(|session| agent_lives(session)).count() as u64;
         if let Some(unheard) = unheard.filter(|_| alone > 0) {
             let agents = plural(alone, "agent");
@@ -88,12 +96,54 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             };
             writeln!(out, "{}", styled(DIM, text))?;
         }
-        if all == 0 {
-            writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
-        }
     }
     out.flush()?;
     Ok(Exit::Ok)
+}
+
+/// The sessions that are listed, and how many there are.
+struct Listing {
+    sessions: Vec<Value>,
+    all: usize,
+}
+
+impl Listing {
+    fn new(mut sessions: Vec<Value>, args: &Args, now: Timestamp) -> Listing {
+        let all = sessions.len();
+        sessions.retain(|session| args.all || is_of_interest(session, now));
+        Listing { sessions, all }
+    }
+
+    /// Says how many there are and what they are doing.
+    fn counted(&self) -> String {
+        let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
+        let known = self.sessions.iter().filter_map(|session| session["status"].as_str());
+        known.for_each(|status| *statuses.entry(status).or_default() += 1);
+        let each: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let all = styled(BOLD, plural(self.all as u64, "session"));
+        if each.is_empty() { all } else { format!("{all}: {}", each.join(", ")) }
+    }
+}
+
+/// Writes the table, and what is not in it.
+fn report(
+    out: &mut impl Write,
+    listing: &Listing,
+    long: bool,
+    now: Timestamp,
+) -> Result<Vec<wire::Session>, Failure> {
+    let read: Result<Vec<wire::Session>, _> =
+        listing.sessions.iter().cloned().map(serde_json::from_value).collect();
+    let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
+    show(out, &read, long, now)?;
+    if read.len() < listing.all {
+        let idle = plural((listing.all - read.len()) as u64, "idle session");
+        writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
+    }
+    if listing.all == 0 {
+        writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
+    }
+    Ok(read)
 }
 
 fn is_of_interest(session: &Value, now: Timestamp) -> bool {

@@ -76,7 +76,7 @@ impl Terminal {
 }
 
 /// Tells whether the terminal is ours to take: whoever a shell runs in the background would be stopped for it.
-fn is_ours() -> bool {
+pub(crate) fn is_ours() -> bool {
     // A terminal that controls nobody belongs to whoever has it.
     rustix::termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == rustix::process::getpgrp())
 }

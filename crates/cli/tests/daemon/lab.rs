@@ -222,8 +222,8 @@ impl Lab {
         Some(stream)
     }
 
-    /// Asks the daemon; none if it died over it.
-    pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
+    /// Asks the daemon; returns the head and the body of its answer, or none if it died over it.
+    fn exchange(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<(String, String)> {
         let mut stream = self.connect()?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}");
@@ -233,8 +233,22 @@ impl Lab {
         stream.read_to_end(&mut answer).ok()?;
         let text = String::from_utf8(answer).ok()?;
         let (head, body) = text.split_once("\r\n\r\n")?;
+        Some((head.to_owned(), body.to_owned()))
+    }
+
+    /// Asks the daemon; none if it died over it.
+    pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
+        let (head, body) = self.exchange(method, path, headers, body)?;
         let status = head.split(' ').nth(1)?.parse().ok()?;
-        Some(Reply { status, body: serde_json::from_str(body).unwrap_or(Value::Null) })
+        Some(Reply { status, body: serde_json::from_str(&body).unwrap_or(Value::Null) })
+    }
+
+    /// Fetches a page that is no JSON: the head of the answer, and the page.
+    #[track_caller]
+    pub(crate) fn text(&self, path: &str, headers: &str) -> (String, String) {
+        let (head, body) = self.exchange("GET", path, headers, &Value::Null).expect("an answer");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
+        (head, body)
     }
 
     /// Looks; none if the daemon died over it.

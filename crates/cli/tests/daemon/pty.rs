@@ -98,6 +98,23 @@ impl Pty {
         self.ours.write_all(keys.as_bytes()).expect("pressed");
     }
 
+    /// Makes the terminal larger or smaller, as whoever drags a window does.
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.theirs, size).expect("a size");
+        self.columns = columns;
+    }
+
+    /// Waits until what is seen is as wanted.
+    #[track_caller]
+    pub(crate) fn see_that(&mut self, what: &str, is: impl Fn(&str) -> bool) {
+        let begin = Instant::now();
+        while !is(&self.text()) {
+            assert!(begin.elapsed() < PATIENCE, "{what} is not to be seen:\n{}", self.text());
+            self.read();
+        }
+    }
+
     /// Sends the command a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let process = Identity::of(self.child.id().cast_signed()).expect("it lives");

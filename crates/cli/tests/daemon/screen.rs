@@ -1,4 +1,5 @@
-//! What a terminal shows for what is written to it: as much of one as our output needs.
+//! What a terminal shows for what is written to it: as much of one as our output needs. What was there before another
+//! screen was drawn on comes back with the first one.
 
 /// One row, and whether the next one goes on with the same line.
 #[derive(Default, Clone)]
@@ -11,6 +12,7 @@ struct Row {
 pub(crate) fn screen(output: &str, columns: usize) -> String {
     let mut rows = vec![Row::default()];
     let (mut row, mut column) = (0_usize, 0_usize);
+    let mut behind = None;
     let mut chars = output.chars();
     while let Some(c) = chars.next() {
         match c {
@@ -29,7 +31,16 @@ pub(crate) fn screen(output: &str, columns: usize) -> String {
                 match (end, number.as_str()) {
                     (Some('m'), _) => {}
                     (Some('A'), count) => row = row.saturating_sub(count.parse().unwrap_or(1)),
+                    (Some('H'), "") => (row, column) = (0, 0),
+                    (Some('K'), "") => rows[row].cells.truncate(column),
                     (Some('K'), "2") => rows[row] = Row::default(),
+                    (Some('h' | 'l'), "?25") => {}
+                    (Some('h'), "?1049") => {
+                        behind = Some((std::mem::replace(&mut rows, vec![Row::default()]), row, column));
+                    }
+                    (Some('l'), "?1049") => {
+                        (rows, row, column) = behind.take().expect("another screen");
+                    }
                     (Some('J'), "" | "0") => {
                         rows.truncate(row + 1);
                         rows[row].cells.truncate(column);
@@ -74,5 +85,7 @@ fn lines_are_wrapped_overwritten_and_cleared() {
     assert_eq!(screen("abcde", 3), "abcde\n");
     assert_eq!(screen("abcde\r\x1b[2K", 3), "abc\n", "only the last row is cleared");
     assert_eq!(screen("x\r\nabcde\x1b[1A\r\x1b[J!", 3), "x\n!\n");
+    assert_eq!(screen("one\r\n\x1b[?1049h\x1b[Habc\x1b[Hx\x1b[K\x1b[J", 80), "x\n", "another screen");
+    assert_eq!(screen("one\r\n\x1b[?1049h\x1b[Habc\x1b[?1049ltwo", 80), "one\ntwo\n", "and back");
     assert_eq!(screen("\x1b[1;31mred\x1b[0m\r\n\x1b[1A\x1b[2Kx", 80), "x\n\n");
 }

@@ -122,6 +122,28 @@ pub enum ResumeHow {
     Unknown,
 }
 
+impl ResumeHow {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [ResumeHow; 5] = [
+        ResumeHow::Answered,
+        ResumeHow::Withdrawn,
+        ResumeHow::Cancelled,
+        ResumeHow::Timeout,
+        ResumeHow::Unknown,
+    ];
+
+    /// Returns the word on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResumeHow::Answered => "answered",
+            ResumeHow::Withdrawn => "withdrawn",
+            ResumeHow::Cancelled => "cancelled",
+            ResumeHow::Timeout => "timeout",
+            ResumeHow::Unknown => "unknown",
+        }
+    }
+}
+
 /// A wait ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResumed<'a> {
@@ -206,6 +228,32 @@ pub enum InterruptReason {
     /// A reason of an older or newer version.
     #[serde(other)]
     Unknown,
+}
+
+impl InterruptReason {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [InterruptReason; 7] = [
+        InterruptReason::ProcessRestart,
+        InterruptReason::MachineRestart,
+        InterruptReason::AgentExit,
+        InterruptReason::HolderLost,
+        InterruptReason::WaitTimeout,
+        InterruptReason::NodeLost,
+        InterruptReason::Unknown,
+    ];
+
+    /// Returns the word on disk.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InterruptReason::ProcessRestart => "process_restart",
+            InterruptReason::MachineRestart => "machine_restart",
+            InterruptReason::AgentExit => "agent_exit",
+            InterruptReason::HolderLost => "holder_lost",
+            InterruptReason::WaitTimeout => "wait_timeout",
+            InterruptReason::NodeLost => "node_lost",
+            InterruptReason::Unknown => "unknown",
+        }
+    }
 }
 
 /// A tool call that had begun and not ended.

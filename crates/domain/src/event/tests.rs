@@ -53,3 +53,16 @@ fn a_kind_of_a_newer_version_is_kept_whole() {
     };
     assert_eq!((kind.as_ref(), record.as_json()), ("galaxy.merged", text));
 }
+
+#[test]
+fn words_are_those_on_disk_and_lists_are_in_order() {
+    for (index, reason) in InterruptReason::ALL.into_iter().enumerate() {
+        assert_eq!(serde_json::to_value(reason).expect("a word"), reason.as_str());
+        assert_eq!(reason as usize, index);
+    }
+    for (index, how) in ResumeHow::ALL.into_iter().enumerate() {
+        assert_eq!(serde_json::to_value(how).expect("a word"), how.as_str());
+        assert_eq!(how as usize, index);
+    }
+    assert!(Kind::ALL.iter().enumerate().all(|(index, kind)| *kind as usize == index));
+}

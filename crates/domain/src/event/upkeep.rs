@@ -20,6 +20,11 @@ pub struct SessionRestored<'a> {
     pub counts: Option<Raw<'a>>,
 }
 
+impl SessionRestored<'_> {
+    /// The verdicts there are.
+    pub const VERDICTS: [&'static str; 5] = ["continued", "shorter", "reprimed", "fresh", "unverified"];
+}
+
 /// A snapshot was kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotCreated {

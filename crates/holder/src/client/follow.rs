@@ -68,6 +68,11 @@ impl Follower {
         self.reader.next_seq()
     }
 
+    /// Returns how many bytes of the journal have not been read; looks at the sizes of its files alone.
+    pub fn unread(&self) -> io::Result<u64> {
+        self.reader.unread()
+    }
+
     /// Returns the oldest record that is still needed: everything below it has been given out.
     pub fn low(&self) -> u64 {
         self.items.low().unwrap_or_else(|| self.next_seq())

@@ -80,6 +80,24 @@ impl JournalReader {
         self.next
     }
 
+    /// Returns how many bytes have not been given out; looks at the sizes of files alone.
+    pub fn unread(&self) -> io::Result<u64> {
+        let (mut bytes, mut number) = match &self.segment {
+            Some(segment) => {
+                let read = self.base + self.used as u64;
+                (segment.file.metadata()?.len().saturating_sub(read), segment.number + 1)
+            }
+            None => match segment_numbers(&self.dir)?.into_iter().min() {
+                Some(oldest) => (0, oldest),
+                None => return Ok(0),
+            },
+        };
+        while let Ok(metadata) = std::fs::metadata(segment_path(&self.dir, number)) {
+            (bytes, number) = (bytes + metadata.len(), number + 1);
+        }
+        Ok(bytes)
+    }
+
     /// Returns the next record, if it is there.
     pub fn step(&mut self) -> io::Result<Step<'_>> {
         loop {
@@ -261,6 +279,27 @@ fn parse_first_line(bytes: &[u8]) -> Option<(u64, usize)> {
 mod tests {
     use super::*;
     use crate::journal::{Ctl, JournalWriter};
+
+    #[test]
+    fn what_was_not_read_is_counted_over_all_segments() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut journal = JournalWriter::create(dir.path(), "h_1").expect("a journal");
+        let note = |name: &str| Ctl::Signal { name: name.into() };
+        let size = |number| std::fs::metadata(segment_path(dir.path(), number)).expect("there").len();
+        journal.ctl(&note("one")).expect("written");
+        let one = size(1);
+        journal.ctl(&note("two")).expect("written");
+        journal.rotate().expect("another segment");
+        journal.ctl(&note("three")).expect("written");
+        let mut reader = JournalReader::open(dir.path(), 1);
+        assert_eq!(reader.unread().expect("looked"), size(1) + size(2));
+        assert!(matches!(reader.step(), Ok(Step::Record(Record { seq: 1, .. }))));
+        assert_eq!(reader.unread().expect("looked"), size(1) - one + size(2));
+        while matches!(reader.step(), Ok(Step::Record(_))) {}
+        assert_eq!(reader.unread().expect("looked"), 0);
+        let nobody = JournalReader::open(dir.path().join("none"), 1);
+        assert_eq!(nobody.unread().expect("looked"), 0);
+    }
 
     #[test]
     fn a_write_that_was_taken_back_while_we_looked_is_no_damage() {

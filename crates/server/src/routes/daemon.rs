@@ -1,8 +1,12 @@
 //! The daemon itself: whether it is there, who it is, what it finds around it, and its end.
 
+use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
 use rekindle_agent::find::{Found, find_all};
+use rekindle_service::metrics::Format;
 use rekindle_service::view::HolderView;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +44,18 @@ pub(crate) async fn ready(State(app): State<App>) -> Answer {
 /// `GET /api/version`: who it is.
 pub(crate) async fn version(State(app): State<App>) -> Answer {
     respond::json(StatusCode::OK, &app.daemon.about())
+}
+
+/// `GET /metrics`: what is counted, for Prometheus and those who read its formats.
+pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answer {
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let format = Format::for_accept(&accept.collect::<Vec<_>>().join(","));
+    let page = app.ask(move |daemon| Ok(daemon.metrics(format))).await?;
+    let mut response = Response::new(Body::from(page));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
 }
 
 #[derive(Serialize)]

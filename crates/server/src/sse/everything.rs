@@ -15,9 +15,9 @@ use rekindle_domain::time::Timestamp;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::error::Refusal;
 use rekindle_service::feed::Anywhere;
+use rekindle_service::metrics::Subscription;
 use rekindle_service::view::{SessionView, WaitView};
 use serde::Serialize;
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -44,7 +44,7 @@ type Look = dyn Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync;
 struct Watcher {
     look: Arc<Look>,
     /// None when the last event is written.
-    news: Option<Receiver<Anywhere>>,
+    news: Option<Subscription<Anywhere>>,
     stopped: Stopped,
     /// Sessions to look at.
     changed: BTreeSet<SessionId>,
@@ -63,7 +63,7 @@ fn events(watcher: Watcher) -> impl Stream<Item = Result<Bytes, Infallible>> + S
 
 impl Watcher {
     fn new(
-        news: Receiver<Anywhere>,
+        news: Subscription<Anywhere>,
         stopped: Stopped,
         look: impl Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync + 'static,
     ) -> Watcher {
@@ -158,7 +158,7 @@ mod tests {
             let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
             names.join(" ").into_bytes()
         };
-        (tell, Watcher::new(news, stop.listen(), look))
+        (tell, Watcher::new(Subscription::new(news, Arc::default()), stop.listen(), look))
     }
 
     fn happened(session: &str, last_seq: u64) -> Anywhere {

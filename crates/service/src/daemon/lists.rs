@@ -5,13 +5,14 @@ use std::path::Path;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
-use rekindle_holder::client::{Inspection, LockState, inspect_all};
+use rekindle_holder::client::{Inspection, inspect_all};
 
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, LogPage};
 use crate::follow::{log_line, reader};
+use crate::metrics::directory_state;
 use crate::request::Filter;
 use crate::shape;
 use crate::view::{HolderView, SessionList};
@@ -112,12 +113,7 @@ fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {
     HolderView {
         id: one.holder_id.clone(),
         session_id: one.launch.there().map(|launch| launch.session_id.clone()),
-        state: match one.lock {
-            LockState::Held { .. } => "lives",
-            LockState::Free { .. } | LockState::Missing => "dead",
-            LockState::Copied { .. } => "copied",
-            LockState::Unreadable(_) => "unreadable",
-        },
+        state: directory_state(&one.lock),
         unknown: !known.contains(&one.holder_id),
         pid: status.map(|status| status.holder.pid),
         agent_pid: status.and_then(|status| status.agent.as_ref()).map(|agent| agent.pid),

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
@@ -21,6 +22,7 @@ use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{Anywhere, LogPage};
 use crate::key::Key;
+use crate::metrics::{Format, Subscription};
 use crate::request::{Change, Filter, NewAnswer, NewMessage, NewSession, Resume};
 use crate::view::{
     About, AnswerTaken, HolderView, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitView,
@@ -181,7 +183,7 @@ impl Daemon {
     }
 
     /// Follows everything: who is told looks at the session.
-    pub fn follow_all(&self) -> tokio::sync::broadcast::Receiver<Anywhere> {
+    pub fn follow_all(&self) -> Subscription<Anywhere> {
         self.core.feed.follow_all()
     }
 
@@ -211,6 +213,16 @@ impl Daemon {
     /// Lists holders.
     pub fn holders(&self) -> Result<Vec<HolderView>, ServiceError> {
         lists::holders(&self.core)
+    }
+
+    /// Counts a request that was answered; `route` is the pattern that its path matched.
+    pub fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration) {
+        self.core.metrics.http.count(method, route, status, took);
+    }
+
+    /// Writes what is counted and known, for those who watch many daemons.
+    pub fn metrics(&self, format: Format) -> String {
+        self.core.metrics.show(&self.core, format)
     }
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.

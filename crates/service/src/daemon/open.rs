@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::time::Clock;
@@ -18,6 +19,7 @@ use crate::directory::Directory;
 use crate::feed::{Feed, News};
 use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
+use crate::metrics::Metrics;
 use crate::steady::Steady;
 use crate::worker::Workers;
 
@@ -43,6 +45,7 @@ impl Daemon {
         boot_id: BootId,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Daemon>, OpenDaemonError> {
+        let (begin, metrics) = (Instant::now(), Metrics::new(clock.now()));
         let opener = Opener { pid: std::process::id(), boot_id };
         let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
         let (feed, directory) = (Arc::new(Feed::default()), Arc::new(Directory::default()));
@@ -67,7 +70,9 @@ impl Daemon {
             brought: Mutex::new(HashMap::new()),
             superseded: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
+            metrics,
         };
+        core.metrics.opening.set(begin.elapsed());
         Ok(Arc::new(Daemon { core: Arc::new(core) }))
     }
 }

@@ -53,6 +53,11 @@ impl Live {
         self.trouble.as_deref()
     }
 
+    /// Returns how many bytes of the journal have not been read.
+    pub fn unread(&self) -> u64 {
+        self.follower.unread().unwrap_or(0)
+    }
+
     /// Returns how long to wait at most before the next [`Live::step`].
     pub fn patience(&self) -> Option<Duration> {
         self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))

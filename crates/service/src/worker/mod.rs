@@ -18,6 +18,7 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::HolderProof;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
@@ -59,6 +60,8 @@ pub(crate) struct Workers {
 pub(crate) struct Seat {
     pub(crate) inbox: Inbox,
     seen: Mutex<Seen>,
+    /// Bytes of the holder's journal that were not read when it was last looked at.
+    unread: Gauge,
 }
 
 /// How a session's agent was last seen, and why nothing happens.
@@ -129,12 +132,18 @@ impl Workers {
         let failed = |error: std::io::Error| ServiceError::internal(&error);
         let inbox = Inbox::new().map_err(failed)?;
         inbox.push(command);
-        let seat = Arc::new(Seat { inbox, seen: Mutex::default() });
+        let seat = Arc::new(Seat { inbox, seen: Mutex::default(), unread: Gauge::default() });
         let worker = Worker::new(core, session, &seat);
         let thread = std::thread::Builder::new().name(format!("s-{}", short(session))).stack_size(1 << 20);
         thread.spawn(move || worker.run()).map_err(failed)?;
         seats.insert(session, seat);
         Ok(())
+    }
+
+    /// Returns how many workers there are, and how many bytes of journals they have not read yet.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        let seats = locked(&self.seats);
+        (seats.len(), seats.values().map(|seat| seat.unread.get()).sum())
     }
 
     /// Returns a session's worker, if it has one.

@@ -59,7 +59,11 @@ impl Worker {
     pub(super) fn live_step(&mut self, core: &Arc<Core>) {
         self.rest_until = None;
         let Some(live) = &mut self.live else { return };
-        match live.step() {
+        let stepped = live.step();
+        // Whoever reads as fast as the agent writes has nothing left: only then are files looked at.
+        let behind = stepped.as_ref().map_or(true, |progress| progress.more);
+        self.seat.unread.set(if behind { live.unread() } else { 0 });
+        match stepped {
             Ok(progress) => {
                 let phase = live.connection().phase();
                 self.turn(Turn::Heard(phase));

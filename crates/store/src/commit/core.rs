@@ -6,6 +6,7 @@ use std::io;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
@@ -24,6 +25,7 @@ use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
 use crate::log::Damage;
+use crate::meter::Meter;
 use crate::reserve::Reserve;
 use crate::session_files;
 use crate::wal::writer::{Wal, WalFailure};
@@ -95,6 +97,7 @@ pub(crate) struct Core {
     spent: Vec<Append>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
+    meter: Arc<Meter>,
 }
 
 impl Core {
@@ -103,8 +106,12 @@ impl Core {
         layout: Layout,
         limits: Limits,
         clock: Arc<dyn Clock>,
-        wal: Wal,
+        mut wal: Wal,
     ) -> Core {
+        let meter = Arc::<Meter>::default();
+        wal.count_into(&meter);
+        // A write-ahead log begins with a checkpoint.
+        meter.checkpointed(clock.now());
         let reserve = Reserve::new(disk.clone(), layout.reserve(), limits.reserve_bytes);
         let mut core = Core {
             disk,
@@ -122,8 +129,10 @@ impl Core {
             second: Second::default(),
             spent: Vec::new(),
             checkpoint_failed: false,
+            meter,
         };
         core.reserve.refill();
+        core.gauge();
         core
     }
 
@@ -152,6 +161,19 @@ impl Core {
         self.shown.clone()
     }
 
+    /// Returns what is counted.
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        self.meter.clone()
+    }
+
+    /// Shows how much there is in the write-ahead log, and whether there is room for the last words.
+    fn gauge(&self) {
+        let (segments, bytes) = self.wal.size();
+        self.meter.wal_segments.set(segments);
+        self.meter.wal_bytes.set(bytes);
+        self.meter.reserve_kept.set(u64::from(self.reserve.is_kept()));
+    }
+
     /// Commits appends and answers each of them; those to one session in order.
     pub(crate) fn commit(&mut self, appends: Vec<Handed>) {
         if self.reserve.is_released() {
@@ -168,6 +190,7 @@ impl Core {
             }
         }
         self.checkpoint_if_due();
+        self.gauge();
     }
 
     /// Commits appends whose encoding two threads divide between them.
@@ -214,6 +237,7 @@ impl Core {
             }
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
+                self.meter.unknown.inc();
                 for (_, reply) in group.take_back(&mut self.lives) {
                     reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
                 }
@@ -222,6 +246,7 @@ impl Core {
             Err(WalFailure::Refused(error)) => Arc::new(error),
         };
         let full = matches!(AppendError::refused(&error), AppendError::StorageFull(_));
+        if full { &self.meter.full } else { &self.meter.failed }.inc();
         let (urgent, others): (Vec<_>, Vec<_>) = group
             .take_back(&mut self.lives)
             .into_iter()
@@ -248,6 +273,7 @@ impl Core {
             && let Err(error) = self.checkpoint()
         {
             let error = Arc::new(io::Error::other(error));
+            self.meter.unknown.inc();
             for entry in group.entries {
                 entry.reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
             }
@@ -257,6 +283,7 @@ impl Core {
         let sessions = group.entries.iter().map(|entry| entry.append.session);
         self.shown.renew(sessions, |session| self.lives.get(session).map(Live::current));
         for entry in group.entries {
+            self.meter.records.count(&entry.append.records);
             entry.reply.send(Ok(entry.receipt));
             self.spent.push(entry.append);
         }
@@ -322,6 +349,7 @@ impl Core {
             let _ = self.checkpoint();
         }
         self.reserve.refill();
+        self.gauge();
     }
 
     fn checkpoint_if_due(&mut self) {
@@ -333,8 +361,15 @@ impl Core {
 
     /// Makes the session logs durable, begins a new segment that says so, and drops the older ones.
     pub(crate) fn checkpoint(&mut self) -> Result<(), CheckpointError> {
+        let begin = Instant::now();
         let outcome = self.try_checkpoint();
+        self.meter.checkpoints.observe(begin.elapsed());
         self.checkpoint_failed = outcome.is_err();
+        match &outcome {
+            Ok(()) => self.meter.checkpointed(self.clock.now()),
+            Err(_) => self.meter.failed_checkpoints.inc(),
+        }
+        self.gauge();
         outcome
     }
 

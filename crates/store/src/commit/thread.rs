@@ -27,7 +27,7 @@ const QUEUE_LIMIT: usize = 4096;
 const LINGER_ROUNDS: usize = 100;
 
 enum Request {
-    Append(Append, Reply),
+    Append(Append, Reply, Instant),
     Register(Box<(SessionState, TokenIndex, Option<Damage>)>),
     Release(SessionId),
     Current(SessionId, mpsc::SyncSender<Option<Current>>),
@@ -169,8 +169,10 @@ impl Committer {
     /// Appends to several sessions together, so that they share one write and one sync, and waits.
     pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
+        let now = Instant::now();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
-        let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
+        let requests =
+            appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply, now));
         if !self.shared.push_all(requests) {
             slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
         }
@@ -192,7 +194,8 @@ impl Committer {
     }
 
     fn hand_over(&self, append: Append, reply: Reply) {
-        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, reply)) {
+        let request = Request::Append(append, reply, Instant::now());
+        if let Err(Request::Append(_, reply, _)) = self.shared.push(request) {
             reply.send(Err(AppendError::Closed));
         }
     }
@@ -265,13 +268,16 @@ impl Drop for Farewell<'_> {
 
 fn run(mut core: Core, shared: &Shared) {
     let _farewell = Farewell(shared);
-    let mut requests = Vec::new();
+    let meter = core.meter();
+    let (mut requests, mut answered) = (Vec::new(), Vec::new());
     let mut tick_at: Option<Instant> = None;
     loop {
         let closing = wait_for_work(shared, &mut requests, tick_at);
-        handle(&mut core, &mut requests);
+        handle(&mut core, &mut requests, &mut answered);
         shared.wake();
         core.forget_spent();
+        let now = Instant::now();
+        answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             core.tick();
             tick_at = None;
@@ -323,11 +329,13 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<Request>, tick_at: Option<I
     closing
 }
 
-fn handle(core: &mut Core, requests: &mut Vec<Request>) {
+/// Does what was asked, in order; `answered` gets the time at which each append was handed over.
+fn handle(core: &mut Core, requests: &mut Vec<Request>, answered: &mut Vec<Instant>) {
     let mut appends = Vec::new();
     for request in requests.drain(..) {
-        if let Request::Append(append, reply) = request {
+        if let Request::Append(append, reply, since) = request {
             appends.push((append, reply));
+            answered.push(since);
             continue;
         }
         // Order matters between appends and everything else.

@@ -5,10 +5,13 @@
 //! one ends. An append is refused only when it is certain that no replay will see it.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Instant;
 
 use super::frame::{self, At, HEADER_LEN, Header};
 use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
 use crate::layout::{Layout, TEMPORARY_SUFFIX, segment_number};
+use crate::meter::Meter;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::Position;
@@ -47,6 +50,9 @@ pub(crate) struct Wal {
     lost: bool,
     /// The highest number ever tried.
     last_number: u64,
+    /// Segments before this one that the last checkpoint did not drop, and what was written to them.
+    older: (u64, u64),
+    meter: Arc<Meter>,
 }
 
 impl Wal {
@@ -78,7 +84,19 @@ impl Wal {
             poisoned: false,
             lost: false,
             last_number: number,
+            older: (0, 0),
+            meter: Arc::default(),
         })
+    }
+
+    /// Has syncs counted elsewhere from now on.
+    pub(crate) fn count_into(&mut self, meter: &Arc<Meter>) {
+        self.meter = meter.clone();
+    }
+
+    /// Returns how many segments there are since the last checkpoint, and how many bytes in them.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        (self.older.0 + 1, self.older.1 + self.end)
     }
 
     /// Tells whether it is time for a checkpoint.
@@ -119,7 +137,7 @@ impl Wal {
             self.end += frames.len() as u64;
             return Ok(());
         }
-        match self.file.sync().and_then(|()| self.check_in_place()) {
+        match self.sync_segment() {
             Ok(()) => {
                 self.end += frames.len() as u64;
                 self.settle();
@@ -144,7 +162,7 @@ impl Wal {
         if !self.is_dirty() {
             return Ok(());
         }
-        if !self.poisoned && self.file.sync().and_then(|()| self.check_in_place()).is_ok() {
+        if !self.poisoned && self.sync_segment().is_ok() {
             self.settle();
             return Ok(());
         }
@@ -166,6 +184,7 @@ impl Wal {
         match create_segment(&self.disk, &self.layout, header, &frames) {
             Ok(file) => {
                 self.adopt(file, number, frames.len());
+                self.older = (0, 0);
                 self.lost = false;
                 self.drop_older();
                 Ok(())
@@ -175,6 +194,14 @@ impl Wal {
                 Err(error)
             }
         }
+    }
+
+    /// Makes the segment durable, where it can be found.
+    fn sync_segment(&mut self) -> io::Result<()> {
+        let begin = Instant::now();
+        let synced = self.file.sync();
+        self.meter.syncs.observe(begin.elapsed());
+        synced.and_then(|()| self.check_in_place())
     }
 
     /// Checks that the segment's name still leads to it: a file that someone removed takes every write, and
@@ -211,6 +238,7 @@ impl Wal {
         frame::place(&mut frames, at);
         let header = Header { number, previous: self.number, previous_end: self.synced };
         let file = create_segment(&self.disk, &self.layout, header, &frames).map_err(|(_, error)| error)?;
+        self.older = (self.older.0 + 1, self.older.1 + self.synced);
         self.adopt(file, number, frames.len());
         Ok(())
     }

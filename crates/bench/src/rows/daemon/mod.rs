@@ -7,6 +7,7 @@ pub(crate) mod change;
 pub(crate) mod command;
 pub(crate) mod crowd;
 pub(crate) mod fleet;
+pub(crate) mod looks;
 pub(crate) mod memory;
 pub(crate) mod turn;
 pub(crate) mod words;

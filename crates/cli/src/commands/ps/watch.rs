@@ -1,0 +1,265 @@
+//! `rekindle ps --watch`: the list as it is, again whenever something changes. On a terminal it is drawn over in place and
+//! ages go on; elsewhere every change is another table, or another line of JSON.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rekindle_domain::time::Clock;
+use serde_json::{Value, json};
+use signal_hook::consts::SIGWINCH;
+use signal_hook::iterator::Signals;
+
+use super::canvas::Canvas;
+use super::{Args, Context, Listing, from_daemon, from_home, report};
+use crate::client::Client;
+use crate::client::news::{self, News};
+use crate::clock::SystemClock;
+use crate::failure::{Exit, Failure};
+use crate::live::{Pressed, Terminal, hear_signals, is_ours};
+use crate::offline_session::is_below;
+use crate::output::{self, DIM, WARN, styled};
+
+/// What comes together is shown together.
+const SETTLED: Duration = Duration::from_millis(30);
+
+/// How often ages are looked at.
+const TICK: Duration = Duration::from_secs(1);
+
+/// From one look at everything to the next: what no record tells may have changed. On disk nobody tells anything.
+const ALL_AGAIN: Duration = Duration::from_secs(60);
+const DISK_AGAIN: Duration = Duration::from_secs(5);
+
+/// Sessions that are asked for one by one; of more all are.
+const ONE_BY_ONE: usize = 32;
+
+enum Input {
+    News(News),
+    Pressed(Pressed),
+    Resized,
+    Signal,
+}
+
+/// Watches until someone has seen enough.
+pub(super) fn watch(context: &Context, args: &Args, below: Option<String>) -> Result<Exit, Failure> {
+    let (tell, inputs) = mpsc::channel();
+    let signals = |error| Failure::failed("signals", error);
+    let leave = tell.clone();
+    hear_signals(move || leave.send(Input::Signal).is_ok()).map_err(signals)?;
+    let resized = tell.clone();
+    let mut changes = Signals::new([SIGWINCH]).map_err(signals)?;
+    std::thread::spawn(move || changes.forever().all(|_| resized.send(Input::Resized).is_ok()));
+    let heard = tell.clone();
+    news::follow(context.home.clone(), move |news| heard.send(Input::News(news)).is_ok());
+    let drawn = !context.json && output::is_terminal() && is_ours();
+    let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
+    let canvas = if drawn { Some(Canvas::take()?) } else { None };
+    let mut watching = Watching {
+        context,
+        args,
+        below,
+        canvas,
+        client: None,
+        daemon: Daemon::Unknown,
+        sessions: Vec::new(),
+        changed: BTreeSet::new(),
+        all: false,
+        looked: Instant::now(),
+        printed: None,
+    };
+    let exit = watching.until_left(&inputs);
+    // The terminal is given back before anything else is said.
+    watching.canvas = None;
+    drop(keys);
+    exit
+}
+
+/// What is known of the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Daemon {
+    Unknown,
+    Tells,
+    /// There was none from the beginning.
+    None,
+    WentAway,
+}
+
+struct Watching<'a> {
+    context: &'a Context,
+    args: &'a Args,
+    below: Option<String>,
+    canvas: Option<Canvas>,
+    client: Option<Client>,
+    daemon: Daemon,
+    sessions: Vec<Value>,
+    /// Sessions to be looked at, or all of them.
+    changed: BTreeSet<String>,
+    all: bool,
+    /// When all were looked at last.
+    looked: Instant,
+    /// What was printed last.
+    printed: Option<(Daemon, Vec<Value>)>,
+}
+
+impl Watching<'_> {
+    fn until_left(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
+        let mut due = Instant::now() + TICK;
+        loop {
+            // Looked at first: where much is told there is always more to hear.
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.look()?;
+                self.show()?;
+                due = Instant::now() + TICK;
+                continue;
+            }
+            match inputs.recv_timeout(left) {
+                Ok(Input::Signal | Input::Pressed(Pressed::Leave)) => return Ok(Exit::Detached),
+                Ok(Input::Pressed(Pressed::Char('q' | 'Q'))) => return Ok(Exit::Ok),
+                Ok(Input::Pressed(_)) => {}
+                Ok(Input::Resized) => {
+                    self.canvas.as_mut().map_or(Ok(()), Canvas::resized)?;
+                    self.show()?;
+                }
+                Ok(Input::News(news)) => {
+                    if self.hear(news) {
+                        due = due.min(Instant::now() + SETTLED);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Detached),
+            }
+        }
+    }
+
+    /// Takes in news; tells whether there is anything to look at.
+    fn hear(&mut self, news: News) -> bool {
+        match news {
+            News::Told => {
+                self.client = Client::find(&self.context.home).ok().flatten();
+                (self.daemon, self.all) = (Daemon::Tells, true);
+            }
+            News::Changed(id) => drop(self.changed.insert(id)),
+            News::Gone(id) => self.sessions.retain(|session| session["id"] != id.as_str()),
+            News::Away => {
+                let now = match self.daemon {
+                    Daemon::Unknown | Daemon::None => Daemon::None,
+                    Daemon::Tells | Daemon::WentAway => Daemon::WentAway,
+                };
+                if now == self.daemon {
+                    return false;
+                }
+                (self.daemon, self.client, self.all) = (now, None, true);
+            }
+        }
+        true
+    }
+
+    /// Looks at what has changed, or at everything if that is as good.
+    fn look(&mut self) -> Result<(), Failure> {
+        let again = if self.client.is_some() { ALL_AGAIN } else { DISK_AGAIN };
+        let late = self.daemon != Daemon::Unknown && self.looked.elapsed() >= again;
+        let changed = std::mem::take(&mut self.changed);
+        if std::mem::take(&mut self.all) || late || changed.len() > ONE_BY_ONE {
+            self.looked = Instant::now();
+            return self.look_at_all();
+        }
+        let Some(client) = &self.client else { return Ok(()) };
+        for id in changed {
+            let shown: Result<Value, Failure> = client.get(&format!("/api/sessions/{id}"));
+            match shown {
+                Ok(session) => {
+                    self.sessions.retain(|known| known["id"] != id.as_str());
+                    let below =
+                        |below: &String| is_below(session["working_dir"].as_str().unwrap_or("/"), below);
+                    if self.below.as_ref().is_none_or(below) {
+                        self.sessions.push(session);
+                    }
+                }
+                // It may have been removed meanwhile, and so may the daemon: both are told.
+                Err(_) => continue,
+            }
+        }
+        // As the daemon does: where anything happened last comes first.
+        self.sessions.sort_by(|a, b| key(b).cmp(&key(a)));
+        Ok(())
+    }
+
+    fn look_at_all(&mut self) -> Result<(), Failure> {
+        let below = self.below.as_deref();
+        self.sessions = match &self.client {
+            Some(client) => match from_daemon(client, below) {
+                Ok(sessions) => sessions,
+                // It has just gone; what was known is shown until that is told.
+                Err(_) => return Ok(()),
+            },
+            None => from_home(self.context, below, SystemClock.now())?,
+        };
+        Ok(())
+    }
+
+    fn show(&mut self) -> Result<(), Failure> {
+        // Nothing is known in the first moment.
+        if self.daemon == Daemon::Unknown {
+            return Ok(());
+        }
+        let now = SystemClock.now();
+        let listing = Listing::new(self.sessions.clone(), self.args, now);
+        if let Some(canvas) = &mut self.canvas {
+            let mut page = Vec::new();
+            report(&mut page, &listing, self.args.long, now)?;
+            let page = String::from_utf8_lossy(&page);
+            let head = head(self.daemon, &listing);
+            return Ok(canvas.draw(&format!("{head}\n\n{}", page.trim_end()))?);
+        }
+        if self
+            .printed
+            .as_ref()
+            .is_some_and(|(daemon, shown)| *daemon == self.daemon && *shown == self.sessions)
+        {
+            return Ok(());
+        }
+        self.printed = Some((self.daemon, self.sessions.clone()));
+        self.print(&listing)
+    }
+
+    /// Prints what has changed, for whoever reads it later or elsewhere.
+    fn print(&self, listing: &Listing) -> Result<(), Failure> {
+        use std::io::Write;
+        let (now, mut out) = (SystemClock.now(), output::stdout());
+        if self.context.json {
+            let daemon = self.daemon == Daemon::Tells;
+            writeln!(out, "{}", json!({"daemon": daemon, "sessions": listing.sessions, "next": null}))?;
+        } else {
+            writeln!(out, "{}", styled(DIM, format_args!("--- {now}")))?;
+            if let Some(words) = words(self.daemon) {
+                writeln!(out, "{}", styled(WARN, words))?;
+            }
+            report(&mut out, listing, self.args.long, now)?;
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Says why nobody tells anything.
+fn words(daemon: Daemon) -> Option<&'static str> {
+    match daemon {
+        Daemon::Unknown | Daemon::Tells => None,
+        Daemon::None => Some("no daemon answers; this is from disk"),
+        Daemon::WentAway => Some("the daemon went away; agents work on"),
+    }
+}
+
+/// Returns the first line of the picture.
+fn head(daemon: Daemon, listing: &Listing) -> String {
+    let leave = styled(DIM, "q ends");
+    match words(daemon) {
+        Some(words) => format!("{}  {leave}", styled(WARN, words)),
+        None => format!("{}  {leave}", listing.counted()),
+    }
+}
+
+fn key(session: &Value) -> (&str, &str) {
+    let text = |name: &str| session[name].as_str().unwrap_or_default();
+    (text("updated_at"), text("id"))
+}

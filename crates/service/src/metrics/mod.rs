@@ -1,0 +1,88 @@
+//! What the daemon counts and shows of itself, on one page for whoever watches many of them. Counting is done where things
+//! happen, with atomics; the page is put together when someone asks, from memory alone: it must be there when the disk is
+//! not. Everything begins at zero with the process. Labels come from closed lists.
+
+mod census;
+mod http;
+mod page;
+mod process;
+mod show;
+mod stream;
+
+pub use page::Format;
+pub(crate) use stream::Stream;
+pub use stream::Subscription;
+
+use std::time::Duration;
+
+use rekindle_domain::time::Timestamp;
+use rekindle_holder::client::{Inspection, LockState};
+use rekindle_store::meter::Gauge;
+
+use http::Http;
+
+/// The states of a holder's directory, as `GET /api/holders` has them.
+pub(crate) const DIRECTORIES: [&str; 4] = ["lives", "dead", "copied", "unreadable"];
+
+/// What is counted above the store.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// When the daemon began.
+    began: Timestamp,
+    /// Requests.
+    pub(crate) http: Http,
+    /// How long each part of the start took.
+    pub(crate) opening: Took,
+    pub(crate) listing: Took,
+    pub(crate) looking: Took,
+    /// Sessions in which something was going on at the start.
+    pub(crate) unfinished: Gauge,
+    /// What the last sweep found, by [`DIRECTORIES`].
+    directories: [Gauge; DIRECTORIES.len()],
+}
+
+impl Metrics {
+    pub(crate) fn new(began: Timestamp) -> Metrics {
+        Metrics {
+            began,
+            http: Http::default(),
+            opening: Took::default(),
+            listing: Took::default(),
+            looking: Took::default(),
+            unfinished: Gauge::default(),
+            directories: Default::default(),
+        }
+    }
+
+    /// A sweep has looked at the directories of all holders.
+    pub(crate) fn saw_directories(&self, seen: &[Inspection]) {
+        let count = |state: &str| seen.iter().filter(|one| directory_state(&one.lock) == state).count();
+        for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
+            gauge.set(count(state) as u64);
+        }
+    }
+}
+
+/// Says in a word what a directory's lock tells.
+pub(crate) fn directory_state(lock: &LockState) -> &'static str {
+    match lock {
+        LockState::Held { .. } => "lives",
+        LockState::Free { .. } | LockState::Missing => "dead",
+        LockState::Copied { .. } => "copied",
+        LockState::Unreadable(_) => "unreadable",
+    }
+}
+
+/// How long something took that happens once.
+#[derive(Debug, Default)]
+pub(crate) struct Took(Gauge);
+
+impl Took {
+    pub(crate) fn set(&self, took: Duration) {
+        self.0.set(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.get())
+    }
+}
