@@ -28,16 +28,25 @@ impl Metrics {
         if let Some(census) = Census::take(core) {
             sessions(&mut page, &census);
         }
-        holders(&mut page, core);
-        for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
-            page.sample(&[("state", state)], gauge.get());
-        }
+        self.holders(&mut page, core);
         records(&mut page, core.store.meter());
         store(&mut page, core);
         self.start(&mut page);
         streams(&mut page, core);
         self.http.show(&mut page);
         page.finish()
+    }
+
+    fn holders(&self, page: &mut Page, core: &Core) {
+        let (workers, unread) = core.workers.load();
+        page.single("rekindle_workers", Kind::Gauge, "Sessions that a thread looks after", workers);
+        let help = "Bytes that holders have written down and no log has yet";
+        page.single("rekindle_holder_journal_unread_bytes", Kind::Gauge, help, unread);
+        let help = "Directories of holders as the last sweep found them, once a minute";
+        page.family("rekindle_holder_directories", Kind::Gauge, help);
+        for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
+            page.sample(&[("state", state)], gauge.get());
+        }
     }
 
     fn start(&self, page: &mut Page) {
@@ -73,15 +82,6 @@ fn sessions(page: &mut Page, census: &Census) {
     for (state, count) in PROOFS.iter().zip(census.holders) {
         page.sample(&[("state", state)], count);
     }
-}
-
-fn holders(page: &mut Page, core: &Core) {
-    let (workers, unread) = core.workers.load();
-    page.single("rekindle_workers", Kind::Gauge, "Sessions that a thread looks after", workers);
-    let help = "Bytes that holders have written down and no log has yet";
-    page.single("rekindle_holder_journal_unread_bytes", Kind::Gauge, help, unread);
-    let help = "Directories of holders as the last sweep found them, once a minute";
-    page.family("rekindle_holder_directories", Kind::Gauge, help);
 }
 
 fn records(page: &mut Page, meter: &Meter) {

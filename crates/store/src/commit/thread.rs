@@ -27,7 +27,7 @@ const QUEUE_LIMIT: usize = 4096;
 const LINGER_ROUNDS: usize = 100;
 
 enum Request {
-    Append(Append, Reply, Instant),
+    Append(Append, Reply),
     Register(Box<(SessionState, TokenIndex, Option<Damage>)>),
     Release(SessionId),
     Current(SessionId, mpsc::SyncSender<Option<Current>>),
@@ -39,7 +39,8 @@ enum Request {
 
 #[derive(Default)]
 struct Queue {
-    requests: Vec<Request>,
+    /// Each with when it was handed over.
+    requests: Vec<(Request, Instant)>,
     closed: bool,
 }
 
@@ -66,6 +67,7 @@ impl Shared {
     }
 
     fn push(&self, request: Request) -> Result<(), Request> {
+        let now = Instant::now();
         let mut queue = self.lock();
         while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
             queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +75,7 @@ impl Shared {
         if queue.closed {
             return Err(request);
         }
-        queue.requests.push(request);
+        queue.requests.push((request, now));
         let first = queue.requests.len() == 1;
         // Woken with the lock free, the committer need not wait for it.
         drop(queue);
@@ -95,6 +97,7 @@ impl Shared {
 
     /// Pushes several requests together: they are taken together too.
     fn push_all(&self, requests: impl Iterator<Item = Request>) -> bool {
+        let now = Instant::now();
         let mut queue = self.lock();
         while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
             queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +105,7 @@ impl Shared {
         if queue.closed {
             return false;
         }
-        queue.requests.extend(requests);
+        queue.requests.extend(requests.map(|request| (request, now)));
         drop(queue);
         self.not_empty.notify_one();
         true
@@ -169,10 +172,8 @@ impl Committer {
     /// Appends to several sessions together, so that they share one write and one sync, and waits.
     pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
-        let now = Instant::now();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
-        let requests =
-            appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply, now));
+        let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
         if !self.shared.push_all(requests) {
             slots.iter().for_each(|slot| slot.put(Err(AppendError::Closed)));
         }
@@ -194,8 +195,7 @@ impl Committer {
     }
 
     fn hand_over(&self, append: Append, reply: Reply) {
-        let request = Request::Append(append, reply, Instant::now());
-        if let Err(Request::Append(_, reply, _)) = self.shared.push(request) {
+        if let Err(Request::Append(_, reply)) = self.shared.push(Request::Append(append, reply)) {
             reply.send(Err(AppendError::Closed));
         }
     }
@@ -275,8 +275,8 @@ fn run(mut core: Core, shared: &Shared) {
         let closing = wait_for_work(shared, &mut requests, tick_at);
         handle(&mut core, &mut requests, &mut answered);
         shared.wake();
-        core.forget_spent();
         let now = Instant::now();
+        core.forget_spent();
         answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
         if tick_at.is_some_and(|at| Instant::now() >= at) {
             core.tick();
@@ -308,7 +308,7 @@ fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
 }
 
 /// Waits until there are requests, it is time for a tick, or nothing more will come; tells the last.
-fn wait_for_work(shared: &Shared, requests: &mut Vec<Request>, tick_at: Option<Instant>) -> bool {
+fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_at: Option<Instant>) -> bool {
     let mut queue = linger(shared);
     while queue.requests.is_empty() && !queue.closed {
         let Some(at) = tick_at else {
@@ -330,10 +330,10 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<Request>, tick_at: Option<I
 }
 
 /// Does what was asked, in order; `answered` gets the time at which each append was handed over.
-fn handle(core: &mut Core, requests: &mut Vec<Request>, answered: &mut Vec<Instant>) {
+fn handle(core: &mut Core, requests: &mut Vec<(Request, Instant)>, answered: &mut Vec<Instant>) {
     let mut appends = Vec::new();
-    for request in requests.drain(..) {
-        if let Request::Append(append, reply, since) = request {
+    for (request, since) in requests.drain(..) {
+        if let Request::Append(append, reply) = request {
             appends.push((append, reply));
             answered.push(since);
             continue;

@@ -6,5 +6,6 @@ mod crash;
 mod damage;
 mod faults;
 mod homes;
+mod meter;
 mod noise;
 mod reading;
