@@ -33,6 +33,10 @@ fn what_was_committed_is_counted_once_and_what_was_refused_is_not() {
     }
     assert!(taken < 100 && meter.full.get() > 0, "the disk is full");
     assert_eq!(counted(), [2, 8 + taken]);
+    // A log that found no room is behind, and catches up.
+    home.disk.set_capacity(None);
+    home.store.committer().tick();
+    home.store.committer().checkpoint().expect("there is room again");
     assert_eq!(markers(&home.disk, session).len() as u64, 3 + 2 + taken, "as many as the log has");
 }
 
