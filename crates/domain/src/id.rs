@@ -162,6 +162,10 @@ id_type!(
     TokenId = "rt", "a resume token"
 );
 id_type!(
+    /// Names an access token: the permission to speak to the daemon from elsewhere.
+    AccessId = "tok", "an access token"
+);
+id_type!(
     /// Names one life of the daemon.
     BootId = "boot", "a boot"
 );

@@ -12,6 +12,7 @@ use rekindle_holder::dir::HolderDir;
 use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::{AppendError, Store};
 
+use crate::access::Access;
 use crate::crash::crash_point;
 use crate::directory::Directory;
 use crate::error::{Refusal, ServiceError};
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) feed: Arc<Feed>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) last_words: LastWords,
+    pub(crate) access: Arc<Access>,
     pub(crate) workers: Workers,
     pub(crate) clock: Arc<dyn Clock>,
     /// Our own environment, from which every agent's is built.

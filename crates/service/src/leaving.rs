@@ -59,6 +59,7 @@ fn has_agent(entry: &Entry) -> bool {
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
 pub(crate) fn leave(core: &Core) {
     core.workers.tell_all(|| Command::Leave);
+    core.access.keep_used();
     let left = core.workers.await_all(LEFT_WITHIN);
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");

@@ -63,6 +63,21 @@ impl Layout {
         self.home.join("daemon.lock")
     }
 
+    /// The list of access tokens.
+    pub fn access(&self) -> PathBuf {
+        self.home.join("access.json")
+    }
+
+    /// The lock of whoever changes that list.
+    pub fn access_lock(&self) -> PathBuf {
+        self.home.join("access.lock")
+    }
+
+    /// When access tokens were last used.
+    pub fn access_used(&self) -> PathBuf {
+        self.home.join("access-used.json")
+    }
+
     /// The write-ahead log's directory.
     pub fn wal(&self) -> PathBuf {
         self.home.join("wal")

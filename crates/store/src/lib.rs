@@ -4,6 +4,7 @@
 //! logs that are read without being loaded ([`log`]), caches that may be deleted, blobs, and the lock that
 //! makes one process the owner of a home. All of it touches files through [`disk`] alone.
 
+pub mod access;
 pub mod aside;
 pub mod blobs;
 mod cache;

@@ -17,6 +17,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, WaitId};
 
+use crate::access::Access;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
@@ -228,6 +229,11 @@ impl Daemon {
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
     pub fn stop_all(&self, by: &str) -> usize {
         leaving::stop_all(&self.core, by)
+    }
+
+    /// Returns who may speak to it from elsewhere.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.core.access
     }
 
     /// Leaves: agents work on, everything that is known is on disk.

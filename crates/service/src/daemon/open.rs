@@ -14,6 +14,7 @@ use rekindle_store::disk::SharedDisk;
 use rekindle_store::{Observer, OpenError, Opener};
 
 use super::{Daemon, Settings};
+use crate::access::Access;
 use crate::core::Core;
 use crate::directory::Directory;
 use crate::feed::{Feed, News};
@@ -55,7 +56,9 @@ impl Daemon {
         let epoch = crate::home::next_epoch(&**disk, &settings.home, &found);
         let steady = Steady::of_home(&**disk, &settings.home, clock.now());
         let executable = install_executable(&settings.holder, &settings.home.join("bin"))?;
+        let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let core = Core {
+            access,
             store,
             supervisor: Supervisor { boot_id, epoch, steady },
             places: Places { holders, runtime: settings.runtime, executable },

@@ -59,6 +59,8 @@ codes! {
     HomeInUse = "home_in_use", Note;
     /// The home is a copy of another.
     HomeCopied = "home_copied", Note;
+    /// The list of access tokens cannot be read.
+    AccessUnreadable = "access_unreadable", Error;
     /// One of the home's directories is missing.
     DirectoryMissing = "directory_missing", Warning;
     /// One of the home's directories cannot be listed.

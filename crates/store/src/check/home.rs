@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::code::Code;
 use super::finding::{Finding, Findings};
+use crate::access;
 use crate::disk::{Disk, Entry, EntryKind};
 use crate::home::{self, HomeError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
@@ -21,6 +22,9 @@ const KNOWN: &[&str] = &[
     "home.json",
     "daemon.lock",
     "daemon.json",
+    "access.json",
+    "access.lock",
+    "access-used.json",
     "clock",
     "epoch",
     "logs",
@@ -43,6 +47,7 @@ const KNOWN: &[&str] = &[
 pub(super) fn check(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Result<bool, HomeError> {
     description(disk, layout, findings)?;
     let owned = lock(disk, layout, findings);
+    access(disk, layout, findings);
     names(disk, layout, findings);
     modes(disk, layout.home(), DEPTH, findings);
     Ok(owned)
@@ -73,6 +78,20 @@ fn description(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Res
         Err(unusable) => return Err(unusable),
     }
     Ok(())
+}
+
+/// Looks whether the list of access tokens can be read: without it nobody is let in from elsewhere.
+fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
+    if let Err(error) = access::read(disk, layout) {
+        let path = layout.access();
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        let what = format!("Nobody is let in over TCP: {error}{cause}.");
+        let remedy = format!(
+            "Put it aside and make new tokens: mv {0} {0}.bad; rekindle token create",
+            path.display()
+        );
+        findings.add(Finding::new(Code::AccessUnreadable, path, what, remedy));
+    }
 }
 
 /// Looks who has the home, and whether it is where it was made.
