@@ -15,6 +15,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
 
 /// Who counts answers: the method, the pattern that the path matched, the status, how long it took.
@@ -25,6 +26,7 @@ pub(crate) async fn around(State(count): State<Count>, request: Request, next: N
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
+    let by = request.extensions().get::<Caller>().cloned();
     let response = match caught(next.run(request)).await {
         Ok(response) => ours(response),
         Err(panic) => ApiError::panicked(&*panic).into_response(),
@@ -32,6 +34,7 @@ pub(crate) async fn around(State(count): State<Count>, request: Request, next: N
     let line = Line {
         method,
         path,
+        by,
         status: response.status(),
         noted: response.extensions().get::<Noted>().cloned(),
         took: begun.elapsed(),
@@ -76,6 +79,8 @@ fn ours(response: Response) -> Response {
 struct Line {
     method: Method,
     path: Option<MatchedPath>,
+    /// Who asked, if not someone on our own socket.
+    by: Option<Caller>,
     status: StatusCode,
     noted: Option<Noted>,
     took: Duration,
@@ -85,6 +90,7 @@ impl Line {
     fn log(&self) {
         let (method, status) = (&self.method, self.status);
         let path = self.path.as_ref().map_or("-", MatchedPath::as_str);
+        let by = self.by.as_ref().map(Caller::name);
         // 503 is said to callers who come too early or too late, and passes.
         let broken = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
         let (status, code) = (status.as_u16(), self.noted.as_ref().map(|noted| noted.code));
@@ -92,11 +98,11 @@ impl Line {
         let ms = self.took.as_secs_f64() * 1000.0;
         if broken {
             let message = self.noted.as_ref().map(|noted| noted.message.as_str());
-            tracing::error!(%method, path, status, ms, code, message, "request");
+            tracing::error!(%method, path, by, status, ms, code, message, "request");
         } else if *method == Method::GET || *method == Method::HEAD {
-            tracing::debug!(%method, path, status, ms, code, "request");
+            tracing::debug!(%method, path, by, status, ms, code, "request");
         } else {
-            tracing::info!(%method, path, status, ms, code, "request");
+            tracing::info!(%method, path, by, status, ms, code, "request");
         }
     }
 }

@@ -1,17 +1,23 @@
-//! Speaking to programs: the daemon's services as HTTP/JSON and server-sent events on a unix socket. Requests are
+//! Speaking to programs: the daemon's services as HTTP/JSON and server-sent events, on a unix socket and on TCP. Requests are
 //! translated, answers are written down; nothing is decided and nothing is kept here.
 
 mod around;
+mod caller;
 mod connections;
 pub mod error;
 mod extract;
+mod guard;
+mod hosts;
+mod quota;
 mod respond;
 mod router;
 mod routes;
 mod serve;
 pub mod sse;
 mod stop;
+mod tls;
 
 pub use extract::MAX_BODY;
-pub use serve::serve;
+pub use serve::{Doors, Elsewhere, serve};
 pub use stop::Ending;
+pub use tls::{Tls, TlsError};

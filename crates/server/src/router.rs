@@ -16,9 +16,6 @@ use crate::routes::{daemon, sessions, waits};
 use crate::sse::{everything, session};
 use crate::stop::Stop;
 
-/// Who a caller on our own socket is: whoever may open it owns the home.
-pub(crate) const LOCAL: &str = "local";
-
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct App {

@@ -1,20 +1,71 @@
 //! Serving: connections are accepted until someone says that it is over, then everything ends in good order.
 
+use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use axum::middleware;
+use rekindle_service::access::Access;
 use rekindle_service::daemon::Daemon;
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::sleep;
 
 use crate::connections::Connections;
+use crate::guard::{Guard, REFRESH, guard};
 use crate::router::{App, router};
 use crate::stop::{Ending, Stop};
+use crate::tls::Tls;
 
 /// How long to rest when a connection cannot be accepted: descriptors come back when others end.
 const REST: Duration = Duration::from_millis(100);
 
-/// Serves a daemon on a socket until `shutdown` is ready or a caller asks for the end, and says which.
+/// After how many looks at the list of tokens it is written down when they were used: ten seconds.
+const KEEP_USED: u32 = 40;
+
+/// The ways in.
+#[derive(Debug)]
+pub struct Doors {
+    /// Our own socket: whoever may open it is let in.
+    pub unix: UnixListener,
+    /// From elsewhere: with an access token only.
+    pub tcp: Elsewhere,
+}
+
+/// The way in from elsewhere.
+#[derive(Debug, Default)]
+pub struct Elsewhere {
+    /// Where callers come to.
+    pub listeners: Vec<TcpListener>,
+    /// What we are called beside our addresses, in lower case.
+    pub names: Vec<String>,
+    /// What we are known by; without it everything is said in the clear.
+    pub tls: Option<Tls>,
+}
+
+impl From<UnixListener> for Doors {
+    fn from(unix: UnixListener) -> Doors {
+        Doors { unix, tcp: Elsewhere::default() }
+    }
+}
+
+impl Elsewhere {
+    async fn accept(&self) -> io::Result<TcpStream> {
+        poll_fn(|context| {
+            let mut waiting = self.listeners.iter();
+            let accepted = waiting.find_map(|listener| match listener.poll_accept(context) {
+                Poll::Ready(accepted) => Some(accepted),
+                Poll::Pending => None,
+            });
+            accepted.map_or(Poll::Pending, |accepted| Poll::Ready(accepted.map(|(stream, _)| stream)))
+        })
+        .await
+    }
+}
+
+/// Serves a daemon on a socket, and from elsewhere if that is wanted, until `shutdown` is ready or a caller asks for the
+/// end, and says which.
 ///
 /// Then nobody is accepted any more, streams end, and answers under way have two seconds. The daemon is left as it
 /// is, and so is the socket's file: both belong to the caller, who calls `Daemon::leave` next. Needs a runtime with
@@ -22,31 +73,63 @@ const REST: Duration = Duration::from_millis(100);
 /// runtime with a time limit.
 pub async fn serve(
     daemon: Arc<Daemon>,
-    listener: UnixListener,
+    doors: impl Into<Doors>,
     shutdown: impl Future<Output = ()>,
 ) -> Ending {
+    let Doors { unix, tcp } = doors.into();
     let stop = Stop::new();
     let mut stopped = stop.listen();
-    let mut connections = Connections::new(router(App { daemon, stop: stop.clone() }), stop.listen());
+    let access = Arc::clone(daemon.access());
+    let router = router(App { daemon, stop: stop.clone() });
+    let guard_of = Guard::new(Arc::clone(&access), &tcp.names, tcp.tls.is_some());
+    let guarded = router.clone().layer(middleware::from_fn_with_state(guard_of, guard));
+    let mut connections = Connections::new(router, stop.listen());
+    let mut strangers = Connections::new(guarded, stop.listen());
+    let watching = (!tcp.listeners.is_empty()).then(|| tokio::spawn(watch(access)));
     let mut shutdown = std::pin::pin!(shutdown);
     let ending = loop {
         tokio::select! {
             ending = stopped.wait() => break ending,
             () = shutdown.as_mut() => break Ending::Told,
             () = connections.ended() => {}
-            accepted = listener.accept(), if connections.have_room() => match accepted {
+            () = strangers.ended() => {}
+            accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    sleep(REST).await;
-                }
+                Err(error) => rest(&error).await,
+            },
+            accepted = tcp.accept(), if strangers.have_room() => match accepted {
+                Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
+                Err(error) => rest(&error).await,
             },
         }
     };
     // Whoever comes now is refused by the system, rather than left waiting.
-    drop(listener);
+    drop((unix, tcp));
     tracing::info!(?ending, "serving ends");
     stop.now(ending);
-    connections.finish().await;
+    tokio::join!(connections.finish(), strangers.finish());
+    if let Some(watching) = watching {
+        watching.abort();
+    }
     ending
+}
+
+async fn rest(error: &io::Error) {
+    tracing::warn!(%error, "cannot accept a connection");
+    sleep(REST).await;
+}
+
+/// Looks at the list of tokens for those whose streams are open, and keeps when tokens were used.
+async fn watch(access: Arc<Access>) {
+    for turn in 1_u32.. {
+        sleep(REFRESH).await;
+        let access = Arc::clone(&access);
+        let looked = tokio::task::spawn_blocking(move || {
+            access.refresh();
+            if turn.is_multiple_of(KEEP_USED) {
+                access.keep_used();
+            }
+        });
+        let _ = looked.await;
+    }
 }

@@ -10,10 +10,11 @@ use rekindle_service::metrics::Format;
 use rekindle_service::view::HolderView;
 use serde::{Deserialize, Serialize};
 
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::extract::{Raw, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::{App, LOCAL};
+use crate::router::App;
 use crate::stop::Ending;
 
 /// `GET /healthz`: it listens. Asks nobody, so that a daemon with a stuck disk is still seen to live.
@@ -92,12 +93,13 @@ struct Shutdown {
 }
 
 /// `POST /api/shutdown`: the answer comes first, then agents end if they are to, then the daemon.
-pub(crate) async fn shutdown(State(app): State<App>, Raw(body): Raw) -> Answer {
+pub(crate) async fn shutdown(State(app): State<App>, by: Caller, Raw(body): Raw) -> Answer {
     let shutdown: Shutdown = json_if_any(&body)?;
     let agents = shutdown.agents;
     tokio::spawn(async move {
-        let left = if agents { app.ask(|daemon| Ok(daemon.stop_all(LOCAL))).await.ok() } else { None };
-        tracing::info!(agents, left, "shutdown was asked for");
+        tracing::info!(agents, by = by.name(), "shutdown was asked for");
+        let left =
+            if agents { app.ask(move |daemon| Ok(daemon.stop_all(by.name()))).await.ok() } else { None };
         app.stop.now(Ending::Asked { agents_left: left });
     });
     respond::json(StatusCode::ACCEPTED, &shutdown)

@@ -12,10 +12,11 @@ use rekindle_service::feed::LogPage;
 use rekindle_service::request::{Change, Filter};
 use serde::{Deserialize, Serialize};
 
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::extract::{Ask, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::{App, LOCAL};
+use crate::router::App;
 
 /// Records of a page, if nobody says how many: a screenful for a person, a small answer for a program.
 const PAGE: usize = 200;
@@ -74,6 +75,7 @@ pub(crate) struct Deletion {
 /// `DELETE /api/sessions/{id}`: removes a session.
 pub(crate) async fn delete(
     State(app): State<App>,
+    by: Caller,
     Session(id): Session,
     Ask(deletion): Ask<Deletion>,
 ) -> Answer {
@@ -82,7 +84,7 @@ pub(crate) async fn delete(
         None | Some("0" | "false") => false,
         Some(_) => return Err(ApiError::invalid("invalid_query", "force is 1 or 0")),
     };
-    app.ask(move |daemon| Ok(daemon.delete(id, force, LOCAL)?)).await?;
+    app.ask(move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
@@ -116,27 +118,42 @@ struct Cancelled {
 }
 
 /// `POST …/cancel`: ends what it does, is about to do and has queued.
-pub(crate) async fn cancel(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    by: Caller,
+    Session(id): Session,
+    Raw(body): Raw,
+) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
-        respond::json(StatusCode::ACCEPTED, &Cancelled { run_id: daemon.cancel(id, LOCAL)? })
+        respond::json(StatusCode::ACCEPTED, &Cancelled { run_id: daemon.cancel(id, by.name())? })
     })
     .await
 }
 
 /// `POST …/resume`: continues it, or answers its wait by a token.
-pub(crate) async fn resume(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+pub(crate) async fn resume(
+    State(app): State<App>,
+    by: Caller,
+    Session(id): Session,
+    Raw(body): Raw,
+) -> Answer {
     app.ask(move |daemon| {
-        respond::json(StatusCode::ACCEPTED, &daemon.resume(id, json_if_any(&body)?, LOCAL)?)
+        respond::json(StatusCode::ACCEPTED, &daemon.resume(id, json_if_any(&body)?, by.name())?)
     })
     .await
 }
 
 /// `POST …/close`: ends it; its log stays.
-pub(crate) async fn close(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+pub(crate) async fn close(
+    State(app): State<App>,
+    by: Caller,
+    Session(id): Session,
+    Raw(body): Raw,
+) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
-        daemon.close(id, LOCAL)?;
+        daemon.close(id, by.name())?;
         respond::json(StatusCode::ACCEPTED, &Nothing {})
     })
     .await

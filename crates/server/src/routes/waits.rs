@@ -5,9 +5,10 @@ use axum::http::StatusCode;
 use rekindle_service::view::WaitView;
 use serde::Serialize;
 
+use crate::caller::Caller;
 use crate::extract::{Raw, Wait, json, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::{App, LOCAL};
+use crate::router::App;
 use crate::routes::sessions::Nothing;
 
 #[derive(Serialize)]
@@ -21,15 +22,16 @@ pub(crate) async fn list(State(app): State<App>) -> Answer {
 }
 
 /// `POST /api/waits/{id}/token`: a further token, shown once.
-pub(crate) async fn mint(State(app): State<App>, Wait(id): Wait, Raw(body): Raw) -> Answer {
+pub(crate) async fn mint(State(app): State<App>, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
-        respond::json(StatusCode::OK, &daemon.mint(id, LOCAL)?)
+        respond::json(StatusCode::OK, &daemon.mint(id, by.name())?)
     })
     .await
 }
 
 /// `POST /api/waits/{id}/answer`: the answer to a wait.
-pub(crate) async fn answer(State(app): State<App>, Wait(id): Wait, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| respond::json(StatusCode::ACCEPTED, &daemon.answer(id, json(&body)?, LOCAL)?)).await
+pub(crate) async fn answer(State(app): State<App>, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::ACCEPTED, &daemon.answer(id, json(&body)?, by.name())?))
+        .await
 }
