@@ -5,7 +5,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rekindle_agent::find::{Found, How, find_all};
 use rekindle_agent::known::by_id;
+use serde_json::Value;
 
+use crate::client::Client;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::{BOLD, DIM, styled};
@@ -41,7 +43,9 @@ fn choose(set: Option<&str>, found: &[Found]) -> Choice {
 }
 
 /// Returns the name of the agent to run.
-pub(crate) fn agent(named: Option<&str>) -> Result<String, Failure> {
+///
+/// A daemon elsewhere knows which agents are there.
+pub(crate) fn agent(named: Option<&str>, elsewhere: Option<&Client>) -> Result<String, Failure> {
     if let Some(name) = named {
         return known(name, "--agent");
     }
@@ -49,13 +53,33 @@ pub(crate) fn agent(named: Option<&str>) -> Result<String, Failure> {
     if let Some(set) = &config.agent {
         return known(set, "the configuration");
     }
-    let found = find_all(&std::env::var_os("PATH").unwrap_or_default());
+    let found = match elsewhere {
+        Some(client) => found_by(&client.get("/api/agents")?),
+        None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
+    };
     match choose(None, &found) {
         Choice::Take(name) => Ok(name),
         Choice::Ask(names) if io::stdin().is_terminal() && io::stderr().is_terminal() => ask(&names),
         Choice::Ask(names) => Err(several(&names)),
         Choice::None => Err(none(&found)),
     }
+}
+
+/// Reads which agents a daemon has found.
+pub(crate) fn found_by(told: &Value) -> Vec<Found> {
+    let told = told["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut all = find_all("".as_ref());
+    for agent in &mut all {
+        let Some(there) = told.iter().find(|there| there["id"] == agent.id) else { continue };
+        agent.how = match there["how"].as_str() {
+            Some("installed") => How::Installed,
+            Some("fetched") => How::Fetched,
+            _ => How::Missing,
+        };
+        let words = there["command"].as_array().into_iter().flatten();
+        agent.command = words.filter_map(|word| Some(word.as_str()?.to_owned())).collect();
+    }
+    all
 }
 
 fn known(name: &str, by: &str) -> Result<String, Failure> {
@@ -126,6 +150,16 @@ mod tests {
         assert_eq!(choose(None, &found(&[], &["codex"])), Choice::None, "nothing is fetched unasked");
         assert_eq!(choose(None, &found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
         assert_eq!(choose(None, &found(&[], &[])), Choice::None);
+    }
+
+    #[test]
+    fn what_a_daemon_has_found_is_read_with_what_is_known_of_it() {
+        let told = serde_json::json!({"agents": [{"id": "claude", "how": "installed", "command": ["/x/claude", "-a"]}]});
+        let found = found_by(&told);
+        let claude = found.iter().find(|agent| agent.id == "claude").expect("a known agent");
+        assert_eq!((claude.how, claude.command.join(" ").as_str()), (How::Installed, "/x/claude -a"));
+        assert_eq!(choose(None, &found), Choice::Take("claude".into()));
+        assert_eq!(choose(None, &found_by(&Value::Null)), Choice::None);
     }
 
     #[test]

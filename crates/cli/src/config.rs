@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::daemon::listen::Listening;
 use crate::failure::Failure;
 
 /// The settings. A key that is not known is of another version.
@@ -11,6 +12,9 @@ use crate::failure::Failure;
 pub(crate) struct Config {
     /// The agent that is run when none is named.
     pub(crate) agent: Option<String>,
+    /// Where a daemon listens that is not told so.
+    #[serde(default)]
+    pub(crate) serve: Listening,
 }
 
 impl Config {
@@ -32,12 +36,18 @@ impl Config {
     }
 
     fn parse(text: &str, path: &Path) -> Result<Config, Failure> {
-        toml::from_str(text).map_err(|error: toml::de::Error| {
+        let mut config: Config = toml::from_str(text).map_err(|error: toml::de::Error| {
             let line = error.span().map(|span| text.get(..span.start).unwrap_or(text).lines().count().max(1));
             let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
             let message = format!("{}{line}: {}", path.display(), error.message());
             Failure::usage("config_unreadable", message).hint("put it right, or remove it")
-        })
+        })?;
+        // Files are named as seen from the one that names them.
+        let beside = path.parent().unwrap_or(Path::new("/"));
+        for file in [&mut config.serve.tls_cert, &mut config.serve.tls_key].into_iter().flatten() {
+            *file = beside.join(&*file);
+        }
+        Ok(config)
     }
 }
 
@@ -61,6 +71,11 @@ mod tests {
         assert_eq!(parse("").ok(), Some(Config::default()));
         let config = parse("# mine\nagent = \"claude\"\n[of.tomorrow]\nx = 1\n").ok();
         assert_eq!(config.and_then(|config| config.agent).as_deref(), Some("claude"));
+        let serve = parse("[serve]\nlisten = [\"7700\", \"[::1]:7700\"]\ntls_cert = \"box.pem\"\n")
+            .expect("settings")
+            .serve;
+        assert_eq!((serve.listen.len(), serve.tls_cert), (2, Some("/box.pem".into())));
+        assert!(parse("[serve]\nlisten = [\"nowhere\"]\n").is_err());
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

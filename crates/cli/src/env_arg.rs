@@ -1,22 +1,41 @@
 //! What of our environment an agent is given: what is on the list, and what was named.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use rekindle_agent::environment::for_agent;
 use rekindle_agent::known::by_id;
 use serde_json::Value;
 
+use crate::commands::Context;
 use crate::failure::Failure;
 
+/// Returns what of our environment goes to an agent. A daemon elsewhere is given only what was named: it has an environment
+/// of its own, and ours may have secrets that are none of its business.
+pub(crate) fn environment_for(
+    context: &Context,
+    agent: Option<&str>,
+    named: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let listed: Vec<(OsString, OsString)> = match &context.server {
+        None => for_agent(std::env::vars_os(), &agent_prefixes(agent)),
+        Some(_) => Vec::new(),
+    };
+    environment(listed, named)
+}
+
 /// Returns the beginnings of names of variables that an agent needs.
-pub(crate) fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
+fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
     agent.and_then(by_id).map(|agent| agent.environment.to_vec()).unwrap_or_default()
 }
 
-/// Returns what of our environment goes to the agent: what is on the list, and what was named.
-pub(crate) fn environment(prefixes: &[&str], named: &[String]) -> Result<BTreeMap<String, Value>, Failure> {
-    let listed = for_agent(std::env::vars_os(), prefixes).into_iter();
+/// Joins what is on the list and what was named.
+fn environment(
+    listed: Vec<(OsString, OsString)>,
+    named: &[String],
+) -> Result<BTreeMap<String, Value>, Failure> {
     let mut env: BTreeMap<String, Value> = listed
+        .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, Value::from(value.into_string().ok()?))))
         .collect();
     for variable in named {
@@ -39,10 +58,10 @@ mod tests {
 
     #[test]
     fn variables_are_named_with_or_without_a_value() {
-        let env = environment(&[], &["X_KEY=a=b".into()]).expect("a value");
+        let env = environment(Vec::new(), &["X_KEY=a=b".into()]).expect("a value");
         assert_eq!(env["X_KEY"], "a=b");
         for bad in ["REKINDLE_NO_SUCH_VARIABLE", "=x"] {
-            assert_eq!(environment(&[], &[bad.into()]).expect_err(bad).code(), "no_such_variable");
+            assert_eq!(environment(Vec::new(), &[bad.into()]).expect_err(bad).code(), "no_such_variable");
         }
     }
 }

@@ -17,6 +17,7 @@ mod output;
 mod prompt_arg;
 mod record_text;
 mod sanitise;
+mod server_arg;
 mod session_arg;
 mod status_text;
 
@@ -36,6 +37,7 @@ use failure::{Exit, Failure};
   rekindle run \"fix the failing test\"      begins a session and watches it; Ctrl-C leaves
   rekindle ps                              what every session is doing
   rekindle attach                          watches this directory's latest session
+  rekindle --server https://box:7700 ps    the same of a daemon elsewhere; its `token create` lets you in
 
 Exit codes:
   0  done                             3  interrupted
@@ -54,6 +56,8 @@ struct Cli {
 pub(crate) struct Shared {
     #[command(flatten)]
     home: home_arg::HomeArg,
+    #[command(flatten)]
+    server: server_arg::ServerArg,
     /// Print JSON instead of text; errors become a JSON object on stderr
     #[arg(long, global = true, help_heading = "Everywhere")]
     json: bool,

@@ -7,12 +7,16 @@ use rekindle_store::layout::{Layout, SessionFile, session_file};
 use rekindle_store::offline::Offline;
 
 use crate::client::http::escape;
+use crate::client::whom::Whom;
 use crate::client::{Client, wire};
 use crate::commands::Context;
 use crate::failure::Failure;
 
 /// Most candidates that are listed.
 const MAX_SHOWN: usize = 8;
+
+/// Sessions fetched at a time from a daemon elsewhere.
+const PAGE: usize = 500;
 
 /// The shortest beginning of an id that is shown in its stead: the time to a millisecond, so that lists of few and of many
 /// sessions show them alike.
@@ -45,16 +49,40 @@ impl SessionArg {
 pub(crate) fn find_offline(name: &str, home: &Offline) -> Result<SessionId, Failure> {
     let prefix = prefix(name)?;
     let sessions = home.sessions().map_err(unlisted)?;
-    choose(&prefix, &sessions, home.layout())
+    choose(&prefix, &sessions, &home.layout().sessions().display().to_string())
 }
 
 /// Finds the session that a name means, with a daemon.
 pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) -> Result<String, Failure> {
     let Some(name) = name else { return latest_live(client) };
     let prefix = prefix(name)?;
-    let layout = Layout::new(&context.home);
-    let sessions = listed(&*context.disk(), &layout).map_err(unlisted)?;
-    choose(&prefix, &sessions, &layout).map(|id| id.to_string())
+    let (sessions, place) = match client.whom() {
+        Whom::Here { home, .. } => {
+            let layout = Layout::new(home);
+            let sessions = listed(&*context.disk(), &layout).map_err(unlisted)?;
+            (sessions, layout.sessions().display().to_string())
+        }
+        Whom::Elsewhere { server, .. } => (told(client)?, server.url.clone()),
+    };
+    choose(&prefix, &sessions, &place).map(|id| id.to_string())
+}
+
+/// Lists the sessions of a daemon elsewhere.
+fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
+    let mut sessions = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let behind =
+            cursor.as_deref().map(|cursor| format!("&cursor={}", escape(cursor))).unwrap_or_default();
+        let page: wire::Sessions = client.get(&format!("/api/sessions?limit={PAGE}{behind}"))?;
+        sessions.extend(page.sessions.iter().filter_map(|session| session.id.parse::<SessionId>().ok()));
+        // A cursor that does not move would never end.
+        if page.next.is_none() || page.next == cursor {
+            sessions.sort_unstable();
+            return Ok(sessions);
+        }
+        cursor = page.next;
+    }
 }
 
 /// Lists the sessions that have a log; with a daemon every one has.
@@ -75,7 +103,7 @@ fn unlisted(error: std::io::Error) -> Failure {
 }
 
 /// Returns the only session whose id begins so.
-fn choose(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Result<SessionId, Failure> {
+fn choose(prefix: &str, sessions: &[SessionId], place: &str) -> Result<SessionId, Failure> {
     if let Some(exact) = sessions.iter().find(|id| id.as_str() == prefix) {
         return Ok(*exact);
     }
@@ -83,7 +111,7 @@ fn choose(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Result<Sessi
         sessions.iter().copied().filter(|id| id.as_str().starts_with(prefix)).collect();
     match matching.as_slice() {
         [one] => Ok(*one),
-        [] => Err(unknown(prefix, sessions, layout)),
+        [] => Err(unknown(prefix, sessions, place)),
         several => Err(ambiguous(prefix, several)),
     }
 }
@@ -127,7 +155,10 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
     let list: wire::Sessions = client.get(&format!("/api/sessions?cwd={}&limit=200", escape(&here)))?;
     let in_here = list.sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
-    latest.map(|session| session.id).ok_or_else(|| none_here(&here))
+    latest.map(|session| session.id).ok_or_else(|| match client.whom() {
+        Whom::Here { .. } => none_here(&here),
+        Whom::Elsewhere { server, .. } => none_here(&format!("{here} at {}", server.url)),
+    })
 }
 
 fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
@@ -168,11 +199,10 @@ fn bare(id: &str) -> &str {
     id.split_once('_').map_or(id, |(_, rest)| rest)
 }
 
-fn unknown(prefix: &str, sessions: &[SessionId], layout: &Layout) -> Failure {
+fn unknown(prefix: &str, sessions: &[SessionId], place: &str) -> Failure {
     let message = format!("no session's id begins with {prefix}");
-    let place = layout.sessions();
     let hint = match sessions {
-        [] => format!("there is no session in {} yet", place.display()),
+        [] => format!("there is no session in {place} yet"),
         // Ids begin with the time: the last are the newest.
         some => format!("the newest of {} sessions:{}", some.len(), names(some.iter().rev())),
     };
@@ -200,9 +230,8 @@ mod tests {
 
     #[test]
     fn a_beginning_names_the_only_session_that_has_it() {
-        let layout = Layout::new("/nowhere");
         let sessions = [id("sess_01abc"), id("sess_01abd"), id("sess_01abcd")];
-        let choose = |name: &str| choose(&prefix(name)?, &sessions, &layout);
+        let choose = |name: &str| choose(&prefix(name)?, &sessions, "/nowhere");
         assert_eq!(choose("01abd").ok(), Some(sessions[1]));
         assert_eq!(choose("sess_01abc").ok(), Some(sessions[0]), "a whole id is no beginning");
         assert_eq!(choose("01abcd").ok(), Some(sessions[2]));

@@ -1,21 +1,22 @@
 //! Following a session on a thread of its own: what the daemon tells is handed on, and when it goes away the stream is
 //! taken up again where it was, at its successor.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
 use serde::Deserialize;
 
 use super::http::{self, Ask, Lost};
-use super::place::Place;
 use super::sse::{Event, Parser};
-use super::start;
+use super::whom::Whom;
 use super::wire::{self, Words};
 use crate::failure::Failure;
 
 /// How long the daemon may be away before following ends.
 const AWAY: Duration = Duration::from_secs(30);
+
+/// How long nothing may be heard from a daemon elsewhere: it says something every 15 s.
+const SILENCE: Duration = Duration::from_secs(50);
 
 /// Pauses between two attempts to come back: doubled from the first to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
@@ -49,10 +50,8 @@ pub(crate) enum Heard {
 /// Whom to follow, from where.
 #[derive(Debug, Clone)]
 pub(crate) struct Follow {
-    /// The home, where a successor is found.
-    pub(crate) home: PathBuf,
     /// The daemon.
-    pub(crate) place: Place,
+    pub(crate) whom: Whom,
     /// The session.
     pub(crate) session: String,
     /// The record behind which to begin.
@@ -87,7 +86,7 @@ impl Follow {
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match runtime.block_on(stream.read(&self.place, &self.session, &mut tell)) {
+            match runtime.block_on(stream.read(&self.whom, &self.session, &mut tell)) {
                 Ok(Ended::Done) => return,
                 Ok(Ended::Again) => continue,
                 Ok(Ended::Cut) | Err(None) => {}
@@ -108,8 +107,8 @@ impl Follow {
             let left = AWAY.saturating_sub(since.elapsed());
             std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(LAST_PAUSE);
-            match next_daemon(&self.home, left) {
-                Ok(place) => self.place = place,
+            match next_daemon(&self.whom, left) {
+                Ok(whom) => self.whom = whom,
                 Err(failure) => {
                     tell(Heard::Over(failure));
                     return;
@@ -119,12 +118,16 @@ impl Follow {
     }
 }
 
-fn next_daemon(home: &Path, left: Duration) -> Result<Place, Failure> {
-    if left.is_zero() {
-        return Err(Failure::no_daemon("the daemon does not come back")
-            .hint("the agent works on without it; look at logs/daemon.log in the home"));
+fn next_daemon(whom: &Whom, left: Duration) -> Result<Whom, Failure> {
+    if left.is_zero() { Err(whom.lost()) } else { whom.successor(left) }
+}
+
+/// Waits for what comes next. A network that was cut says nothing: from elsewhere at least a comment comes now and then.
+async fn heard_from<T>(whom: &Whom, next: impl Future<Output = Option<T>>) -> Option<T> {
+    match whom {
+        Whom::Here { .. } => next.await,
+        Whom::Elsewhere { .. } => tokio::time::timeout(SILENCE, next).await.ok().flatten(),
     }
-    start::successor(home, left)
 }
 
 /// Where a stream stands.
@@ -144,7 +147,7 @@ impl Stream {
     /// Reads the stream to its end; a failure without words is worth another attempt.
     async fn read(
         &mut self,
-        place: &Place,
+        whom: &Whom,
         session: &str,
         tell: &mut impl FnMut(Heard) -> bool,
     ) -> Result<Ended, Option<Failure>> {
@@ -153,9 +156,9 @@ impl Stream {
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
-        let response = match http::send(&place.socket, &ask).await {
+        let response = match http::send(&whom.reach(), &ask).await {
             Ok(response) => response,
-            Err(Lost::Request(error)) => return Err(Some(Failure::failed("request", error))),
+            Err(lost @ (Lost::Request(_) | Lost::Untrusted { .. })) => return Err(lost.failure()),
             Err(Lost::NotThere { .. } | Lost::Midway(_) | Lost::TooLong) => return Err(None),
         };
         let status = response.status().as_u16();
@@ -171,7 +174,7 @@ impl Stream {
             return Ok(Ended::Done);
         }
         let mut parser = Parser::default();
-        while let Some(Ok(frame)) = body.frame().await {
+        while let Some(Ok(frame)) = heard_from(whom, body.frame()).await {
             let Some(bytes) = frame.data_ref() else { continue };
             for event in parser.push(bytes) {
                 self.heard = true;

@@ -1,8 +1,9 @@
-//! HTTP over the daemon's socket: one request a connection, on a runtime of this thread alone. What goes wrong on
+//! HTTP over the daemon's socket, or to one elsewhere: one request a connection, on a runtime of this thread alone. What goes wrong on
 //! the way is told apart by whether the request may have arrived.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -10,8 +11,11 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
+
+use super::server::Server;
 
 /// How long the daemon may take to take a connection: it listens before it does anything else.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -31,7 +35,16 @@ pub(crate) enum Lost {
     /// Nobody listens: nothing was asked.
     #[error("nobody answers at {path}")]
     NotThere {
-        /// The socket.
+        /// The socket, or the server.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Whoever answers does not prove to be the one that is meant: nothing was asked.
+    #[error("who answers at {path} cannot be trusted")]
+    Untrusted {
+        /// The server.
         path: String,
         /// Why.
         #[source]
@@ -46,6 +59,45 @@ pub(crate) enum Lost {
     /// Our own request cannot be written.
     #[error("the request cannot be made")]
     Request(#[source] hyper::http::Error),
+}
+
+/// How a daemon is reached.
+#[derive(Debug, Clone)]
+pub(crate) enum Reach {
+    /// By its socket.
+    Socket(PathBuf),
+    /// Elsewhere.
+    Server(Arc<Server>),
+}
+
+/// A connection.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Reach {
+    async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {
+        match self {
+            Reach::Socket(socket) => match connect(socket).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(source) => Err(Lost::NotThere { path: socket.display().to_string(), source }),
+            },
+            Reach::Server(server) => server.connect().await,
+        }
+    }
+
+    fn host(&self) -> &str {
+        match self {
+            Reach::Socket(_) => "rekindle",
+            Reach::Server(server) => &server.authority,
+        }
+    }
+
+    fn authorization(&self) -> Option<String> {
+        match self {
+            Reach::Socket(_) => None,
+            Reach::Server(server) => server.authorization(),
+        }
+    }
 }
 
 /// One request.
@@ -79,14 +131,15 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 }
 
 /// Asks, and returns the head of the answer; its body is still to come.
-pub(crate) async fn send(socket: &Path, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
-    let not_there = |source| Lost::NotThere { path: socket.display().to_string(), source };
-    let stream = tokio::time::timeout(CONNECT, connect(socket)).await;
-    let stream = stream.map_err(|_| Lost::TooLong)?.map_err(not_there)?;
+pub(crate) async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
+    let stream = tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| Lost::TooLong)??;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
     // Its end is also told to whoever waits for the answer.
     tokio::spawn(connection);
-    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", "rekindle");
+    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", reach.host());
+    if let Some(value) = reach.authorization() {
+        request = request.header("authorization", value);
+    }
     for (name, value) in &ask.headers {
         request = request.header(*name, *value);
     }
@@ -99,10 +152,10 @@ pub(crate) async fn send(socket: &Path, ask: &Ask<'_>) -> Result<Response<Incomi
 }
 
 /// Asks, and returns the status and the whole body.
-pub(crate) fn call(runtime: &Runtime, socket: &Path, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
+pub(crate) fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
     runtime.block_on(async {
         let answer = async {
-            let response = send(socket, ask).await?;
+            let response = send(reach, ask).await?;
             let status = response.status().as_u16();
             let body = response.into_body().collect().await.map_err(Lost::Midway)?;
             Ok((status, body.to_bytes()))

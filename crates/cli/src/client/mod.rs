@@ -4,25 +4,33 @@ pub(crate) mod follow;
 pub(crate) mod http;
 pub(crate) mod news;
 pub(crate) mod place;
+pub(crate) mod server;
 mod sse;
 pub(crate) mod start;
+pub(crate) mod whom;
 pub(crate) mod wire;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 
-use self::http::{Ask, Lost};
+use self::http::{Ask, Lost, Reach};
 use self::place::{Place, Seen};
+use self::server::Server;
+use self::whom::{About, Whom};
 use crate::clock::random;
 use crate::failure::{Exit, Failure};
 
 /// How long a request that carries a key waits for the daemon's successor before it gives up.
 const SUCCESSOR: Duration = Duration::from_secs(15);
+
+/// How often it is tried again whether one elsewhere has come back.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// How long the daemon may take to say that it will leave: it says so before it does anything for it.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -39,8 +47,7 @@ pub(crate) const REPLACE: &str = "`rekindle restart` replaces it while agents wo
 /// A daemon that can be asked.
 pub(crate) struct Client {
     runtime: Runtime,
-    home: PathBuf,
-    place: Place,
+    whom: Whom,
 }
 
 impl Client {
@@ -55,24 +62,34 @@ impl Client {
 
     /// Returns a daemon of which it is known where it is.
     pub(crate) fn at(home: &Path, place: Place) -> Result<Client, Failure> {
-        let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
-        Ok(Client { runtime, home: home.to_owned(), place })
+        Ok(Client { runtime: runtime()?, whom: Whom::Here { home: home.to_owned(), place: Box::new(place) } })
+    }
+
+    /// Returns a daemon elsewhere, once it has said who it is.
+    pub(crate) fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
+        let (runtime, reach) = (runtime()?, Reach::Server(Arc::clone(&server)));
+        let ask = Ask { method: "GET", path: "/api/version".into(), ..Ask::default() };
+        let body = judge(http::call(&runtime, &reach, &ask), || whom::silent_server(&server))?;
+        let about: About = read(&body)?;
+        Ok(Client { runtime, whom: Whom::Elsewhere { server, about } })
     }
 
     /// Says so if the daemon is of another version than this program.
     pub(crate) fn note_version(&self) {
-        let (theirs, ours) = (&self.place.version, env!("CARGO_PKG_VERSION"));
+        let (theirs, ours) = (self.whom.version(), env!("CARGO_PKG_VERSION"));
         if theirs != ours {
-            anstream::eprintln!(
-                "note: the daemon is version {}, this is {ours}; `rekindle restart` replaces it while agents work on",
-                crate::sanitise::line(theirs),
-            );
+            let then = match &self.whom {
+                Whom::Here { .. } => "`rekindle restart` replaces it while agents work on",
+                Whom::Elsewhere { .. } => "some things may not be known to both",
+            };
+            let theirs = crate::sanitise::line(theirs);
+            anstream::eprintln!("note: the daemon is version {theirs}, this is {ours}; {then}");
         }
     }
 
-    /// Returns where it is.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    /// Returns which daemon it is.
+    pub(crate) fn whom(&self) -> &Whom {
+        &self.whom
     }
 
     /// Fetches something.
@@ -104,14 +121,21 @@ impl Client {
         let headers = vec![("idempotency-key", key.as_str())];
         let ask =
             Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
-        match http::call(&self.runtime, &self.place.socket, &ask) {
-            Err(Lost::NotThere { .. } | Lost::Midway(_)) => {
+        let deadline = Instant::now() + SUCCESSOR;
+        let mut answer = http::call(&self.runtime, &self.whom.reach(), &ask);
+        let mut told = false;
+        while let Err(Lost::NotThere { .. } | Lost::Midway(_)) = &answer
+            && Instant::now() < deadline
+        {
+            if !std::mem::replace(&mut told, true) {
                 anstream::eprintln!("note: the daemon went away; asking its successor");
-                self.place = start::successor(&self.home, SUCCESSOR)?;
-                self.ask(&ask)
+            } else {
+                std::thread::sleep(AGAIN);
             }
-            answer => judge(answer, self.place.pid),
+            self.whom = self.whom.successor(SUCCESSOR)?;
+            answer = http::call(&self.runtime, &self.whom.reach(), &ask);
         }
+        judge(answer, || self.whom.silent())
     }
 
     /// Removes something.
@@ -120,14 +144,16 @@ impl Client {
     }
 
     fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {
-        let answer = http::call(&self.runtime, &self.place.socket, ask);
-        // Nothing was asked yet: its successor may listen elsewhere.
+        let answer = http::call(&self.runtime, &self.whom.reach(), ask);
+        // Nothing was asked yet: its successor may listen at another socket.
         if let Err(Lost::NotThere { .. }) = &answer
-            && let Seen::Lives(place) = place::look(&self.home)
+            && let Whom::Here { home, .. } = &self.whom
+            && let Seen::Lives(place) = place::look(home)
         {
-            return judge(http::call(&self.runtime, &place.socket, ask), place.pid);
+            let whom = Whom::Here { home: home.clone(), place: Box::new(place) };
+            return judge(http::call(&self.runtime, &whom.reach(), ask), || whom.silent());
         }
-        judge(answer, self.place.pid)
+        judge(answer, || self.whom.silent())
     }
 }
 
@@ -138,20 +164,38 @@ pub(crate) fn unreachable(place: &Place) -> Failure {
 }
 
 /// Returns the body of an answer, or the failure it tells of.
-fn judge(answer: Result<(u16, Bytes), Lost>, pid: u32) -> Result<Bytes, Failure> {
+fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -> Result<Bytes, Failure> {
     match answer {
         Ok((status, body)) if (200..300).contains(&status) => Ok(body),
         Ok((status, body)) => Err(wire::refusal(status, &body)),
-        Err(lost @ Lost::NotThere { .. }) => Err(Failure::no_daemon(lost.to_string())),
-        Err(lost @ Lost::Midway(_)) => Err(Failure::failed("outcome_unknown", lost)
-            .hint("it may have been done: look with rekindle ps before you repeat it")),
-        Err(Lost::TooLong) => {
-            let error = anyhow::anyhow!("the daemon (process {pid}) does not answer");
-            Err(Failure::failed(SILENT, error)
-                .hint(format!("{REPLACE}; logs/daemon.log in the home may say what it does")))
-        }
-        Err(lost @ Lost::Request(_)) => Err(Failure::failed("request", lost)),
+        Err(lost) => Err(lost.failure().unwrap_or_else(silent)),
     }
+}
+
+impl Lost {
+    /// Returns the failure it is; none if nothing was heard, of which others know more.
+    pub(crate) fn failure(self) -> Option<Failure> {
+        Some(match self {
+            Lost::TooLong => return None,
+            Lost::NotThere { ref path, .. } if path.contains("://") => {
+                let failure = Failure::failed("no_daemon", self).exit_with(Exit::NoDaemon);
+                failure.hint(
+                    "on its machine: rekindle serve --listen ADDRESS:PORT; look what is on the way to it",
+                )
+            }
+            Lost::NotThere { .. } => Failure::no_daemon(self.to_string()),
+            Lost::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
+                "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
+            ),
+            Lost::Midway(_) => Failure::failed("outcome_unknown", self)
+                .hint("it may have been done: look with rekindle ps before you repeat it"),
+            Lost::Request(_) => Failure::failed("request", self),
+        })
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    http::runtime().map_err(|error| Failure::failed("runtime", error))
 }
 
 /// Reads what the daemon sent.

@@ -10,6 +10,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
+use crate::daemon::listen::Listening;
+
 /// The file's name in the home.
 const FILE: &str = "daemon.json";
 
@@ -28,6 +30,9 @@ pub(crate) struct Place {
     /// Where else it listens, if anywhere.
     #[serde(default)]
     pub(crate) listen: Option<String>,
+    /// What it was told of that, for whoever comes after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) told: Option<Listening>,
     /// Its version.
     pub(crate) version: String,
     /// Which process is meant, so that a later one with its pid is not.
@@ -118,7 +123,8 @@ mod tests {
         assert_eq!(look(home.path()), Seen::None);
         let socket = home.path().join("s");
         let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
-        let place = Place { pid: 1, boot_id, epoch: 2, socket, listen: None, version, process: None };
+        let place =
+            Place { pid: 1, boot_id, epoch: 2, socket, listen: None, told: None, version, process: None };
         place.write(home.path()).expect("written");
         assert_eq!(look(home.path()), Seen::Died);
         let listener = UnixListener::bind(&place.socket).expect("a socket");

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::place::{self, Place, Seen};
 use super::{Client, unreachable, wire};
+use crate::daemon::listen::Listening;
 use crate::failure::{Exit, Failure};
 
 /// How long a daemon may take to be ready: it completes the write-ahead log and lists the sessions before.
@@ -36,6 +37,9 @@ const MAX_LOG: u64 = 8 << 20;
 pub(crate) struct Ready {
     /// Where it is.
     pub(crate) ready: Place,
+    /// What is not as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
 }
 
 /// Returns the daemon of a home; one is started if none lives.
@@ -52,6 +56,14 @@ pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
     start_with(home, &[])
 }
 
+/// Starts a daemon in the place of one that left, to listen where that one was told to.
+pub(crate) fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failure> {
+    let again = told.map(serde_json::to_string).transpose();
+    let again = again.map_err(|error| Failure::failed("daemon_file", error))?;
+    let arguments: Vec<&str> = again.iter().flat_map(|again| ["--again", again.as_str()]).collect();
+    start_waiting(home, &arguments, &[])
+}
+
 /// Starts a daemon in the place of one that is there, which is ended if it does not leave.
 pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
     try_start(home, &["--takeover"], &[])
@@ -59,7 +71,11 @@ pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
 
 /// Like [`start`], with variables in its environment that are not in ours.
 pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
-    let failure = match try_start(home, &[], env) {
+    start_waiting(home, &[], env)
+}
+
+fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
+    let failure = match try_start(home, arguments, env) {
         Err(failure) if failure.code() == "home_in_use" => failure,
         outcome => return outcome,
     };
@@ -71,7 +87,7 @@ pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Fa
             Seen::Leaves | Seen::Died | Seen::None => {}
         }
         if home::owner(&RealDisk, &Layout::new(home)).is_none() {
-            return try_start(home, &[], env);
+            return try_start(home, arguments, env);
         }
         std::thread::sleep(LOOK);
     }
@@ -106,7 +122,12 @@ fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<P
             .hint(format!("its words are in {}", home.join("logs/daemon.log").display())));
     };
     match serde_json::from_str::<Ready>(&line) {
-        Ok(Ready { ready }) => Ok(ready),
+        Ok(Ready { ready, note }) => {
+            if let Some(note) = note {
+                anstream::eprintln!("note: {}", crate::sanitise::line(&note));
+            }
+            Ok(ready)
+        }
         Err(_) => Err(wire::refusal(0, line.as_bytes()).exit_with(Exit::NoDaemon)),
     }
 }

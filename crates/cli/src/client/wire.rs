@@ -72,6 +72,8 @@ pub(crate) struct Health {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Sessions {
     pub(crate) sessions: Vec<Session>,
+    #[serde(default)]
+    pub(crate) next: Option<String>,
 }
 
 /// The waits.
@@ -84,6 +86,8 @@ pub(crate) struct Waits {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Records {
     pub(crate) records: Vec<Box<serde_json::value::RawValue>>,
+    #[serde(default)]
+    pub(crate) next: Option<u64>,
 }
 
 /// A message that was taken.

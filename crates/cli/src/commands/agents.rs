@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::styling::Style;
@@ -13,6 +14,9 @@ use rekindle_agent::known::{Quirk, by_id};
 use rekindle_agent::probe::{Probe, Probed, TIMEOUT};
 use serde_json::json;
 
+use crate::agent_choice::found_by;
+use crate::client::Client;
+use crate::client::server::Server;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
 use crate::sanitise;
@@ -41,7 +45,7 @@ pub(crate) struct Args {
     timeout: u64,
 }
 
-pub(super) fn run(json: bool, args: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Result<Exit, Failure> {
     for name in &args.names {
         if by_id(name).is_none() {
             let message = format!("there is no known agent named {name:?}");
@@ -49,8 +53,14 @@ pub(super) fn run(json: bool, args: &Args) -> Result<Exit, Failure> {
                 .hint("`rekindle agents` lists the names; any other command can be run as an agent too"));
         }
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut agents = find_all(&path);
+    let mut agents = match server {
+        None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
+        Some(server) if args.probe => {
+            let message = format!("agents are probed on their own machine, and {} is elsewhere", server.url);
+            return Err(Failure::usage("only_here", message).hint("leave out --probe, or run it there"));
+        }
+        Some(server) => found_by(&Client::elsewhere(server)?.get("/api/agents")?),
+    };
     agents.retain(|agent| args.names.is_empty() || args.names.iter().any(|name| name == agent.id));
     if args.probe {
         probe(&mut agents, Duration::from_secs(args.timeout), json);

@@ -50,6 +50,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         let after = super::log_follow::after(&client, &session, args.from, args.last)?;
         return super::log_follow::run(context, &client, session, after);
     }
+    if let Some(client) = context.elsewhere()? {
+        let session = args.session.find_live(context, &client)?;
+        let after = super::log_follow::after(&client, &session, args.from, args.last)?;
+        return super::log_elsewhere::run(context, &client, &session, after);
+    }
     let home = context.offline()?;
     let session = args.session.find(&home)?;
     // A newer snapshot says nothing against the log: only how it ends is not known then.

@@ -12,6 +12,7 @@ mod doctor;
 mod holders;
 mod late;
 mod log;
+mod log_elsewhere;
 mod log_follow;
 mod ps;
 mod resume;
@@ -21,6 +22,8 @@ mod send;
 mod serve;
 mod status;
 mod stop;
+mod stop_elsewhere;
+mod token;
 mod waits;
 
 use std::path::PathBuf;
@@ -33,6 +36,7 @@ use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 
 use crate::Shared;
+use crate::client::server::Server;
 use crate::client::{CUT, Client, REPLACE, SILENT, start};
 use crate::failure::{Exit, Failure};
 use crate::home_arg;
@@ -56,6 +60,7 @@ pub(crate) enum Command {
     Serve(serve::Args),
     Restart(stop::RestartArgs),
     Stop(stop::Args),
+    Token(token::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -69,10 +74,19 @@ pub(crate) enum Command {
 
 /// Does it.
 pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
-    let context = || Ok::<_, Failure>(Context { home: shared.home.path()?, json: shared.json });
+    let context = || {
+        let server = shared.server.find(shared.home.is_named())?;
+        let home = match &server {
+            // It is elsewhere too.
+            Some(_) => shared.home.path().unwrap_or_default(),
+            None => shared.home.path()?,
+        };
+        Ok::<_, Failure>(Context { home, json: shared.json, server })
+    };
+    let here = |command| context()?.only_here(command);
     match command {
         // Which agents there are has nothing to do with any home.
-        Command::Agents(args) => agents::run(shared.json, &args),
+        Command::Agents(args) => agents::run(shared.json, &args, shared.server.find(shared.home.is_named())?),
         Command::Run(args) => run::run(&context()?, args),
         Command::Ps(args) => ps::run(&context()?, &args),
         Command::Attach(args) => attach::run(&context()?, &args),
@@ -84,16 +98,17 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Rm(args) => rm::run(&context()?, &args),
         Command::Log(args) => log::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),
-        Command::Serve(args) => serve::run(&context()?, &args),
-        Command::Restart(args) => stop::restart(&context()?, &args),
+        Command::Serve(args) => serve::run(&here("serve")?, &args),
+        Command::Restart(args) => stop::restart(&here("restart")?, &args),
         Command::Stop(args) => stop::run(&context()?, &args),
-        Command::Doctor(args) => doctor::run(&context()?, &args),
-        Command::Demo(args) => demo::run(&shared, &args),
+        Command::Token(args) => token::run(&here("token")?, args),
+        Command::Doctor(args) => doctor::run(&here("doctor")?, &args),
+        Command::Demo(args) => here("demo").and_then(|_| demo::run(&shared, &args)),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.
         Command::DemoAgent(args) => demo_agent::run(args),
-        Command::Dev(args) => dev::run(&context()?, args),
+        Command::Dev(args) => dev::run(&here("dev")?, args),
     }
 }
 
@@ -143,9 +158,30 @@ pub(crate) struct Context {
     pub(crate) home: PathBuf,
     /// Print JSON.
     pub(crate) json: bool,
+    /// The daemon elsewhere that is meant instead of the home's.
+    pub(crate) server: Option<Arc<Server>>,
 }
 
 impl Context {
+    /// Says so if a command that needs the home itself is asked of a daemon elsewhere.
+    fn only_here(self, command: &str) -> Result<Context, Failure> {
+        match &self.server {
+            None => Ok(self),
+            Some(server) => {
+                let message =
+                    format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
+                Err(Failure::usage("only_here", message)
+                    .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine"))
+            }
+        }
+    }
+
+    /// Returns the daemon elsewhere, if one is meant.
+    pub(crate) fn elsewhere(&self) -> Result<Option<Client>, Failure> {
+        let client = self.server.as_ref().map(|server| Client::elsewhere(Arc::clone(server))).transpose();
+        Ok(client?.inspect(Client::note_version))
+    }
+
     /// Returns the disk.
     pub(crate) fn disk(&self) -> SharedDisk {
         Arc::new(RealDisk)
@@ -158,6 +194,9 @@ impl Context {
 
     /// Returns the daemon, if one lives.
     pub(crate) fn daemon(&self) -> Result<Option<Client>, Failure> {
+        if let Some(client) = self.elsewhere()? {
+            return Ok(Some(client));
+        }
         Ok(Client::find(&self.home)?.inspect(Client::note_version))
     }
 
@@ -167,6 +206,10 @@ impl Context {
         &self,
         ask: impl Fn(&Client) -> Result<T, Failure>,
     ) -> Result<Result<T, Unheard>, Failure> {
+        // There is no disk to look at instead.
+        if let Some(client) = self.elsewhere()? {
+            return ask(&client).map(Ok);
+        }
         let note = |why: &str, then: &str| {
             anstream::eprintln!("note: {why}; this is what the disk says. {then}");
         };
@@ -182,7 +225,7 @@ impl Context {
                 Ok(Some(client)) => client,
                 Err(failure) => return Err(failure),
             };
-            let pid = client.place().pid;
+            let pid = client.whom().pid();
             if !std::mem::replace(&mut noted, true) {
                 client.note_version();
             }
@@ -204,8 +247,11 @@ impl Context {
         }
     }
 
-    /// Returns the daemon; one is started if none lives.
+    /// Returns the daemon; one is started if none lives here.
     pub(crate) fn daemon_or_start(&self) -> Result<Client, Failure> {
+        if let Some(client) = self.elsewhere()? {
+            return Ok(client);
+        }
         start::ensure(&self.home).inspect(Client::note_version)
     }
 
@@ -226,8 +272,7 @@ impl Context {
         after: u64,
         goal: Goal,
     ) -> Result<Exit, Failure> {
-        let (home, blobs) = (self.home.clone(), self.blobs());
-        watch(Watch { client, home, blobs, session, after, goal, json: self.json })
+        watch(Watch { client, blobs: self.blobs(), session, after, goal, json: self.json })
     }
 
     /// Looks at the home without owning it.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::client::{read, wire};
-use crate::env_arg::{agent_prefixes, environment};
+use crate::env_arg::environment_for;
 use crate::failure::{Exit, Failure};
 use crate::live::Goal;
 use crate::output;
@@ -34,7 +34,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let env = environment(&agent_prefixes(Some(&session.agent)), &args.env)?;
+    let env = environment_for(context, Some(&session.agent), &args.env)?;
     let body = client.post_once(&format!("/api/sessions/{id}/resume"), &json!({ "env": env }))?;
     if args.detach {
         return output::taken(

@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::Context;
 use crate::agent_choice;
+use crate::client::whom::Whom;
 use crate::client::{read, wire};
-use crate::env_arg::{agent_prefixes, environment};
+use crate::env_arg::environment_for;
 use crate::failure::{Exit, Failure};
 use crate::live::Goal;
 use crate::logout;
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "NAME", conflicts_with = "command")]
     agent: Option<String>,
 
-    /// Where the agent works [default: here]
+    /// Where the agent works [default: here; with --server the same path there]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
@@ -133,8 +134,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         Failure::usage("no_prompt", "there is nothing to ask".into())
             .hint("rekindle run \"fix the failing test\"")
     })?;
+    // Which agents there are is known there.
+    let elsewhere = context.elsewhere()?;
     let (agent, name) = if args.command.is_empty() {
-        let name = agent_choice::agent(args.agent.as_deref())?;
+        let name = agent_choice::agent(args.agent.as_deref(), elsewhere.as_ref())?;
         (json!(name), Some(name))
     } else {
         let profile = args.profile.unwrap_or_else(|| Profile::of(&args.command));
@@ -147,8 +150,11 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         }
         (json!({"profile": profile, "command": whole_program(&args.command)}), None)
     };
-    let working_dir = directory(args.cwd.as_deref())?;
-    let env = environment(&agent_prefixes(name.as_deref()), &args.env)?;
+    let working_dir = match (&elsewhere, args.cwd.as_deref()) {
+        (Some(_), named) => directory_there(named)?,
+        (None, named) => directory(named)?,
+    };
+    let env = environment_for(context, name.as_deref(), &args.env)?;
     let mut body = json!({
         "working_dir": working_dir,
         "agent": agent,
@@ -162,12 +168,18 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             body[field] = json!(value);
         }
     }
-    let mut client = context.daemon_or_start()?;
+    let mut client = match elsewhere {
+        Some(client) => client,
+        None => context.daemon_or_start()?,
+    };
     let body = client.post_once("/api/sessions", &body)?;
     let session: wire::Session = read(&body)?;
     // It is told once, and not into a file that nobody reads.
-    if !context.json && std::io::stderr().is_terminal() {
-        logout::tell_once(&context.home, client.place().pid);
+    if let Whom::Here { home, place } = client.whom()
+        && !context.json
+        && std::io::stderr().is_terminal()
+    {
+        logout::tell_once(home, place.pid);
     }
     if args.detach {
         if context.json {
@@ -196,6 +208,17 @@ fn directory(named: Option<&Path>) -> Result<String, Failure> {
         return Err(bad("not a directory".into()));
     }
     whole.into_os_string().into_string().map_err(|_| bad("its path is no text".into()))
+}
+
+/// Returns the working directory of a daemon elsewhere: what was named, or the same path as here. Whether it is there is
+/// for that daemon to say.
+fn directory_there(named: Option<&Path>) -> Result<String, Failure> {
+    let Some(path) = named else { return crate::session_arg::here() };
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let no_text = |path: std::ffi::OsString| {
+        Failure::usage("no_directory", format!("{}: its path is no text", path.display()))
+    };
+    whole.into_os_string().into_string().map_err(no_text)
 }
 
 /// Returns the command with its program's path made whole, if it is one from here: the daemon is elsewhere.

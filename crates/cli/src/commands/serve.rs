@@ -2,11 +2,13 @@
 //! writes everything else to its log.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Context;
 use crate::client::place::Place;
 use crate::client::start::Ready;
+use crate::daemon::Start;
+use crate::daemon::listen::{Address, Listening};
 use crate::failure::{Exit, Failure};
 
 /// Run the daemon here, in the foreground
@@ -16,15 +18,45 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle serve
-  rekindle serve --takeover")]
+  rekindle serve --takeover
+  rekindle serve --listen 127.0.0.1:7700                # over TCP too, see `rekindle token`
+  rekindle serve --listen 0.0.0.0:7700 --tls-cert box.pem --tls-key box.key --host box.example
+
+To listen in every start, whoever starts it, put it into config.toml:
+  [serve]
+  listen = [\"127.0.0.1:7700\"]      # tls_cert, tls_key and hosts likewise")]
 pub(crate) struct Args {
     /// Take the place of a daemon that runs; agents work on
     #[arg(long)]
     takeover: bool,
 
+    /// Listen on TCP too, for callers with an access token; port 0 takes any. May be repeated
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Vec<Address>,
+
+    /// The certificate for TLS, in PEM form; needed beyond this machine
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "listen")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's key, in PEM form
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// A name that callers on TCP may call us by, beside our addresses. May be repeated
+    #[arg(long = "host", value_name = "NAME", requires = "listen")]
+    hosts: Vec<String>,
+
+    /// What the daemon before us was told, to be done again
+    #[arg(long, hide = true, value_parser = again)]
+    again: Option<Listening>,
+
     /// Leave the terminal, and say on stdout when ready
     #[arg(long, hide = true)]
     background: bool,
+}
+
+fn again(text: &str) -> Result<Listening, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// How a daemon says that it is ready.
@@ -35,13 +67,21 @@ pub(crate) struct Announce<'a> {
 
 impl Announce<'_> {
     /// Says that the daemon listens there; to be called once it does.
-    pub(crate) fn ready(self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn ready(self, place: &Place, note: Option<String>) -> Result<(), Failure> {
         place.write(self.home).map_err(|error| Failure::failed("daemon_file", error))?;
         if !self.background {
-            anstream::eprintln!("rekindle {} listens at {}", place.version, place.socket.display());
+            let elsewhere = place.listen.as_ref().map(|urls| format!(" and {urls}")).unwrap_or_default();
+            anstream::eprintln!(
+                "rekindle {} listens at {}{elsewhere}",
+                place.version,
+                place.socket.display()
+            );
+            if let Some(note) = note {
+                anstream::eprintln!("note: {note}");
+            }
             return Ok(());
         }
-        let line = serde_json::to_string(&Ready { ready: place.clone() });
+        let line = serde_json::to_string(&Ready { ready: place.clone(), note });
         let line = line.map_err(|error| Failure::failed("output", error))?;
         say(&line);
         // Whoever waited reads the end of the pipe; what is printed from here on goes to the log.
@@ -68,7 +108,19 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 
 fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let announce = Announce { home: &context.home, background: args.background };
-    crate::daemon::run(context, args.takeover, |place| announce.ready(place))
+    let flags = Listening {
+        listen: args.listen.clone(),
+        tls_cert: args.tls_cert.clone(),
+        tls_key: args.tls_key.clone(),
+        hosts: args.hosts.clone(),
+    };
+    let start = Start {
+        takeover: args.takeover,
+        flags: flags.absolute(),
+        again: args.again.clone(),
+        foreground: !args.background,
+    };
+    crate::daemon::run(context, start, |place, note| announce.ready(place, note))
 }
 
 /// Says one line on stdout. Nobody may be there to read it, which is no reason to end.

@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, plural};
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
-const LEAVES: Duration = Duration::from_secs(60);
+pub(super) const LEAVES: Duration = Duration::from_secs(60);
 
 /// Stop the daemon; agents work on
 ///
@@ -39,19 +39,22 @@ pub(crate) struct Args {
 pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if let Some(server) = &context.server {
+        return super::stop_elsewhere::run(context, server, args.all);
+    }
     let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.
         Ok(None) if args.all && !living(context).is_empty() => {
             let client = context.daemon_or_start()?;
             client.shut_down(true)?;
-            client.place().pid
+            client.whom().pid()
         }
         Ok(None) => return nothing(context),
         Ok(Some(pid)) => pid,
         Err(failure) if args.all && is_of_no_use(&failure) => {
             let client = Client::at(&context.home, replace(context, &failure)?)?;
             client.shut_down(true)?;
-            client.place().pid
+            client.whom().pid()
         }
         Err(failure) if is_of_no_use(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
         Err(failure) => return Err(failure),
@@ -77,7 +80,7 @@ fn ask_to_leave(context: &Context, agents: bool) -> Result<Option<u32>, Failure>
     match client.shut_down(agents) {
         // It went by itself meanwhile.
         Err(failure) if failure.code() == "no_daemon" => Ok(None),
-        answer => answer.map(|()| Some(client.place().pid)),
+        answer => answer.map(|()| Some(client.whom().pid())),
     }
 }
 
@@ -107,13 +110,15 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
     let before = living(context);
+    // What the daemon that goes was told to listen at.
+    let again = Place::read(&context.home).and_then(|place| place.told);
     let place = match ask_to_leave(context, false) {
         Err(failure) if is_of_no_use(&failure) => replace(context, &failure)?,
         asked => {
             if let Some(pid) = asked? {
                 left(context, pid)?;
             }
-            start::start(&context.home)?
+            start::start_again(&context.home, again.as_ref())?
         }
     };
     // The successor may have begun others already: only those that were there before have lived on.

@@ -1,7 +1,9 @@
 //! The daemon as a process: it becomes the home's owner, listens, recovers, and leaves in order. What it does is in the
 //! service crate, how it is spoken to in the server crate.
 
+pub(crate) mod listen;
 mod takeover;
+mod tcp;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,15 +20,18 @@ use rekindle_domain::time::Clock;
 use rekindle_holder::client::runtime_dir;
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
-use rekindle_server::Ending;
+use rekindle_server::{Doors, Ending};
 use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
 use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
+use self::listen::Listening;
+use self::tcp::Tcp;
 use crate::client::place::Place;
 use crate::clock::{SystemClock, opener};
 use crate::commands::Context;
+use crate::config::Config;
 use crate::failure::{Exit, Failure};
 
 /// How often we look whether another daemon has taken over.
@@ -35,17 +40,33 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long calls that are under way may hold up the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
-/// Runs the daemon until it is told to end; `ready` is told when it listens.
+/// How a daemon is to start.
+pub(crate) struct Start {
+    /// In the place of one that runs.
+    pub(crate) takeover: bool,
+    /// Where it is told to listen beside its socket.
+    pub(crate) flags: Listening,
+    /// Where the one before it was told to.
+    pub(crate) again: Option<Listening>,
+    /// Someone looks on.
+    pub(crate) foreground: bool,
+}
+
+/// Runs the daemon until it is told to end; `ready` is told when it listens, and what is not as it should be.
 pub(crate) fn run(
     context: &Context,
-    takeover: bool,
-    ready: impl FnOnce(&Place) -> Result<(), Failure>,
+    start: Start,
+    ready: impl FnOnce(&Place, Option<String>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     leave_the_agents_tree()?;
     let _ = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     RealDisk::raise_descriptor_limit();
     listen_to_ourselves();
-    if takeover {
+    // One that died, or is to make way, has left behind what it was told.
+    let before = start.again.or_else(|| Place::read(&context.home)?.told);
+    let wanted = Listening::choose(start.flags, before, Config::read(), start.foreground);
+    let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
+    if start.takeover {
         takeover::make_way(&context.home)?;
     }
     let opener = opener()?;
@@ -60,19 +81,24 @@ pub(crate) fn run(
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
     let socket = runtime.join(format!("{}.sock", short_name(&context.home)));
     let listener = bind(&socket)?;
+    tcp.open()?;
     let about = daemon.about();
     let place = Place {
         pid: about.pid,
         boot_id: about.boot_id,
         epoch: about.epoch,
         socket,
-        listen: None,
+        listen: tcp.open.urls(),
+        told: tcp.told(),
         version: about.version.to_owned(),
         process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
     };
-    tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), "serving");
-    ready(&place)?;
-    let ending = serve(&daemon, listener)?;
+    tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), tcp = place.listen, "serving");
+    if place.listen.is_some() && daemon.access().active() == 0 {
+        tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
+    }
+    ready(&place, tcp.note)?;
+    let ending = serve(&daemon, listener, tcp.open)?;
     tracing::info!("leaving");
     daemon.leave();
     // What it wrote goes with it. One that dies leaves it behind, and that is how it is known.
@@ -111,14 +137,14 @@ fn leave_the_agents_tree() -> Result<(), Failure> {
     Err(Failure::failed("executable", error))
 }
 
-fn serve(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<Ending, Failure> {
+fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: listen::Open) -> Result<Ending, Failure> {
     let failed = |error: std::io::Error| Failure::failed("runtime", error);
     // One thread serves all connections: nothing it does blocks, and a second would only be woken to wait with it.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(failed)?;
     let ending = runtime.block_on(async {
         listener.set_nonblocking(true)?;
-        let listener = tokio::net::UnixListener::from_std(listener)?;
+        let doors = Doors { unix: tokio::net::UnixListener::from_std(listener)?, tcp: tcp.serve()? };
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         // Nobody waits for this: what is asked meanwhile is answered.
@@ -135,7 +161,7 @@ fn serve(daemon: &Arc<Daemon>, listener: UnixListener) -> Result<Ending, Failure
             }
         };
         Ok(tokio::select! {
-            ending = rekindle_server::serve(daemon.clone(), listener, shutdown) => ending,
+            ending = rekindle_server::serve(daemon.clone(), doors, shutdown) => ending,
             () = replaced => Ending::Told,
         })
     });

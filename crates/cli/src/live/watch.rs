@@ -31,8 +31,6 @@ const SETTLED: Duration = Duration::from_millis(60);
 pub(crate) struct Watch<'a> {
     /// The daemon.
     pub(crate) client: &'a Client,
-    /// The home.
-    pub(crate) home: std::path::PathBuf,
     /// Large payloads.
     pub(crate) blobs: Blobs,
     /// The session.
@@ -54,12 +52,8 @@ enum Input {
 /// Watches; returns how it ended.
 pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
-    let follow = Follow {
-        home: watch.home.clone(),
-        place: watch.client.place().clone(),
-        session: watch.session.clone(),
-        after: watch.after,
-    };
+    let follow =
+        Follow { whom: watch.client.whom().clone(), session: watch.session.clone(), after: watch.after };
     let heard = tell.clone();
     follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
     let signals = tell.clone();

@@ -229,9 +229,8 @@ impl Stage {
     fn follow(&mut self) -> Result<(), Failure> {
         self.life += 1;
         let (life, tell) = (self.life, self.tell.clone());
-        let place = self.client()?.place().clone();
-        let follow =
-            Follow { home: self.ground.home(), place, session: self.session.clone(), after: self.after };
+        let whom = self.client()?.whom().clone();
+        let follow = Follow { whom, session: self.session.clone(), after: self.after };
         follow.begin(move |heard| {
             let goes_on = !matches!(heard, Heard::Away);
             tell.send(Input::Heard(life, heard)).is_ok() && goes_on

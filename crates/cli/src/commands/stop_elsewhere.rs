@@ -1,0 +1,37 @@
+//! `rekindle stop` of a daemon elsewhere: it is asked to leave, and has left when nobody listens there any more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::Context;
+use super::stop::LEAVES;
+use crate::client::Client;
+use crate::client::server::Server;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// How often it is looked whether it has left.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(super) fn run(context: &Context, server: &Arc<Server>, all: bool) -> Result<Exit, Failure> {
+    let client = Client::elsewhere(Arc::clone(server))?;
+    client.shut_down(all)?;
+    let deadline = Instant::now() + LEAVES;
+    loop {
+        match Client::elsewhere(Arc::clone(server)) {
+            Err(failure) if failure.exit == Exit::NoDaemon => break,
+            // Another has taken its place already.
+            Ok(next) if next.whom().pid() != client.whom().pid() => break,
+            _ if Instant::now() >= deadline => {
+                let error =
+                    anyhow::anyhow!("the daemon at {} was asked to leave and is still there", server.url);
+                return Err(Failure::failed("daemon_stays", error).hint("its log may say why"));
+            }
+            _ => std::thread::sleep(LOOK),
+        }
+    }
+    let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
+    output::taken(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
+}

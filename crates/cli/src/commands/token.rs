@@ -1,0 +1,316 @@
+//! `rekindle token`: who may speak to the daemon over TCP. Works on the home itself, with or without a daemon; one that runs
+//! notices at once.
+
+use std::io::Write;
+
+use rekindle_domain::access::{AccessToken, NewAccess, Scope, Standing};
+use rekindle_domain::id::AccessId;
+use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_service::access::{AccessFile, ChangeError};
+use rekindle_store::access::{AccessError, Used};
+use rekindle_store::home;
+use rekindle_store::layout::Layout;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::clock::SystemClock;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BOLD, DIM, WARN, columns, plural, styled};
+use crate::session_arg::{short, short_len};
+
+/// An end that is nearer than this is told to the minute.
+const SOON: u64 = 2 * 86_400_000;
+
+/// Say who may speak to the daemon over TCP
+///
+/// `rekindle serve --listen` lets in callers with an access token only. A token is shown once, when it is made; only a
+/// hash of it is kept. A daemon that runs notices at once what is made or taken back.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle token create --scope admin --name laptop > laptop.token
+  rekindle token ls
+  rekindle token revoke tok_01khz0p6r8")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Create(CreateArgs),
+    Ls(LsArgs),
+    Revoke(RevokeArgs),
+}
+
+/// Make a token and print it, this once
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle token create                                     # may look, for 30 days
+  (umask 077; rekindle token create --scope admin --name laptop > laptop.token)
+  rekindle token create --scope answer --ttl 12h --name phone")]
+struct CreateArgs {
+    /// What it may do
+    #[arg(long, value_enum, default_value_t)]
+    scope: ScopeArg,
+
+    /// How long it is good: 45s, 30m, 12h, 30d, or never for no end
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = ttl)]
+    ttl: Ttl,
+
+    /// What to call it: letters, digits and . _ - @
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// List tokens: what each may do, until when, and when it was last used
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle token ls
+  rekindle token ls -a --json | jq -r '.tokens[] | select(.last_used_at == null) | .id'")]
+struct LsArgs {
+    /// Also those that have expired or were revoked
+    #[arg(long, short)]
+    all: bool,
+}
+
+/// Take tokens back: whoever uses one is refused from now on, and its open streams end
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle token revoke tok_01khz0p6r8")]
+struct RevokeArgs {
+    /// The tokens' ids, or beginnings of them; `tok_` may be left out
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum ScopeArg {
+    /// Look: sessions, logs, events
+    #[default]
+    Read,
+    /// Look, and answer what agents ask
+    Answer,
+    /// Everything: run agents, cancel, remove, stop the daemon
+    Admin,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Scope {
+        match scope {
+            ScopeArg::Read => Scope::Read,
+            ScopeArg::Answer => Scope::Answer,
+            ScopeArg::Admin => Scope::Admin,
+        }
+    }
+}
+
+/// Milliseconds, or for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ttl(Option<i64>);
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    if text == "never" {
+        return Ok(Ttl(None));
+    }
+    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let read = units.iter().find_map(|(unit, millis)| {
+        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
+        (number > 0).then(|| i64::from(number).saturating_mul(*millis))
+    });
+    read.map(|millis| Ttl(Some(millis)))
+        .ok_or_else(|| "a number with s, m, h or d behind it, or never".into())
+}
+
+pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
+    let disk = context.disk();
+    let list = AccessFile::of_home(&*disk, &context.home, SystemClock.now());
+    match args.what {
+        What::Create(args) => {
+            // The first command that writes makes the home.
+            home::prepare(&*disk, &Layout::new(&context.home))?;
+            create(context, &list, args)
+        }
+        What::Ls(args) => ls(context, &list, &args),
+        What::Revoke(args) => revoke(context, &list, &args),
+    }
+}
+
+fn create(context: &Context, list: &AccessFile<'_>, args: CreateArgs) -> Result<Exit, Failure> {
+    let new = NewAccess { name: args.name, scope: args.scope.into(), ttl_millis: args.ttl.0 };
+    let (scope, name) = (new.scope, new.name.clone());
+    let expires_at = args.ttl.0.map(|ttl| list.now().plus_millis(ttl));
+    let (id, token) = list.create(new).map_err(refused)?;
+    let mut out = std::io::stdout().lock();
+    if context.json {
+        let shown = json!({"token": token, "id": id, "name": name, "scope": scope,
+            "created_at": list.now(), "expires_at": expires_at});
+        writeln!(out, "{shown}")?;
+        return Ok(Exit::Ok);
+    }
+    // The token alone, so that it can go into a file.
+    writeln!(out, "{token}")?;
+    out.flush()?;
+    let until = expires_at.map_or("for ever".into(), |at| format!("until {}", minute(at)));
+    anstream::eprintln!(
+        "it may {}, {until}; it is not shown again. rekindle token revoke {id} takes it back",
+        may(scope)
+    );
+    Ok(Exit::Ok)
+}
+
+fn may(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Read => "look",
+        Scope::Answer => "look and answer",
+        Scope::Admin => "do everything",
+    }
+}
+
+fn ls(context: &Context, list: &AccessFile<'_>, args: &LsArgs) -> Result<Exit, Failure> {
+    let (tokens, used) = list.list().map_err(unreadable)?;
+    let now = list.now();
+    let all = tokens.tokens.len();
+    let shown: Vec<(&AccessId, &AccessToken)> = tokens
+        .tokens
+        .iter()
+        .filter(|(_, token)| args.all || token.standing(now) == Standing::Active)
+        .collect();
+    let mut out = output::stdout();
+    if context.json {
+        let tokens: Vec<Value> = shown
+            .iter()
+            .map(|(id, token)| {
+                json!({"id": id, "name": token.name, "scope": token.scope, "standing": token.standing(now),
+                    "created_at": token.created_at, "expires_at": token.expires_at,
+                    "revoked_at": token.revoked_at, "last_used_at": used.get(*id)})
+            })
+            .collect();
+        writeln!(out, "{}", json!({ "tokens": tokens }))?;
+        out.flush()?;
+        return Ok(Exit::Ok);
+    }
+    table(&mut out, &shown, &used, now)?;
+    if all == 0 {
+        writeln!(out, "no access tokens: nobody is let in over TCP; rekindle token create makes one")?;
+    } else if shown.len() < all {
+        let ended = plural((all - shown.len()) as u64, "ended token");
+        writeln!(out, "{}", styled(DIM, format_args!("{ended} not shown: rekindle token ls -a")))?;
+    }
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+/// Writes a line for each token; when it was made is left out where there is no room for it.
+fn table(
+    out: &mut impl Write,
+    shown: &[(&AccessId, &AccessToken)],
+    used: &Used,
+    now: Timestamp,
+) -> std::io::Result<()> {
+    let len = short_len(shown.iter().map(|(id, _)| id.as_str()));
+    let rows: Vec<[String; 6]> = shown
+        .iter()
+        .map(|(id, token)| {
+            let last =
+                used.get(*id).map_or("never used".into(), |at| format!("used {}", output::ago(*at, now)));
+            let name = token.name.clone().unwrap_or_else(|| "-".into());
+            let made = format!("made {}", day(token.created_at));
+            let id = format!("{}_{}", AccessId::PREFIX, short(id.as_str(), len));
+            [id, name, token.scope.as_str().into(), end(token, now), last, made]
+        })
+        .collect();
+    let width = |index: usize| rows.iter().map(|row| columns(&row[index]) + 2).max().unwrap_or(0);
+    let fits = (0..6).map(width).sum::<usize>() <= output::width() + 2;
+    for (row, (_, token)) in rows.iter().zip(shown) {
+        let ended = token.standing(now) != Standing::Active;
+        let styles = [BOLD, output::PLAIN, output::PLAIN, if ended { WARN } else { DIM }, DIM, DIM];
+        let mut line = String::new();
+        for (index, text) in row.iter().enumerate().take(if fits { 6 } else { 5 }) {
+            line.push_str(&styled(styles[index], text));
+            line.push_str(&" ".repeat(width(index) - columns(text)));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn end(token: &AccessToken, now: Timestamp) -> String {
+    match (token.revoked_at, token.expires_at) {
+        (Some(at), _) => format!("revoked {}", output::ago(at, now)),
+        (None, Some(at)) if at <= now => format!("expired {}", output::ago(at, now)),
+        (None, Some(at)) if at.millis_since(now) < SOON => format!("until {}", minute(at)),
+        (None, Some(at)) => format!("until {}", day(at)),
+        (None, None) => "for ever".into(),
+    }
+}
+
+fn day(at: Timestamp) -> String {
+    at.to_string().chars().take_while(|c| *c != 'T').collect()
+}
+
+fn minute(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..16).map_or(text.clone(), |text| format!("{}Z", text.replace('T', " ")))
+}
+
+fn revoke(context: &Context, list: &AccessFile<'_>, args: &RevokeArgs) -> Result<Exit, Failure> {
+    let mut out = output::stdout();
+    for name in &args.ids {
+        let (id, stood) = list.revoke(name).map_err(refused)?;
+        let before = match stood {
+            Standing::Active => "",
+            Standing::Expired => "; it had expired before",
+            Standing::Revoked => "; it was before",
+        };
+        if context.json {
+            writeln!(out, "{}", json!({"revoked": id, "stood": stood}))?;
+        } else {
+            writeln!(out, "revoked {id}{before}")?;
+        }
+        out.flush()?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn refused(error: ChangeError) -> Failure {
+    match error {
+        ChangeError::List(error) => unreadable(error),
+        ChangeError::Unknown(_) => {
+            Failure::usage("token_unknown", error.to_string()).hint("rekindle token ls -a")
+        }
+        ChangeError::Ambiguous { ref ids, .. } => {
+            let list: String = ids.iter().take(8).map(|id| format!("\n  {id}")).collect();
+            Failure::usage("token_ambiguous", error.to_string()).hint(format!("give more of it:{list}"))
+        }
+        ChangeError::Bad(error) => Failure::usage("bad_token", error.to_string()),
+        ChangeError::NoRandomness => Failure::failed("no_random_numbers", error),
+    }
+}
+
+fn unreadable(error: AccessError) -> Failure {
+    let hint = match &error {
+        AccessError::Newer { .. } => "nothing was touched; install the Rekindle that wrote it".into(),
+        AccessError::Damaged { path, .. } => format!(
+            "nothing was touched and nobody is let in over TCP; put it aside and make new tokens: mv {0} {0}.bad",
+            path.display()
+        ),
+        AccessError::Busy(_) => "try again; if it stays so, look who has it: fuser".into(),
+        AccessError::Io { .. } => "rekindle doctor looks at the home".into(),
+    };
+    Failure::failed("tokens_unreadable", error).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_numbers_with_a_unit() {
+        assert_eq!(ttl("30d"), Ok(Ttl(Some(30 * 86_400_000))));
+        assert_eq!(ttl("1s"), Ok(Ttl(Some(1000))));
+        assert_eq!(ttl("never"), Ok(Ttl(None)));
+        for bad in ["", "0d", "30", "d", "-1d", "1.5h", "1w", "99999999999d"] {
+            assert!(ttl(bad).is_err(), "{bad}");
+        }
+    }
+}

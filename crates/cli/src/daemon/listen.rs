@@ -1,0 +1,260 @@
+//! Where a daemon listens beside its socket: what it was told, what the one before it was told, or what the configuration
+//! says, in this order. Beyond this machine only with TLS and with a token that lets someone in.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rekindle_domain::time::Clock;
+use rekindle_server::{Elsewhere, Tls};
+use rekindle_service::access::AccessFile;
+use rekindle_store::disk::Disk;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::failure::Failure;
+
+/// An address to listen at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Address(SocketAddr);
+
+impl FromStr for Address {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Address, String> {
+        let port = text.strip_prefix("localhost:").unwrap_or(text);
+        if let Ok(port) = port.parse::<u16>() {
+            return Ok(Address((Ipv4Addr::LOCALHOST, port).into()));
+        }
+        text.parse().map(Address).map_err(|_| "an address is 127.0.0.1:PORT, [::1]:PORT or PORT alone".into())
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+    fn try_from(text: String) -> Result<Address, String> {
+        text.parse()
+    }
+}
+
+impl From<Address> for String {
+    fn from(Address(address): Address) -> String {
+        address.to_string()
+    }
+}
+
+/// Where to listen, and as whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Listening {
+    /// The addresses.
+    pub(crate) listen: Vec<Address>,
+    /// The certificate's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// What we are called beside our addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Where to listen, and what to do if that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Where.
+    pub(crate) listening: Listening,
+    /// It was said on a command line, and is said again to whoever comes next.
+    pub(crate) told: bool,
+    /// Without it nothing is served: whoever asked for it is there to hear why not.
+    pub(crate) must: bool,
+}
+
+impl Listening {
+    /// Decides where to listen: `flags` were given now, `before` to a daemon that went.
+    pub(crate) fn choose(
+        flags: Listening,
+        before: Option<Listening>,
+        config: Result<Config, Failure>,
+        foreground: bool,
+    ) -> Result<Option<Wanted>, Failure> {
+        if flags != Listening::default() {
+            return Ok(Some(Wanted { listening: flags, told: true, must: true }));
+        }
+        if let Some(before) = before {
+            return Ok(Some(Wanted { listening: before, told: true, must: false }));
+        }
+        let listening = config?.serve;
+        let any = listening != Listening::default();
+        Ok(any.then_some(Wanted { listening, told: false, must: foreground }))
+    }
+
+    /// Makes paths whole: whoever comes next may be started in another directory.
+    pub(crate) fn absolute(mut self) -> Listening {
+        for path in [&mut self.tls_cert, &mut self.tls_key].into_iter().flatten() {
+            *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
+        }
+        self
+    }
+
+    /// Checks everything but whether the addresses can be had.
+    pub(crate) fn check(&self, disk: &dyn Disk, home: &Path) -> Result<Ready, Failure> {
+        let bad = |message: String| Failure::usage("bad_listen", message);
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                Some(Tls::read(certificate, key).map_err(|error| Failure::failed("tls", error)
+                    .hint("--tls-cert names a certificate in PEM form, with those that vouch for it behind it; --tls-key its key"))?)
+            }
+            (None, None) => None,
+            _ => return Err(bad("a certificate and its key belong together".into()).hint("--tls-cert FILE --tls-key FILE")),
+        };
+        if self.listen.is_empty() {
+            return Err(bad("it is not said where to listen".into()).hint("--listen 127.0.0.1:PORT"));
+        }
+        let named = |name: &String| {
+            name.parse::<std::net::Ipv6Addr>().is_err()
+                && !name.is_empty()
+                && !name.contains([':', '/', '@', ' '])
+        };
+        if let Some(name) = self.hosts.iter().find(|name| !named(name)) {
+            return Err(
+                bad(format!("{name:?} is no name of a host")).hint("a name alone, without scheme and port")
+            );
+        }
+        let beyond = self.listen.iter().find(|Address(address)| !address.ip().to_canonical().is_loopback());
+        if let Some(Address(address)) = beyond {
+            if tls.is_none() {
+                return Err(bad(format!(
+                    "{address} is beyond this machine, where tokens would go in the clear"
+                ))
+                .hint("give --tls-cert and --tls-key, or listen at 127.0.0.1 behind a tunnel"));
+            }
+            let list = AccessFile::of_home(disk, home, SystemClock.now());
+            let active = list.list().map(|(tokens, _)| tokens.active(list.now()));
+            if active.map_err(|error| Failure::failed("tokens_unreadable", error))? == 0 {
+                return Err(bad(format!(
+                    "{address} is beyond this machine, and no access token lets anyone in"
+                ))
+                .hint("rekindle token create makes one"));
+            }
+        }
+        let names = self.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
+        Ok(Ready { addresses: self.listen.clone(), tls, names })
+    }
+}
+
+/// What can be listened at.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    addresses: Vec<Address>,
+    tls: Option<Tls>,
+    names: Vec<String>,
+}
+
+/// Sockets that listen.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    listeners: Vec<TcpListener>,
+    tls: Option<Tls>,
+    names: Vec<String>,
+}
+
+impl Ready {
+    /// Listens.
+    pub(crate) fn open(self) -> Result<Open, Failure> {
+        let bind = |Address(address): Address| {
+            TcpListener::bind(address).map_err(|error| {
+                let error = anyhow::Error::new(error).context(format!("cannot listen at {address}"));
+                Failure::failed("listen", error)
+                    .hint("another program may have it: name another port, or 0 for any")
+            })
+        };
+        let listeners: Result<Vec<_>, Failure> = self.addresses.into_iter().map(bind).collect();
+        Ok(Open { listeners: listeners?, tls: self.tls, names: self.names })
+    }
+}
+
+impl Open {
+    /// Returns the addresses as they came to be.
+    pub(crate) fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(Address).collect()
+    }
+
+    /// Returns where callers come to, in words.
+    pub(crate) fn urls(&self) -> Option<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let urls: Vec<String> =
+            self.addresses().iter().map(|Address(address)| format!("{scheme}://{address}")).collect();
+        (!urls.is_empty()).then(|| urls.join(" "))
+    }
+
+    /// Hands them to who serves.
+    pub(crate) fn serve(self) -> io::Result<Elsewhere> {
+        let ready = |listener: TcpListener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        };
+        let listeners = self.listeners.into_iter().map(ready).collect::<io::Result<_>>()?;
+        Ok(Elsewhere { listeners, names: self.names, tls: self.tls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_store::disk::RealDisk;
+
+    use super::*;
+
+    fn at(addresses: &[&str]) -> Listening {
+        let listen = addresses.iter().map(|text| text.parse().expect("an address")).collect();
+        Listening { listen, ..Listening::default() }
+    }
+
+    #[test]
+    fn addresses_are_whole_or_a_port_of_this_machine() {
+        let shown = |text: &str| text.parse::<Address>().map(String::from).ok();
+        assert_eq!(shown("7700").as_deref(), Some("127.0.0.1:7700"));
+        assert_eq!(shown("localhost:7700").as_deref(), Some("127.0.0.1:7700"));
+        assert_eq!(shown("[::1]:0").as_deref(), Some("[::1]:0"));
+        for bad in ["", "70000", "box:7700", "127.0.0.1", "::1:7700", "localhost"] {
+            assert_eq!(shown(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_now_counts_before_what_was_said_before_and_what_is_configured() {
+        let config = || Ok(Config { serve: at(&["3"]), ..Config::default() });
+        let choose = |flags, before, foreground| {
+            Listening::choose(flags, before, config(), foreground).ok().flatten().expect("somewhere")
+        };
+        let none = Listening::default;
+        let wanted = |port, told, must| Wanted { listening: at(&[port]), told, must };
+        assert_eq!(choose(at(&["1"]), Some(at(&["2"])), false), wanted("1", true, true));
+        assert_eq!(choose(none(), Some(at(&["2"])), true), wanted("2", true, false));
+        assert_eq!(choose(none(), None, true), wanted("3", false, true));
+        assert_eq!(choose(none(), None, false), wanted("3", false, false));
+        assert!(matches!(Listening::choose(none(), None, Ok(Config::default()), true), Ok(None)));
+    }
+
+    #[test]
+    fn beyond_this_machine_it_takes_tls() {
+        let check = |listening: &Listening| {
+            let home = tempfile::tempdir().expect("a directory");
+            listening.check(&RealDisk, home.path()).map(drop).map_err(|failure| failure.message())
+        };
+        for good in ["127.0.0.1:0", "127.9.9.9:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
+            assert_eq!(check(&at(&[good])), Ok(()), "{good}");
+        }
+        for beyond in ["0.0.0.0:0", "[::]:0", "10.0.0.5:0", "[::ffff:10.0.0.5]:0"] {
+            let refused = check(&at(&["127.0.0.1:0", beyond])).expect_err(beyond);
+            assert!(refused.contains("in the clear"), "{refused}");
+        }
+        let half = Listening { tls_cert: Some("/x".into()), ..at(&["1"]) };
+        assert!(check(&half).is_err_and(|why| why.contains("belong together")));
+        let bad = Listening { hosts: vec!["https://x".into()], ..at(&["1"]) };
+        assert!(check(&bad).is_err_and(|why| why.contains("no name of a host")));
+        assert!(check(&Listening { hosts: vec!["box".into()], ..Listening::default() }).is_err());
+    }
+}

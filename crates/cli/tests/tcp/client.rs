@@ -1,0 +1,166 @@
+//! A daemon that listens on TCP, tokens for it, and the smallest client that can talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, PATIENCE};
+
+/// A token that was made.
+pub(crate) struct Token {
+    pub(crate) id: String,
+    pub(crate) text: String,
+}
+
+impl Token {
+    /// Makes one with the command that people use.
+    pub(crate) fn create(lab: &Lab, arguments: &[&str]) -> Token {
+        let made = lab.rekindle(&["token", "create", "--json"]).args(arguments).output().expect("it runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let made: Value = serde_json::from_slice(&made.stdout).expect("JSON");
+        let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+        Token { id: text("id"), text: text("token") }
+    }
+
+    pub(crate) fn secret(&self) -> &str {
+        self.text.split_once('.').expect("two parts").1
+    }
+
+    pub(crate) fn header(&self) -> String {
+        format!("Authorization: Bearer {}\r\n", self.text)
+    }
+
+    pub(crate) fn revoke(&self, lab: &Lab) {
+        let revoked = lab.rekindle(&["token", "revoke", &self.id]).output().expect("it runs");
+        assert!(revoked.status.success(), "{}", String::from_utf8_lossy(&revoked.stderr));
+    }
+}
+
+/// Starts a daemon that listens on a port of its choice.
+pub(crate) fn listening() -> (Lab, u16) {
+    let mut lab = Lab::without_daemon();
+    lab.start_with(&["--listen", "127.0.0.1:0"], &[]);
+    let port = port(&lab);
+    (lab, port)
+}
+
+/// Returns the port that the daemon of a home has, if it listens on one.
+pub(crate) fn port_if_any(lab: &Lab) -> Option<u16> {
+    let place: Value =
+        serde_json::from_slice(&std::fs::read(lab.home().join("daemon.json")).expect("a daemon"))
+            .expect("JSON");
+    place["listen"].as_str()?.rsplit_once(':')?.1.parse().ok()
+}
+
+pub(crate) fn port(lab: &Lab) -> u16 {
+    port_if_any(lab).expect("it listens")
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+impl Reply {
+    pub(crate) fn code(&self) -> (u16, &str) {
+        (self.status, self.body["error"]["code"].as_str().unwrap_or_default())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+}
+
+pub(crate) fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream
+}
+
+/// Asks with exactly these headers.
+pub(crate) fn ask_as(port: u16, method: &str, path: &str, headers: &str, body: &Value) -> Reply {
+    let mut stream = connect(port);
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).expect("asked");
+    read(stream)
+}
+
+/// Asks as a good program does, with a token or without.
+pub(crate) fn ask(port: u16, method: &str, path: &str, token: Option<&Token>, body: &Value) -> Reply {
+    let token = token.map(Token::header).unwrap_or_default();
+    ask_as(port, method, path, &format!("Host: 127.0.0.1:{port}\r\n{token}"), body)
+}
+
+/// Reads an answer to its end.
+pub(crate) fn read(mut stream: impl Read) -> Reply {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    let text = String::from_utf8(answer).expect("text");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+}
+
+/// Events as they come.
+pub(crate) struct Events {
+    lines: BufReader<TcpStream>,
+}
+
+impl Events {
+    /// Follows something from behind an id.
+    pub(crate) fn follow(port: u16, path: &str, token: &Token, last: Option<&str>) -> Events {
+        let mut stream = connect(port);
+        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{}{last}\r\n",
+            token.header()
+        );
+        stream.write_all(head.as_bytes()).expect("asked");
+        let mut lines = BufReader::new(stream);
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("a status");
+        assert!(line.contains(" 200 "), "{line}");
+        Events { lines }
+    }
+
+    /// Returns the id of the next record; none when the stream ends.
+    pub(crate) fn next_id(&mut self) -> Option<String> {
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(id) = line.strip_prefix("id: ") {
+                return Some(id.trim().to_owned());
+            }
+        }
+    }
+}
+
+/// Runs a command against a daemon elsewhere.
+pub(crate) fn elsewhere(lab: &Lab, url: &str, token: Option<&Token>, arguments: &[&str]) -> Output {
+    let mut command = lab.rekindle(&[]);
+    // A home of its own that is not there: whoever looked at it would find nothing.
+    let mut plain = std::process::Command::new(command.get_program());
+    plain.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    plain.env("REKINDLE_HOME", lab.path("nowhere")).current_dir(lab.path("work"));
+    plain.env_remove("REKINDLE_SERVER").env_remove("REKINDLE_TOKEN").env_remove("REKINDLE_TOKEN_FILE");
+    plain.args(["--server", url]).args(arguments).stdin(std::process::Stdio::null());
+    if let Some(token) = token {
+        plain.env("REKINDLE_TOKEN", &token.text);
+    }
+    command = plain;
+    command.output().expect("it runs")
+}
+
+pub(crate) fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned()
+}

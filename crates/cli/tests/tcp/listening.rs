@@ -1,0 +1,102 @@
+//! Where a daemon listens, who says so, and what happens if it cannot.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::client::{Token, ask, port, port_if_any, words};
+use crate::lab::Lab;
+
+fn configure(lab: &Lab, text: &str) -> String {
+    let file = lab.path("config.toml");
+    std::fs::write(&file, text).expect("written");
+    file.display().to_string()
+}
+
+#[test]
+fn several_addresses_are_listened_at_and_names_are_known() {
+    let mut lab = Lab::without_daemon();
+    // Not every machine has the other family.
+    let second = if TcpListener::bind("[::1]:0").is_ok() { "[::1]:0" } else { "127.0.0.2:0" };
+    lab.start_with(&["--listen", "127.0.0.1:0", "--listen", second, "--host", "Box.Example"], &[]);
+    let place: Value =
+        serde_json::from_slice(&std::fs::read(lab.home().join("daemon.json")).expect("a daemon"))
+            .expect("JSON");
+    let urls: Vec<&str> = place["listen"].as_str().expect("addresses").split(' ').collect();
+    assert_eq!(urls.len(), 2, "{urls:?}");
+    let token = Token::create(&lab, &[]);
+    for url in &urls {
+        let output = crate::client::elsewhere(&lab, url, Some(&token), &["ps"]);
+        assert!(output.status.success(), "{}", words(&output));
+    }
+    let first: u16 = urls[0].rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
+    let named = format!("Host: box.example\r\nOrigin: https://box.example\r\n{}", token.header());
+    assert_eq!(crate::client::ask_as(first, "GET", "/api/version", &named, &Value::Null).status, 200);
+}
+
+#[test]
+fn the_configuration_says_where_a_daemon_that_is_not_told_listens() {
+    let mut lab = Lab::without_daemon();
+    let config = configure(&lab, "[serve]\nlisten = [\"127.0.0.1:0\"]\n");
+    lab.start_with(&[], &[("REKINDLE_CONFIG", &config)]);
+    let token = Token::create(&lab, &[]);
+    assert_eq!(ask(port(&lab), "GET", "/api/version", Some(&token), &Value::Null).status, 200);
+    // It is read again at each start, and is nothing that a successor was told.
+    lab.kill();
+    lab.start();
+    assert_eq!(port_if_any(&lab), None);
+}
+
+// I10: a port that is taken does not keep a daemon from its sessions.
+#[test]
+fn a_port_that_is_taken_is_said_and_everything_else_is_served() {
+    let lab = Lab::without_daemon();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let told = lab.rekindle(&["serve", "--listen", &address]).output().expect("it runs");
+    assert!(
+        !told.status.success() && words(&told).contains(&format!("cannot listen at {address}")),
+        "{}",
+        words(&told)
+    );
+
+    let config = configure(&lab, &format!("[serve]\nlisten = [\"{address}\"]\n"));
+    let agent = lab.demo(&[]);
+    let mut run = lab.rekindle(&["run", "say hello", "--"]);
+    let output = run.args(&agent).env("REKINDLE_CONFIG", &config).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", words(&output));
+    assert!(
+        words(&output).contains("does not listen on TCP") && words(&output).contains("hello"),
+        "{}",
+        words(&output)
+    );
+    // Restarted once the port is free, it has it.
+    drop(taken);
+    let restarted = lab.rekindle(&["restart"]).env("REKINDLE_CONFIG", &config).output().expect("it runs");
+    assert!(restarted.status.success(), "{}", words(&restarted));
+    assert_eq!(format!("127.0.0.1:{}", port(&lab)), address);
+    // A configuration that makes no sense stops nobody who does not look on.
+    let config = configure(&lab, "[serve]\nlisten = [\"nowhere\"]\n");
+    let restarted = lab.rekindle(&["restart"]).env("REKINDLE_CONFIG", &config).output().expect("it runs");
+    assert!(restarted.status.success(), "{}", words(&restarted));
+    assert!(words(&restarted).contains("does not listen on TCP"), "{}", words(&restarted));
+    assert_eq!(lab.get("/healthz")["status"], "ok");
+}
+
+#[test]
+fn a_takeover_listens_where_the_one_before_did() {
+    let mut lab = Lab::without_daemon();
+    lab.start_with(&["--listen", "127.0.0.1:0"], &[]);
+    let first = port(&lab);
+    let mut successor = lab.begin(&["--takeover"], &[]);
+    lab.died();
+    crate::lab::wait_for("its successor", || {
+        let listens =
+            std::fs::read(lab.home().join("daemon.json")).is_ok() && port_if_any(&lab) == Some(first);
+        listens.then_some(())
+    });
+    let token = Token::create(&lab, &[]);
+    assert_eq!(ask(first, "GET", "/api/version", Some(&token), &Value::Null).status, 200);
+    successor.kill().expect("killed");
+    successor.wait().expect("collected");
+}
