@@ -2,13 +2,15 @@
 //! tells. Looks for the next daemon as long as anyone listens, and starts none: whoever only looks changes nothing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use serde::Deserialize;
 
-use super::http::{self, Ask};
-use super::place::{self, Place, Seen};
+use super::http::{self, Ask, Reach};
+use super::place::{self, Seen};
+use super::server::Server;
 use super::sse::{Event, Parser};
 
 /// How long a daemon may take to begin its answer.
@@ -43,19 +45,28 @@ enum Ended {
     Unheard,
 }
 
-/// Begins to follow; `tell` says whether anyone still listens.
-pub(crate) fn follow(home: PathBuf, mut tell: impl FnMut(News) -> bool + Send + 'static) {
+/// Begins to follow the daemon elsewhere, if there is one, or that of the home; `tell` says whether anyone still listens.
+pub(crate) fn follow(
+    home: PathBuf,
+    server: Option<Arc<Server>>,
+    mut tell: impl FnMut(News) -> bool + Send + 'static,
+) {
+    let look = move || match (&server, place::look(&home)) {
+        (Some(server), _) => Some(Reach::Server(Arc::clone(server))),
+        (None, Seen::Lives(place)) => Some(Reach::Socket(place.socket)),
+        (None, _) => None,
+    };
     std::thread::spawn(move || {
         let Ok(runtime) = http::runtime() else { return };
         let (mut pause, mut away) = (FIRST_PAUSE, false);
         loop {
             let mut heard = false;
-            if let Seen::Lives(place) = place::look(&home) {
+            if let Some(reach) = look() {
                 let mut told = |news| {
                     heard = true;
                     tell(news)
                 };
-                if runtime.block_on(read(&place, &mut told)) == Ended::Unheard {
+                if runtime.block_on(read(&reach, &mut told)) == Ended::Unheard {
                     return;
                 }
             }
@@ -73,10 +84,10 @@ pub(crate) fn follow(home: PathBuf, mut tell: impl FnMut(News) -> bool + Send + 
 }
 
 /// Reads the stream to its end.
-async fn read(place: &Place, tell: &mut impl FnMut(News) -> bool) -> Ended {
+async fn read(reach: &Reach, tell: &mut impl FnMut(News) -> bool) -> Ended {
     let headers = vec![("accept", "text/event-stream")];
     let ask = Ask { method: "GET", path: "/api/events".into(), headers, ..Ask::default() };
-    let head = tokio::time::timeout(HEAD, http::send(&place.socket, &ask)).await;
+    let head = tokio::time::timeout(HEAD, http::send(reach, &ask)).await;
     let Ok(Ok(response)) = head else { return Ended::Cut };
     if response.status().as_u16() != 200 {
         return Ended::Cut;
@@ -130,7 +141,7 @@ mod tests {
     fn whoever_has_no_daemon_is_told_so() {
         let home = tempfile::tempdir().expect("a directory");
         let (tell, told) = std::sync::mpsc::channel();
-        follow(home.path().to_owned(), move |news| tell.send(news).is_ok());
+        follow(home.path().to_owned(), None, move |news| tell.send(news).is_ok());
         assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(News::Away));
     }
 }

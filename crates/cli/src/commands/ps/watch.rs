@@ -50,7 +50,9 @@ pub(super) fn watch(context: &Context, args: &Args, below: Option<String>) -> Re
     let mut changes = Signals::new([SIGWINCH]).map_err(signals)?;
     std::thread::spawn(move || changes.forever().all(|_| resized.send(Input::Resized).is_ok()));
     let heard = tell.clone();
-    news::follow(context.home.clone(), move |news| heard.send(Input::News(news)).is_ok());
+    news::follow(context.home.clone(), context.server.clone(), move |news| {
+        heard.send(Input::News(news)).is_ok()
+    });
     let drawn = !context.json && output::is_terminal() && is_ours();
     let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
     let canvas = if drawn { Some(Canvas::take()?) } else { None };
@@ -136,7 +138,7 @@ impl Watching<'_> {
     fn hear(&mut self, news: News) -> bool {
         match news {
             News::Told => {
-                self.client = Client::find(&self.context.home).ok().flatten();
+                self.client = self.context.daemon().ok().flatten();
                 (self.daemon, self.all) = (Daemon::Tells, true);
             }
             News::Changed(id) => drop(self.changed.insert(id)),
@@ -193,6 +195,8 @@ impl Watching<'_> {
                 // It has just gone; what was known is shown until that is told.
                 Err(_) => return Ok(()),
             },
+            // Of one elsewhere there is no disk to look at.
+            None if self.context.server.is_some() => return Ok(()),
             None => from_home(self.context, below, SystemClock.now())?,
         };
         Ok(())
