@@ -76,6 +76,7 @@ pub(crate) fn run(
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
+        scopes: None,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;

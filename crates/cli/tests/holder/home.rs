@@ -112,7 +112,8 @@ impl Home {
     ) -> Result<Live, LiveError> {
         let executable = install_executable(holder, &self.path("home/bin")).expect("a private copy");
         std::fs::create_dir_all(self.path("run")).expect("a directory");
-        let places = Places { holders: self.path("home/holders"), runtime: self.path("run"), executable };
+        let (holders, runtime) = (self.path("home/holders"), self.path("run"));
+        let places = Places { holders, runtime, executable, scopes: None };
         let argv = command.iter().map(|word| (*word).to_owned()).collect();
         let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
         Live::launch(store, session(), &places, launching, profile, supervisor(1))

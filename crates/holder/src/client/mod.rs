@@ -12,6 +12,7 @@ mod link;
 mod lock;
 mod remove;
 mod runtime;
+mod scope;
 mod spawn;
 mod talk;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use inspect::{Found, Inspection, Keeper, LockState, highest_epoch, inspect, 
 pub use lock::{DirLock, LockError};
 pub use remove::{RemoveError, remove, remove_leftovers, remove_under};
 pub use runtime::{RuntimeDirError, runtime_dir};
+pub use scope::{Scopes, manager_listens, scope_name, start_apart};
 pub use spawn::{
     MAX_SOCKET_PATH, PrepareError, Prepared, SpawnError, Spawned, Spec, fingerprint, prepare, start,
 };

@@ -219,18 +219,22 @@ fn ended(status: &Option<ExitStatus>) -> String {
     status.map_or_else(|| "nobody knows how".into(), |status| status.to_string())
 }
 
-/// Starts a holder and waits until it is ready. Nothing runs between fork and exec, so the standard library need
-/// not copy us to start it, however large we are.
+/// Starts a holder and waits until it is ready.
 pub fn start(prepared: &Prepared) -> Result<Spawned, SpawnError> {
-    let deadline = Instant::now() + prepared.ready_within;
     let mut command = Command::new(&prepared.executable);
-    command
-        .arg(prepared.dir.path())
-        .env_clear()
-        .env("PATH", &prepared.path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    command.arg(prepared.dir.path()).env_clear().env("PATH", &prepared.path);
+    start_by(command, prepared, prepared.ready_within)
+}
+
+/// Runs a command that is the holder, or becomes it, and waits until it is ready. Nothing runs between fork and exec, so
+/// the standard library need not copy us to start it, however large we are.
+pub(super) fn start_by(
+    mut command: Command,
+    prepared: &Prepared,
+    within: Duration,
+) -> Result<Spawned, SpawnError> {
+    let deadline = Instant::now() + within;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = loop {
         match command.spawn() {
             Ok(child) => break child,
@@ -238,7 +242,7 @@ pub fn start(prepared: &Prepared) -> Result<Spawned, SpawnError> {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
                 std::thread::yield_now();
             }
-            Err(source) => return Err(SpawnError::Run { path: prepared.executable.clone(), source }),
+            Err(source) => return Err(SpawnError::Run { path: command.get_program().into(), source }),
         }
     };
     let said = child.stdout.take().map_or(Ok(None), |stdout| read_line(stdout, deadline));
@@ -248,7 +252,7 @@ pub fn start(prepared: &Prepared) -> Result<Spawned, SpawnError> {
         Ok(None) => None,
         Err(_) => {
             end(&mut child, Duration::ZERO);
-            return Err(SpawnError::Late { after: prepared.ready_within });
+            return Err(SpawnError::Late { after: within });
         }
     };
     // One that has said its last word ends by itself, and then how it did can be told.

@@ -68,6 +68,7 @@ fn daemon(directory: &Path) -> Arc<Daemon> {
         holder: std::env::current_exe().expect("this program"),
         runtime: directory.to_owned(),
         env: BTreeMap::new(),
+        scopes: None,
     };
     let disk: SharedDisk = Arc::new(RealDisk);
     let boot = "boot_1".parse().expect("an id");

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, WaitId};
+use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
 use crate::core::Core;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub runtime: PathBuf,
     /// The daemon's own environment, from which an agent's is built.
     pub env: BTreeMap<String, String>,
+    /// Who gives each holder a scope of its own, if anyone does.
+    pub scopes: Option<Scopes>,
 }
 
 /// Where following a session begins.

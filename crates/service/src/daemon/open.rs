@@ -61,7 +61,7 @@ impl Daemon {
             access,
             store,
             supervisor: Supervisor { boot_id, epoch, steady },
-            places: Places { holders, runtime: settings.runtime, executable },
+            places: Places { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             home: settings.home,
             feed,
             directory,

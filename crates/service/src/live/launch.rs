@@ -10,7 +10,7 @@ use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunA
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::story::Story;
-use rekindle_holder::client::{Executable, Spec, prepare, start};
+use rekindle_holder::client::{Executable, Scopes, Spec, prepare, start_apart};
 use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
@@ -28,6 +28,8 @@ pub struct Places {
     pub runtime: PathBuf,
     /// Their executable.
     pub executable: Executable,
+    /// Who gives each of them a scope of its own, if anyone does.
+    pub scopes: Option<Scopes>,
 }
 
 /// What is to be launched.
@@ -89,7 +91,13 @@ impl Live {
         records.push(AgentLaunching { holder_id, run_id, argv }.into());
         store.append(rekindle_store::commit::Append::durable(session, records))?;
         crash_point("launch.after_record");
-        let spawned = start(&prepared)?;
+        let (spawned, beside_us) = start_apart(&prepared, places.scopes.as_ref())?;
+        if let Some(why) = beside_us {
+            tracing::warn!(
+                error = %why,
+                "the user's service manager gave no scope: agents are started beside the daemon for some minutes"
+            );
+        }
         crash_point("launch.after_spawn");
         reap(spawned.child);
         Live::adopt(store, session, prepared.dir, profile, supervisor, || Ok(launching.env))

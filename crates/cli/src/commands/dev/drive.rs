@@ -231,8 +231,8 @@ fn launch(
     let user_runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
     let runtime = runtime_dir(user_runtime.as_deref(), &std::env::temp_dir(), uid).map_err(failed)?;
-    let places =
-        Places { holders: context.home.join("holders"), runtime, executable: executable.map_err(failed)? };
+    let (holders, executable) = (context.home.join("holders"), executable.map_err(failed)?);
+    let places = Places { holders, runtime, executable, scopes: None };
     let launching = Launching {
         agent: None,
         argv: args.command.clone(),
