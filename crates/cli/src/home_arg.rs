@@ -60,7 +60,8 @@ pub(crate) fn could_be(home: &Path) -> Result<(), Failure> {
         .hint("name another home with --home PATH or $REKINDLE_HOME"))
 }
 
-fn default_home() -> Option<PathBuf> {
+/// Returns the home that is used when none is named.
+pub(crate) fn default_home() -> Option<PathBuf> {
     // The specification says that a relative path there is to be ignored.
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")))?;

@@ -20,6 +20,7 @@ mod sanitise;
 mod server_arg;
 mod session_arg;
 mod status_text;
+mod unit;
 
 use std::process::ExitCode;
 

@@ -41,6 +41,10 @@ pub(crate) const SILENT: &str = "daemon_silent";
 /// The daemon is there and its socket is not.
 pub(crate) const CUT: &str = "daemon_unreachable";
 
+/// Where a daemon's words are.
+pub(crate) const WORDS: &str =
+    "logs/daemon.log in the home, or `journalctl --user -u 'rekindle*'` of a service, may say why";
+
 /// What to do about a daemon that is there and of no use.
 pub(crate) const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
 

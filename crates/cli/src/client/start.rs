@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::place::{self, Place, Seen};
 use super::{Client, unreachable, wire};
 use crate::daemon::listen::Listening;
+use crate::daemon::{notify, takeover};
 use crate::failure::{Exit, Failure};
+use crate::unit::Unit;
 
 /// How long a daemon may take to be ready: it completes the write-ahead log and lists the sessions before.
 const READY: Duration = Duration::from_secs(30);
@@ -53,6 +55,17 @@ pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
 /// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
 /// one is still leaving, it is waited for.
 pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
+    // Where a service is in charge the daemon is to be its own. One that does not start keeps nobody from working.
+    if let Some((unit, manager)) = Unit::in_charge(home) {
+        match unit.start(&manager) {
+            Ok(place) => return Ok(place),
+            Err(failure) => anstream::eprintln!(
+                "note: {}; starting a daemon beside the service. {}",
+                failure.message(),
+                unit.words()
+            ),
+        }
+    }
     start_with(home, &[])
 }
 
@@ -66,6 +79,10 @@ pub(crate) fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place
 
 /// Starts a daemon in the place of one that is there, which is ended if it does not leave.
 pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
+    if let Some((unit, manager)) = Unit::in_charge(home) {
+        takeover::make_way(home)?;
+        return unit.restart(&manager);
+    }
     try_start(home, &["--takeover"], &[])
 }
 
@@ -109,6 +126,8 @@ fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<P
         .current_dir(home)
         // An agent that starts a daemon must not take it along when its tree is ended.
         .env_remove(MARK)
+        // Nor is it what whoever started us as a service waits for.
+        .env_remove(notify::VARIABLE)
         .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -82,7 +82,7 @@ impl Whom {
     pub(crate) fn lost(&self) -> Failure {
         match self {
             Whom::Here { .. } => Failure::no_daemon("the daemon does not come back")
-                .hint("the agent works on without it; look at logs/daemon.log in the home"),
+                .hint(format!("the agent works on without it; {}", super::WORDS)),
             Whom::Elsewhere { server, .. } => {
                 Failure::no_daemon(format!("the daemon at {} does not come back", server.url))
                     .hint("the agent works on without it; try again later")
@@ -95,7 +95,7 @@ impl Whom {
         match self {
             Whom::Here { place, .. } => {
                 let error = anyhow::anyhow!("the daemon (process {}) does not answer", place.pid);
-                let hint = format!("{}; logs/daemon.log in the home may say what it does", super::REPLACE);
+                let hint = format!("{}; {}", super::REPLACE, super::WORDS);
                 Failure::failed(super::SILENT, error).hint(hint)
             }
             Whom::Elsewhere { server, .. } => silent_server(server),

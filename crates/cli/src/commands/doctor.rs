@@ -10,16 +10,17 @@ use rekindle_store::check::{self, Code, Finding, Place, Progress, Report, Severi
 use serde_json::json;
 
 use super::Context;
-use crate::client::place::{Seen, look};
+use crate::commands::service::print_holders;
 use crate::failure::{Exit, Failure};
-use crate::logout::{Danger, danger, facts_of};
+use crate::logout::{Danger, danger};
 use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
 use crate::sanitise;
+use crate::unit::{Advice, FileState, Survey};
 
 /// Check the home: every log, cache and blob, and say what to do about what is wrong
 ///
 /// Reads everything and changes nothing. Logs are checked record by record, with what the write-ahead log
-/// still has for them. Whether logging out would end agents is told too. Exits 0 if nothing is lost (there may be
+/// still has for them. Whether logging out would end agents, and where each of them lives, is told too. Exits 0 if nothing is lost (there may be
 /// warnings and notes), 1 if something is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -90,10 +91,13 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
         "home": context.home.to_string_lossy(),
         "healthy": report.is_healthy(),
         "errors": errors, "warnings": warnings, "notes": notes,
-        "logout": logout(context).map(|danger| {
-            json!({"code": danger.code(), "what": danger.what(), "remedy": danger.remedy()})
-        }),
     });
+    let survey = Survey::of(&context.home).ok();
+    text["logout"] =
+        json!(survey.as_ref().and_then(logout).map(|danger| {
+            json!({"code": danger.code(), "what": danger.what(), "remedy": danger.remedy()})
+        }));
+    text["service"] = json!(survey.as_ref().map(Survey::to_json));
     let report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
     if let (Some(text), serde_json::Value::Object(report)) = (text.as_object_mut(), report) {
         text.extend(report);
@@ -103,12 +107,45 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
 }
 
 /// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
-fn logout(context: &Context) -> Option<Danger> {
-    let daemon = match look(&context.home) {
-        Seen::Lives(place) | Seen::Cut(place) => Some(place.pid),
-        Seen::Leaves | Seen::Died | Seen::None => None,
-    };
-    danger(&facts_of(daemon))
+fn logout(survey: &Survey) -> Option<Danger> {
+    danger(&survey.facts)
+}
+
+/// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
+fn print_agents(out: &mut impl Write, survey: &Survey, width: usize) -> Result<(), Failure> {
+    let danger = logout(survey).map(|danger| Advice {
+        code: danger.code(),
+        what: danger.what().to_owned(),
+        remedy: danger.remedy().to_owned(),
+    });
+    // Whoever wants no service need not be told that there is none, nor twice that logging out ends agents.
+    let told = |code: &str| danger.is_some() && matches!(code, "no_linger" | "ends_with_login");
+    let mut notes = survey.advice();
+    notes.retain(|note| survey.file != FileState::Missing && !told(note.code));
+    let notes: Vec<Advice> = danger.clone().into_iter().chain(notes).collect();
+    if notes.is_empty() && survey.daemon.is_none() && survey.holders.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", styled(DIM, "agents"))?;
+    if let Some(pid) = survey.daemon {
+        let cgroup = sanitise::line(&survey.facts.cgroup);
+        let words = match (survey.is_daemon_ours(), cgroup.as_str()) {
+            (true, _) => format!("process {pid}, that of {}", survey.unit),
+            (false, "" | "/") => format!("process {pid}, of no service"),
+            (false, cgroup) => format!("process {pid} in {cgroup}"),
+        };
+        writeln!(out, "{}", wrap(&words, width, "  daemon   ", "           "))?;
+    }
+    print_holders(out, survey, width)?;
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    let (lingers, kills) = (yes(survey.facts.lingers), yes(survey.facts.kills_logins));
+    writeln!(out, "  logins   linger: {lingers}, KillUserProcesses: {kills}\n")?;
+    for note in notes {
+        writeln!(out, "  {}", styled(DIM, note.code))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&note.what), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&note.remedy), width, "    → ", "      "))?;
+    }
+    Ok(())
 }
 
 fn severities() -> [Severity; 3] {
@@ -137,11 +174,9 @@ fn print_text(context: &Context, report: &Report) -> Result<(), Failure> {
             print_group(&mut out, context, report, group, width)?;
         }
     }
-    if let Some(danger) = logout(context) {
-        writeln!(out, "{}", styled(DIM, "agents"))?;
-        writeln!(out, "  {}", styled(DIM, danger.code()))?;
-        writeln!(out, "{}", wrap(danger.what(), width, "    ", "    "))?;
-        writeln!(out, "{}\n", wrap(danger.remedy(), width, "    → ", "      "))?;
+    match Survey::of(&context.home) {
+        Ok(survey) => print_agents(&mut out, &survey, width)?,
+        Err(failure) => writeln!(out, "{}\n", styled(DIM, format!("agents: {}", failure.message())))?,
     }
     writeln!(out, "{}", summary(report))?;
     Ok(out.flush()?)

@@ -20,6 +20,7 @@ mod rm;
 mod run;
 mod send;
 mod serve;
+pub(crate) mod service;
 mod status;
 mod stop;
 mod stop_elsewhere;
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     Restart(stop::RestartArgs),
     Stop(stop::Args),
     Token(token::Args),
+    Service(service::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -104,6 +106,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Token(args) => token::run(&here("token")?, args),
         Command::Doctor(args) => doctor::run(&here("doctor")?, &args),
         Command::Demo(args) => here("demo").and_then(|_| demo::run(&shared, &args)),
+        Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.

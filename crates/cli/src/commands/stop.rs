@@ -8,7 +8,8 @@ use serde_json::json;
 use super::Context;
 use crate::client::place::Place;
 use crate::client::start::{self, wait_until_free};
-use crate::client::{CUT, Client, SILENT};
+use crate::client::{CUT, Client, SILENT, WORDS};
+use crate::daemon::takeover;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, plural};
 
@@ -66,10 +67,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     let agents = living(context).len() as u64;
     let body = json!({"stopped": true, "agents": agents}).to_string();
-    let text = match agents {
-        0 => "stopped; no agent lives".into(),
-        some => format!("stopped; {} on", live(some)),
-    };
+    let text = format!("stopped; {}", live_on(agents));
     output::taken(context.json, body.as_bytes(), &text)
 }
 
@@ -130,7 +128,7 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
     output::taken(context.json, body.to_string().as_bytes(), &text)
 }
 
-fn lived_on(before: usize, stayed: usize) -> String {
+pub(super) fn lived_on(before: usize, stayed: usize) -> String {
     match (before, stayed) {
         (0, _) => "no agent lived".into(),
         (before, stayed) if before == stayed => format!("{} lived on", plural(stayed as u64, "agent")),
@@ -148,8 +146,13 @@ fn live(agents: u64) -> String {
     format!("{} {}", plural(agents, "agent"), if agents == 1 { "lives" } else { "live" })
 }
 
+/// Says that nobody lives, or how many live on.
+pub(super) fn live_on(agents: u64) -> String {
+    if agents == 0 { "no agent lives".into() } else { format!("{} on", live(agents)) }
+}
+
 /// Returns the holders that live, by their id and process: only a lock tells. One that cannot be looked at may live.
-fn living(context: &Context) -> Vec<(String, Option<i32>)> {
+pub(super) fn living(context: &Context) -> Vec<(String, Option<i32>)> {
     let found = inspect_all(&context.home.join("holders")).unwrap_or_default();
     let alive = found.into_iter().filter_map(|seen| match seen.lock {
         LockState::Held { note, by: Keeper::Holder } => {
@@ -177,13 +180,23 @@ fn nobody_left(context: &Context) -> Result<(), Failure> {
     Err(Failure::failed("agents_left", error).hint("each says why in holders/<id>/status.json of the home"))
 }
 
+/// Has the daemon leave, if there is one; one that is of no use is ended. Agents work on.
+pub(super) fn make_way(context: &Context) -> Result<(), Failure> {
+    match ask_to_leave(context, false) {
+        Err(failure) if is_of_no_use(&failure) => takeover::make_way(&context.home),
+        Err(failure) => Err(failure),
+        Ok(Some(pid)) => left(context, pid),
+        Ok(None) => Ok(()),
+    }
+}
+
 /// Waits until the daemon has left.
 fn left(context: &Context, pid: u32) -> Result<(), Failure> {
     if wait_until_free(&context.home, LEAVES) {
         return Ok(());
     }
     let error = anyhow::anyhow!("the daemon (process {pid}) was asked to leave and is still there");
-    Err(Failure::failed("daemon_stays", error).hint("logs/daemon.log in the home may say why"))
+    Err(Failure::failed("daemon_stays", error).hint(WORDS))
 }
 
 #[cfg(test)]

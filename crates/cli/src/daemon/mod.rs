@@ -2,7 +2,8 @@
 //! service crate, how it is spoken to in the server crate.
 
 pub(crate) mod listen;
-mod takeover;
+pub(crate) mod notify;
+pub(crate) mod takeover;
 mod tcp;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::time::Clock;
-use rekindle_holder::client::runtime_dir;
+use rekindle_holder::client::{Scopes, runtime_dir};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
 use rekindle_server::{Doors, Ending};
@@ -33,6 +34,7 @@ use crate::clock::{SystemClock, opener};
 use crate::commands::Context;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
+use crate::logout::{facts_of, scopes_are_safer};
 
 /// How often we look whether another daemon has taken over.
 const LOOK: Duration = Duration::from_millis(500);
@@ -76,7 +78,7 @@ pub(crate) fn run(
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
-        scopes: None,
+        scopes: scopes(),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
@@ -99,8 +101,10 @@ pub(crate) fn run(
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }
     ready(&place, tcp.note)?;
+    notify::tell("READY=1");
     let ending = serve(&daemon, listener, tcp.open)?;
     tracing::info!("leaving");
+    notify::tell("STOPPING=1");
     daemon.leave();
     // What it wrote goes with it. One that dies leaves it behind, and that is how it is known.
     place.remove(&context.home);
@@ -108,7 +112,8 @@ pub(crate) fn run(
     match ending {
         Ending::Asked { agents_left: Some(left) } if left > 0 => {
             tracing::warn!(left, "some agents did not end");
-            Ok(Exit::Failed)
+            // A service that was asked to leave must not be taken for one that failed, and be started again.
+            Ok(if notify::is_awaited() { Exit::Ok } else { Exit::Failed })
         }
         _ => Ok(Exit::Ok),
     }
@@ -121,11 +126,19 @@ fn short_name(home: &Path) -> String {
     format!("d-{:016x}", hasher.hash_one(whole.as_os_str().as_bytes()))
 }
 
-/// Returns our environment as far as it is text.
+/// Returns who gives holders scopes of their own, if that makes them live longer.
+fn scopes() -> Option<Scopes> {
+    let scopes = Scopes::find(|name| std::env::var_os(name))?;
+    let safer = scopes_are_safer(&facts_of(None));
+    tracing::debug!(safer, "the user's service manager can be reached");
+    safer.then_some(scopes)
+}
+
+/// Returns our environment as far as it is text, and anyone else's business.
 fn environment() -> BTreeMap<String, String> {
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    std::env::vars_os().filter_map(text).collect()
+    std::env::vars_os().filter_map(text).filter(|(name, _)| name != notify::VARIABLE).collect()
 }
 
 /// An agent that starts a daemon marks it as one of its own processes, to be ended with it: begin again without that.

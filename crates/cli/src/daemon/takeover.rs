@@ -18,7 +18,7 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(400);
 const DIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the daemon of a home leave.
-pub(super) fn make_way(home: &Path) -> Result<(), Failure> {
+pub(crate) fn make_way(home: &Path) -> Result<(), Failure> {
     let Some(place) = Place::read(home) else { return Ok(()) };
     let lives = |process: &&Identity| matches!(process.presence(), Ok(Presence::Alive));
     let Some(process) = place.process.as_ref().filter(lives) else { return Ok(()) };

@@ -32,7 +32,14 @@ fn diff(block: &Value) -> Vec<Styled> {
         lines.push((DIM, format!("too large to be compared: {} bytes become {}", old.len(), new.len())));
         return lines;
     }
-    let diff = TextDiff::from_lines(&old, &new);
+    lines.extend(compared(&old, &new));
+    lines
+}
+
+/// Returns what changes from one text to another.
+pub(crate) fn compared(old: &str, new: &str) -> Vec<Styled> {
+    let mut lines = Vec::new();
+    let diff = TextDiff::from_lines(old, new);
     for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
         lines.push((COURSE, hunk.header().to_string()));
         for change in hunk.iter_changes() {

@@ -2,7 +2,7 @@
 
 mod ask;
 mod course;
-mod diff;
+pub(crate) mod diff;
 mod end;
 mod goal;
 mod keys;

@@ -22,7 +22,7 @@ fn look(root: &Path, daemon: Option<u32>, uid: u32, named: Option<&str>) -> Fact
     let user = text("etc/passwd").ok().and_then(|users| name_of(&users, uid));
     let user = user.as_deref().or(named).unwrap_or_default();
     let process = daemon.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-    let cgroup = text(&format!("proc/{process}/cgroup")).map(|groups| group(&groups)).unwrap_or_default();
+    let cgroup = group_in(root, &process).unwrap_or_default();
     let first = text("proc/1/environ").unwrap_or_default();
     let marked =
         first.split('\0').any(|one| one.strip_prefix("container=").is_some_and(|what| !what.is_empty()));
@@ -33,6 +33,15 @@ fn look(root: &Path, daemon: Option<u32>, uid: u32, named: Option<&str>) -> Fact
         kills_logins: kills_logins(&settings(root), user),
         cgroup,
     }
+}
+
+/// Returns the control group of a process; none if it cannot be told.
+pub(crate) fn group_of(pid: i32) -> Option<String> {
+    group_in(Path::new("/"), &pid.to_string())
+}
+
+fn group_in(root: &Path, process: &str) -> Option<String> {
+    fs::read_to_string(root.join(format!("proc/{process}/cgroup"))).ok().map(|groups| group(&groups))
 }
 
 /// Returns a user's name as the list of users has it.

@@ -2,13 +2,15 @@
 //! with a login: people are told so before it happens. The decision is pure; what it is made from is in `facts`.
 
 mod facts;
+mod whereabouts;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-pub(crate) use facts::facts_of;
+pub(crate) use facts::{facts_of, group_of};
+pub(crate) use whereabouts::{Keeper, Whereabouts, keeper};
 
 use crate::output;
 
@@ -44,15 +46,24 @@ pub(crate) fn danger(facts: &Facts) -> Option<Danger> {
     if !facts.systemd {
         return facts.container.then_some(Danger::Container);
     }
-    let within = |what: fn(&str) -> bool| facts.cgroup.split('/').any(what);
-    if within(|unit| unit.starts_with("session-") && unit.ends_with(".scope")) {
+    match keeper(&facts.cgroup) {
         // Lingering does not save what belongs to a login itself.
-        return facts.kills_logins.then_some(Danger::Login);
+        Keeper::Login => facts.kills_logins.then_some(Danger::Login),
+        Keeper::Manager => (!facts.lingers).then_some(Danger::LastLogin),
+        Keeper::Another => None,
     }
-    if within(|unit| unit.starts_with("user@") && unit.ends_with(".service")) {
-        return (!facts.lingers).then_some(Danger::LastLogin);
-    }
-    None
+}
+
+/// Decides whether a holder lives longer in a scope of the user's service manager than beside its daemon: that manager
+/// ends with the last login of a user who does not linger, and what a login has left behind may not.
+pub(crate) fn scopes_are_safer(facts: &Facts) -> bool {
+    let manager_stays = !facts.systemd || facts.lingers;
+    manager_stays
+        || match keeper(&facts.cgroup) {
+            Keeper::Login => facts.kills_logins,
+            Keeper::Manager => true,
+            Keeper::Another => false,
+        }
 }
 
 impl Danger {
@@ -86,8 +97,8 @@ impl Danger {
                  what was interrupted continues from there"
             }
             Danger::Login => {
-                "loginctl enable-linger, then run the daemon as a service of yours: \
-                 rekindle stop; systemd-run --user -p KillMode=process rekindle serve"
+                "loginctl enable-linger, then rekindle service install: \
+                 what is started from then on belongs to no login"
             }
             Danger::LastLogin => "loginctl enable-linger",
         }
@@ -152,6 +163,25 @@ mod tests {
             (Facts::default(), None),
         ] {
             assert_eq!(danger(&facts), expected, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn holders_are_moved_only_to_where_they_live_longer() {
+        let login = "/user.slice/user-1000.slice/session-3.scope";
+        let service = "/user.slice/user-1000.slice/user@1000.service/app.slice/rekindle.service";
+        for (systemd, lingers, kills_logins, cgroup, expected) in [
+            (true, false, false, login, false),
+            (true, false, true, login, true),
+            (true, true, false, login, true),
+            (true, false, false, service, true),
+            (true, false, false, "/system.slice/ci.service", false),
+            (true, true, false, "/system.slice/ci.service", true),
+            (false, false, false, "/", true),
+        ] {
+            let cgroup = cgroup.to_owned();
+            let facts = Facts { systemd, lingers, kills_logins, cgroup, ..Facts::default() };
+            assert_eq!(scopes_are_safer(&facts), expected, "{facts:?}");
         }
     }
 }

@@ -1,0 +1,92 @@
+//! `rekindle service status`: the unit, the daemon, and where each holder is; what is good and what is to be done.
+
+use std::io::{self, Write};
+
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, styled, wrap};
+use crate::sanitise;
+use crate::unit::{FileState, Survey};
+
+/// Show whether the service is as it should be, and where each agent lives
+///
+/// Changes nothing. Exits 0 if all is well, 1 if there is something to do, which is then told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle service status
+  rekindle service status --json | jq '.to_do[]'")]
+pub(crate) struct Args {}
+
+pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
+    let survey = Survey::of(&context.home)?;
+    let exit = if survey.advice().is_empty() { Exit::Ok } else { Exit::Failed };
+    let mut out = output::stdout();
+    if context.json {
+        writeln!(out, "{}", survey.to_json())?;
+    } else {
+        print(&mut out, &survey)?;
+    }
+    out.flush()?;
+    Ok(exit)
+}
+
+fn print(out: &mut impl Write, survey: &Survey) -> io::Result<()> {
+    let width = output::width();
+    let (style, file) = match survey.file {
+        FileState::Missing => (WARN, "not installed"),
+        FileState::Current => (GOOD, "installed"),
+        FileState::Outdated => (WARN, "outdated"),
+    };
+    writeln!(out, "{} is {}", styled(BOLD, &survey.unit), styled(style, file))?;
+    let mut line = |name: &str, text: &str| {
+        writeln!(out, "{}", wrap(&sanitise::line(text), width, &format!("  {name:9}"), "           "))
+    };
+    line("file", &survey.path.display().to_string())?;
+    if let Ok(shown) = &survey.manager {
+        let enabled = if shown.enabled.is_empty() { "not enabled" } else { &shown.enabled };
+        line("service", &format!("{enabled}, {}", shown.active))?;
+    }
+    line(
+        "daemon",
+        &match survey.daemon {
+            None => "none runs".into(),
+            Some(pid) if survey.is_daemon_ours() => format!("process {pid}, the service's"),
+            Some(pid) => format!("process {pid}, not the service's, in {}", survey.facts.cgroup),
+        },
+    )?;
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    let facts = &survey.facts;
+    line("linger", yes(facts.lingers))?;
+    line("logins", &format!("KillUserProcesses={}", yes(facts.kills_logins)))?;
+    print_holders(out, survey, width)?;
+    for (when, words) in survey.outlook() {
+        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
+    }
+    print_notes(out, survey, width)
+}
+
+/// Prints where each holder is.
+pub(in crate::commands) fn print_holders(
+    out: &mut impl Write,
+    survey: &Survey,
+    width: usize,
+) -> io::Result<()> {
+    for holder in &survey.holders {
+        let words = sanitise::line(&holder.at.words(survey.facts.kills_logins));
+        let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        // The beginning of an id is enough to find it.
+        let id = holder.id.chars().take(10).collect::<String>();
+        writeln!(out, "{}", wrap(&format!("{id}{pid} is in {words}"), width, "  holder   ", "           "))?;
+    }
+    Ok(())
+}
+
+/// Prints what is to be done.
+pub(super) fn print_notes(out: &mut impl Write, survey: &Survey, width: usize) -> io::Result<()> {
+    for advice in survey.advice() {
+        writeln!(out, "\n  {}", styled(BAD, advice.code))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&advice.what), width, "    ", "    "))?;
+        writeln!(out, "{}", styled(DIM, wrap(&sanitise::line(&advice.remedy), width, "    → ", "      ")))?;
+    }
+    Ok(())
+}
