@@ -105,7 +105,11 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Stop(args) => stop::run(&context()?, &args),
         Command::Token(args) => token::run(&here("token")?, args),
         Command::Doctor(args) => doctor::run(&here("doctor")?, &args),
-        Command::Demo(args) => here("demo").and_then(|_| demo::run(&shared, &args)),
+        // It makes a home of its own, and needs no other.
+        Command::Demo(args) => match shared.server.find(shared.home.is_named())? {
+            Some(server) => Err(only_here("demo", &server)),
+            None => demo::run(&shared, &args),
+        },
         Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),
@@ -155,6 +159,13 @@ impl Unheard {
     }
 }
 
+/// Says that a command needs the home itself, and that the daemon which is meant is elsewhere.
+fn only_here(command: &str, server: &Server) -> Failure {
+    let message = format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
+    Failure::usage("only_here", message)
+        .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine")
+}
+
 /// What every command is given.
 pub(crate) struct Context {
     /// The home.
@@ -170,12 +181,7 @@ impl Context {
     fn only_here(self, command: &str) -> Result<Context, Failure> {
         match &self.server {
             None => Ok(self),
-            Some(server) => {
-                let message =
-                    format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
-                Err(Failure::usage("only_here", message)
-                    .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine"))
-            }
+            Some(server) => Err(only_here(command, server)),
         }
     }
 

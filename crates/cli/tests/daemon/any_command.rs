@@ -118,3 +118,21 @@ fn every_message_runs_the_command_again_with_its_own_words() {
     wait_for("three ends", || (lab.count(&id, "run.completed") == 3).then_some(()));
     assert_eq!(lab.said(&id), "<do it>\n<second>\n<third>\n");
 }
+
+// I13: a command that was cancelled before it was told its prompt has begun all the same, and ends.
+#[test]
+fn a_cancelled_command_ends_whether_it_was_told_its_prompt_or_not() {
+    for script in ["sleep 600", "cat > /dev/null; sleep 600", "echo begun; sleep 600"] {
+        let mut lab = Lab::new();
+        let id = run(&lab, script);
+        wait_for("the command", || (lab.count(&id, "agent.started") == 1).then_some(()));
+        if script.starts_with("echo") {
+            lab.restart();
+        }
+        lab.post(&format!("/api/sessions/{id}/cancel"), &json!({}));
+        assert_eq!(lab.wait_end(&id), "cancelled", "{script}");
+        wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+        assert_eq!(lab.living_holders(), [], "{script}");
+        assert_eq!(lab.count(&id, "run.cancelled"), 1, "{script}");
+    }
+}

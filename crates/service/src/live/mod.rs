@@ -153,7 +153,7 @@ impl Live {
                     RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
                 ])?;
             }
-            if live.own.prompted != Some(run.run_id) {
+            if live.own.prompted != Some(run.run_id) && run.cancel.is_none() {
                 live.prompt = Unsent::find(&live.store, session, run, live.connection.profile())?;
             }
         }

@@ -150,8 +150,9 @@ impl Live {
             let by = Some(by.to_owned().into());
             records.push(RunResumed { run_id, wait_id, answer: None, by, how }.into());
         }
-        // What was not said yet is never said.
-        if self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some() {
+        // What was not said yet is never said. A command is at work all the same: its run ends with it.
+        let unsaid = self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some();
+        if unsaid && !self.connection.profile().process_is_turn() {
             records.push(RunCancelled { run_id, by: Some(by.to_owned().into()) }.into());
         }
         let mut lines = Vec::new();

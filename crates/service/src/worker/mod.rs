@@ -211,6 +211,8 @@ pub(super) struct Worker {
     interrupted: Option<(RunId, Instant)>,
     /// Since when the open run is to be cancelled.
     cancelled: Option<(RunId, Instant)>,
+    /// The run whose command was told to end.
+    told_to_end: Option<RunId>,
     /// How often in a row the holder did not answer.
     silent: u32,
     /// When the next question has waited long enough.
@@ -232,6 +234,7 @@ impl Worker {
             failed_launches: (None, 0),
             interrupted: None,
             cancelled: None,
+            told_to_end: None,
             silent: 0,
             deadline: None,
             snapshot_at: None,

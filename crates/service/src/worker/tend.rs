@@ -159,9 +159,13 @@ impl Worker {
                     _ => Instant::now(),
                 };
                 self.cancelled = Some((run.run_id, since));
-                if since.elapsed() >= *CANCELLED_WITHIN
-                    && let Some(live) = &mut self.live
-                {
+                let Some(live) = &mut self.live else { return Ok(()) };
+                // A command can be told nothing but to end.
+                if live.connection().profile().process_is_turn() && self.told_to_end != Some(run.run_id) {
+                    live.stop("the run was cancelled", "daemon", GRACE)?;
+                    self.told_to_end = Some(run.run_id);
+                    self.listen_again();
+                } else if since.elapsed() >= *CANCELLED_WITHIN {
                     tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
                     live.stop("a cancelled turn did not end", "daemon", GRACE)?;
                     self.cancelled = None;
