@@ -4,11 +4,19 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rekindle_domain::chain::Link;
+use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::SessionId;
+use rekindle_domain::line::{Draft, Line, Place, write};
+use rekindle_domain::session::{Replay, SessionState};
+use rekindle_domain::time::Timestamp;
+use rekindle_domain::token::TokenIndex;
+use serde_json::json;
 
-use crate::disk::{Disk, EntryKind};
+use crate::disk::{Disk, EntryKind, OpenMode, copy, replace, write_all_at};
 use crate::layout::Layout;
-use crate::session_files::every_file;
+use crate::log::{LogReader, walk};
+use crate::session_files::{every_file, temporary};
 
 /// Moves everything of a session to a directory of its own below `damaged/`, durably, and returns that directory. Doing
 /// it again finishes what a crash cut short, and changes nothing once it is finished.
@@ -52,14 +60,119 @@ pub fn set_aside(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Re
     Ok(target)
 }
 
+/// What became of the good beginning of a log that was set aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPrefix {
+    /// The directory the damaged log is in.
+    pub aside: PathBuf,
+    /// How many records were good.
+    pub records: u64,
+    /// How many bytes behind them are in the damaged log alone.
+    pub left_bytes: u64,
+}
+
+/// Makes the good beginning of a log that was set aside the session's log again, atomically and durably, with a record
+/// that says so and whatever else `last_words` adds for the state it leaves. Finishes what a crash cut short.
+///
+/// The write-ahead log must not name the session any more.
+pub fn keep_prefix(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    now: Timestamp,
+    last_words: impl FnOnce(&SessionState, &TokenIndex) -> Vec<Draft>,
+) -> io::Result<KeptPrefix> {
+    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+    let log = layout.log(session);
+    let name = log.file_name().unwrap_or_default();
+    let Some((_, aside)) = newest(disk, layout, session)? else {
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("session {session} was not set aside")));
+    };
+    if disk.stat(&log).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} has a log")));
+    }
+    let reader = LogReader::open(disk, &aside.join(name))?;
+    let mut replay = Replay::new(session);
+    walk(&reader, &mut replay, u64::MAX)?;
+    let whole = replay.whole;
+    if whole != replay.position() {
+        replay = Replay::new(session);
+        walk(&reader, &mut replay, whole.log_offset)?;
+    }
+    if !replay.state.is_created() || replay.state.deleted {
+        return Err(invalid(format!("the log of session {session} has no good beginning to go on from")));
+    }
+    let (records, left_bytes) = (whole.last_seq, reader.len().saturating_sub(whole.log_offset));
+    let empty = TokenIndex::empty(session);
+    let mut drafts = vec![Draft::from(LogRepaired {
+        what: "prefix_kept".into(),
+        offset: whole.log_offset,
+        cut_bytes: left_bytes,
+        refilled: 0,
+        kept: None,
+    })];
+    drafts.extend(last_words(&replay.state, replay.tokens.as_ref().unwrap_or(&empty)));
+    let lines = lines(&mut replay, &drafts, now).map_err(invalid)?;
+    let note =
+        json!({"version": 1, "id": session, "at": now, "offset": whole.log_offset, "records": records});
+    replace(disk, &layout.kept_prefix(&aside), note.to_string().as_bytes())?;
+    let temporary = temporary(&log);
+    let file = disk.open(&temporary, OpenMode::Replace)?;
+    let source = disk.open(&aside.join(name), OpenMode::Read)?;
+    copy(&*source, &*file, 0, whole.log_offset)?;
+    write_all_at(&*file, &lines, whole.log_offset)?;
+    file.sync()?;
+    disk.rename(&temporary, &log)?;
+    disk.sync_dir(&layout.sessions())?;
+    Ok(KeptPrefix { aside, records, left_bytes })
+}
+
+/// Writes records as the continuation of a log; what cannot follow there is an error.
+fn lines(replay: &mut Replay, drafts: &[Draft], now: Timestamp) -> Result<Vec<u8>, String> {
+    let (mut out, ts, odd) = (Vec::new(), now.to_string(), replay.oddities.len());
+    for (index, draft) in drafts.iter().enumerate() {
+        let (start, position) = (out.len(), replay.position());
+        let place = Place { seq: position.last_seq + 1, ts: &ts, more: index + 1 < drafts.len() };
+        let link = Link::new(replay.state.id, position.last_hash);
+        write(draft, place, link, &mut out).map_err(|error| error.to_string())?;
+        let line = Line::parse(&out[start..out.len() - 1]).map_err(|error| error.to_string())?;
+        let end = position.log_offset + (out.len() - start) as u64;
+        replay.push(&line, end).map_err(|problem| problem.to_string())?;
+    }
+    match replay.oddities.get(odd) {
+        Some((_, why)) => Err(why.clone()),
+        None => Ok(out),
+    }
+}
+
 /// Tells whether a session has no log because it was set aside: what the write-ahead log still says of it is then about
 /// the files that are there, and nothing is missing.
 pub fn is_aside(disk: &dyn Disk, layout: &Layout, session: SessionId) -> bool {
-    let gone = |path: &Path| disk.stat(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_elsewhere(disk, layout, session) && !was_kept(disk, layout, session)
+}
+
+/// Tells whether a session's log is in `damaged/` and none is in its place: it was set aside, or is about to go on from its
+/// good beginning.
+pub fn is_elsewhere(disk: &dyn Disk, layout: &Layout, session: SessionId) -> bool {
     let Ok(Some((_, directory))) = newest(disk, layout, session) else { return false };
     let log = layout.log(session);
     let moved = log.file_name().is_some_and(|name| disk.stat(&directory.join(name)).is_ok());
-    gone(&log) && moved && gone(&layout.kept_prefix(&directory))
+    moved && disk.stat(&log).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Tells whether a session's log goes on from the good beginning of one that was set aside.
+pub fn was_kept(disk: &dyn Disk, layout: &Layout, session: SessionId) -> bool {
+    let newest = newest(disk, layout, session).ok().flatten();
+    newest.is_some_and(|(_, aside)| disk.stat(&layout.kept_prefix(&aside)).is_ok())
+}
+
+/// Tells whether anything was set aside in a home.
+pub fn any(disk: &dyn Disk, layout: &Layout) -> io::Result<bool> {
+    match disk.list(&layout.damaged()) {
+        Ok(entries) => Ok(!entries.is_empty()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the newest directory a session was set aside in.

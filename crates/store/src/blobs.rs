@@ -8,11 +8,11 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, EntryKind, SharedDisk, read_all, replace};
+use crate::disk::{Disk, DiskFile, EntryKind, OpenMode, SharedDisk, read_all, replace};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
 
 /// Largest payload: one line of an agent at its limit.
@@ -20,6 +20,13 @@ pub const MAX_BLOB: usize = 64 << 20;
 
 /// How old a blob must be before it may be collected.
 pub const COLLECT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A blob that is kept again is written anew once it is as old as this: its record may take its time, and must not find
+/// it collected.
+const REFRESH_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Whoever has the lock has it for one blob.
+const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Fast, and good enough for text.
 const LEVEL: i32 = 3;
@@ -136,8 +143,10 @@ impl Blobs {
         let path = self.layout.blob(id.as_str());
         let reference = BlobRef { blob: id.clone(), size: bytes.len() as u64 };
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        // A good copy is enough; a bad one is replaced.
-        if self.get(&id).is_ok_and(|kept| kept == bytes) {
+        let _not_collected = self.lock()?;
+        // A good copy is enough; a bad one is replaced, and so is one that might be collected before a record names it.
+        if self.get(&id).is_ok_and(|kept| kept == bytes) && self.age(&id).is_ok_and(|age| age < REFRESH_AFTER)
+        {
             return Ok(reference);
         }
         let write = || {
@@ -150,6 +159,31 @@ impl Blobs {
         };
         write().map_err(|source| BlobError::Io { path, source })?;
         Ok(reference)
+    }
+
+    /// Takes the lock that keeps those who keep blobs and those who collect them apart, whichever process they are.
+    fn lock(&self) -> Result<Box<dyn DiskFile>, BlobError> {
+        let path = self.layout.blobs_lock();
+        let taken = || {
+            let file = self.disk.open(&path, OpenMode::Create)?;
+            let begin = Instant::now();
+            while !file.try_lock()? {
+                if begin.elapsed() > LOCKED_WITHIN {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "another process has it all the time",
+                    ));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(file)
+        };
+        taken().map_err(|source| BlobError::Io { path: path.clone(), source })
+    }
+
+    fn age(&self, id: &BlobId) -> io::Result<Duration> {
+        let modified = self.disk.stat(&self.layout.blob(id.as_str()))?.modified;
+        Ok(SystemTime::now().duration_since(modified).unwrap_or_default())
     }
 
     /// Returns a blob's bytes, checked against its name.
@@ -183,6 +217,9 @@ impl Blobs {
         let BlobList { mut blobs, mut foreign } = BlobList::default();
         for shard in self.disk.list(&self.layout.blobs())? {
             let directory = self.layout.blobs().join(&shard.name);
+            if directory == self.layout.blobs_lock() {
+                continue;
+            }
             if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
                 foreign.push(directory);
                 continue;
@@ -202,18 +239,35 @@ impl Blobs {
         Ok(BlobList { blobs, foreign })
     }
 
+    /// Returns the blobs that no record names and that are older than a day, with their sizes on disk.
+    pub fn unnamed(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<(BlobId, u64)>> {
+        let blobs = self.list(now)?.blobs;
+        let old = blobs.into_iter().filter(|(id, age)| *age >= COLLECT_AFTER && !named.contains(id));
+        let sized = |(id, _): (BlobId, Duration)| {
+            let size = self.disk.stat(&self.layout.blob(id.as_str())).map_or(0, |stat| stat.len);
+            (id, size)
+        };
+        Ok(old.map(sized).collect())
+    }
+
     /// Removes the blobs that no record names and that are older than a day; returns them.
     ///
     /// The caller brings every name in every log it could read; with a log it could not read it must not
     /// call this, because that log may name anything.
     pub fn collect(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
-        let BlobList { blobs, foreign } = self.list(now)?;
         let old = |age: &Duration| *age >= COLLECT_AFTER;
         let mut gone = Vec::new();
-        for (id, _) in blobs.into_iter().filter(|(id, age)| old(age) && !named.contains(id)) {
-            self.disk.remove_file(&self.layout.blob(id.as_str()))?;
-            gone.push(id);
+        for (id, _) in self.unnamed(named, now)? {
+            // Looked at once more where nobody can be keeping it at this moment.
+            let _nobody_keeps_any = self.lock().map_err(io::Error::other)?;
+            let path = self.layout.blob(id.as_str());
+            let age = self.disk.stat(&path).map(|stat| now.duration_since(stat.modified).unwrap_or_default());
+            if age.is_ok_and(|age| old(&age)) {
+                self.disk.remove_file(&path)?;
+                gone.push(id);
+            }
         }
+        let foreign = self.list(now)?.foreign;
         for path in foreign {
             let temporary = path.to_string_lossy().ends_with(TEMPORARY_SUFFIX);
             let age = |disk: &dyn Disk| {

@@ -193,8 +193,22 @@ fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
     }
 }
 
-/// Takes the lock on a home, or says who has it.
+/// Takes the lock on a home for its new owner, or says who has it.
 pub fn lock(disk: &dyn Disk, layout: &Layout, pid: u32, boot_id: BootId) -> Result<HomeLock, HomeError> {
+    take(disk, layout, |identity, _| Owner { pid: Some(pid), boot_id: Some(boot_id), file: Some(identity) })
+}
+
+/// Takes the lock on a home for someone who sees to it and does not move in: whether it is a copy can still be told
+/// afterwards.
+pub fn hold(disk: &dyn Disk, layout: &Layout, pid: u32) -> Result<HomeLock, HomeError> {
+    take(disk, layout, |_, before| Owner { pid: Some(pid), ..before })
+}
+
+fn take(
+    disk: &dyn Disk,
+    layout: &Layout,
+    owner: impl FnOnce((u64, u64), Owner) -> Owner,
+) -> Result<HomeLock, HomeError> {
     let path = layout.lock();
     let file = disk.open(&path, OpenMode::Create).map_err(io_error("open", path.clone()))?;
     if !try_lock(&*file).map_err(io_error("lock", path.clone()))? {
@@ -206,13 +220,13 @@ pub fn lock(disk: &dyn Disk, layout: &Layout, pid: u32, boot_id: BootId) -> Resu
     if disk.stat(&path).map(|stat| stat.identity).ok() != Some(identity) {
         return Err(HomeError::Locked { path: layout.home().to_owned(), owner: Owner::default() });
     }
-    let origin = match read_owner(&*file).file {
+    let before = read_owner(&*file);
+    let origin = match before.file {
         None => Origin::New,
         Some(known) if known == identity => Origin::Same,
         Some(_) => Origin::Copied,
     };
-    let owner = Owner { pid: Some(pid), boot_id: Some(boot_id), file: Some(identity) };
-    let text = serde_json::to_vec(&owner).unwrap_or_default();
+    let text = serde_json::to_vec(&owner(identity, before)).unwrap_or_default();
     let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
     written.map_err(io_error("write", path))?;
     Ok(HomeLock { _file: file, origin })

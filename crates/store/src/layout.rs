@@ -133,6 +133,11 @@ impl Layout {
         self.home.join("blobs")
     }
 
+    /// The lock that whoever keeps or removes a blob has for that moment.
+    pub fn blobs_lock(&self) -> PathBuf {
+        self.blobs().join("lock")
+    }
+
     /// The directory of the blobs whose hash begins with two digits.
     pub fn blob_shard(&self, hash: &str) -> PathBuf {
         self.blobs().join(hash.get(..2).unwrap_or_default())
@@ -156,6 +161,11 @@ impl Layout {
     /// The note in such a directory that the good beginning of its log has become the session's log again.
     pub fn kept_prefix(&self, aside: &Path) -> PathBuf {
         aside.join("prefix-kept.json")
+    }
+
+    /// What repairs took away or changed, as it was; a directory for each time.
+    pub fn repairs(&self) -> PathBuf {
+        self.home.join("repairs")
     }
 
     /// The directories every home has, parents first.

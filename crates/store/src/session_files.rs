@@ -36,7 +36,7 @@ pub(crate) fn every_file(disk: &dyn Disk, layout: &Layout, session: SessionId) -
 }
 
 /// Returns the name under which a file is written before it gets its own.
-fn temporary(file: &Path) -> PathBuf {
+pub(crate) fn temporary(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(TEMPORARY_SUFFIX);
     name.into()

@@ -129,6 +129,25 @@ impl Store<Inline> {
     ) -> Result<Store<Inline>, OpenError> {
         Store::open_with(disk, home.into(), opener, clock, limits, |core| Ok(Inline::new(core)))
     }
+
+    /// Opens a home whose lock the caller has, with its committer on the caller's thread.
+    pub fn open_held(
+        disk: SharedDisk,
+        home: impl Into<PathBuf>,
+        lock: HomeLock,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Store<Inline>, OpenError> {
+        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        home::prepare(&*disk, &layout)?;
+        Store::open_locked(disk, layout, lock, clock, Limits::default(), |core| Ok(Inline::new(core)))
+    }
+
+    /// Closes the home and gives its lock back.
+    pub fn into_lock(self) -> HomeLock {
+        let Store { committer, lock, .. } = self;
+        drop(committer);
+        lock
+    }
 }
 
 impl<C: Commits> Store<C> {
@@ -143,6 +162,17 @@ impl<C: Commits> Store<C> {
         let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
+        Store::open_locked(disk, layout, lock, clock, limits, start)
+    }
+
+    fn open_locked(
+        disk: SharedDisk,
+        layout: Layout,
+        lock: HomeLock,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        start: impl FnOnce(Core) -> Result<C, OpenError>,
+    ) -> Result<Store<C>, OpenError> {
         let (wal, recovered) = recover(&disk, &layout, limits.segment_bytes)?;
         let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal);
         let meter = core.meter();

@@ -54,7 +54,7 @@ pub struct SnapshotRestored<'a> {
 /// The log was put right after a crash or damage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogRepaired<'a> {
-    /// `torn_tail`, `half_list` or `healed`.
+    /// `torn_tail`, `half_list`, `healed`, or `prefix_kept`: what follows in a damaged log was set aside with it.
     #[serde(borrow)]
     pub what: Cow<'a, str>,
     /// The byte where it began.

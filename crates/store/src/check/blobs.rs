@@ -14,7 +14,7 @@ use crate::blobs::{BlobError, BlobId, BlobRef, Blobs};
 use crate::disk::{Entry, EntryKind};
 
 /// The fields of a record that may hold a payload, and so a reference in its place.
-const PAYLOADS: &[&str] = &["content", "line", "raw"];
+const PAYLOADS: &[&str] = &["content", "line", "raw", "kept"];
 
 /// How a reference begins; inside a string its quotes would be escaped.
 const MARK: &[u8] = br#""blob":""#;
@@ -30,6 +30,9 @@ impl Book {
         let mut blobs = HashMap::new();
         let root = view.layout.blobs();
         for shard in list(&*view.raw, &root, findings) {
+            if root.join(&shard.name) == view.layout.blobs_lock() {
+                continue;
+            }
             if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
                 findings.add(unknown(&root, &shard));
                 continue;
@@ -146,6 +149,7 @@ mod tests {
         let reference = format!(r#"{{"blob":"{}","size":7}}"#, id.as_str());
         let cases = [
             (format!(r#"{{"seq":1,"content":{reference}}}"#), 1),
+            (format!(r#"{{"seq":1,"what":"torn_tail","kept":{reference}}}"#), 1),
             (format!(r#"{{"seq":1,"raw":{{"deep":[[{reference}]]}},"line":{reference}}}"#), 2),
             (format!(r#"{{"seq":1,"info":{reference}}}"#), 0),
             (format!(r#"{{"seq":1,"content":{}}}"#, Value::String(reference.clone())), 0),

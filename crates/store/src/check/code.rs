@@ -127,6 +127,8 @@ codes! {
     IndexDiffers = "index_differs", Warning;
     /// The list cache knows sessions as they were before, or that are gone.
     IndexBehind = "index_behind", Note;
+    /// A session was being set aside when that was cut short.
+    AsideUnfinished = "aside_unfinished", Warning;
     /// A cache whose session has no log.
     StrayCache = "stray_cache", Warning;
     /// A session is deleted and its files are still there.
@@ -137,6 +139,32 @@ codes! {
     BlobDamaged = "blob_damaged", Error;
     /// Blobs that no record names.
     BlobUnnamed = "blob_unnamed", Note;
+    /// A daemon died and left the description of where it listened.
+    DaemonLeft = "daemon_left", Note;
+    /// A holder lives, and its session is known.
+    HolderLives = "holder_lives", Note;
+    /// A holder lives that no session here knows.
+    HolderOrphan = "holder_orphan", Warning;
+    /// A holder lives whose session is here and cannot be used.
+    HolderQuarantined = "holder_quarantined", Warning;
+    /// The directory of a holder is a copy, or was made for another home: its processes are not this home's.
+    HolderCopied = "holder_copied", Note;
+    /// Someone is at work in the directory of a dead holder.
+    HolderBusy = "holder_busy", Note;
+    /// A holder is dead, and its journal is not wholly in its session's log yet.
+    HolderUnharvested = "holder_unharvested", Note;
+    /// A holder is dead, and there is no session whose log its journal could go to.
+    HolderUnclaimed = "holder_unclaimed", Warning;
+    /// A holder is dead, and its journal is in its session's log.
+    HolderIngested = "holder_ingested", Note;
+    /// A holder's directory was begun and never used.
+    HolderHalfMade = "holder_half_made", Note;
+    /// A journal that is not wholly in a log yet is damaged.
+    HolderJournalDamaged = "holder_journal_damaged", Error;
+    /// A holder is of a version that is not known here.
+    HolderNewer = "holder_newer", Warning;
+    /// What a holder's directory says cannot be read.
+    HolderUnreadable = "holder_unreadable", Warning;
 }
 
 impl Serialize for Code {

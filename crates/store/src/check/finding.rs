@@ -52,7 +52,8 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Finding {
-    pub(super) fn new(
+    /// Says what is the matter with a path, and what to do about it.
+    pub fn new(
         code: Code,
         path: impl Into<PathBuf>,
         what: impl Into<String>,
@@ -69,7 +70,8 @@ impl Finding {
         }
     }
 
-    pub(super) fn of(self, session: SessionId) -> Finding {
+    /// Says which session it is about.
+    pub fn of(self, session: SessionId) -> Finding {
         Finding { session: Some(session), ..self }
     }
 
@@ -116,6 +118,11 @@ impl Findings {
     /// Tells whether there is anything this bad.
     pub(super) fn has(&self, severity: Severity) -> bool {
         self.counts.keys().any(|code| code.severity() == severity)
+    }
+
+    /// Takes up findings that were finished before.
+    pub(super) fn again(kept: Vec<Finding>, counts: BTreeMap<Code, u64>) -> Findings {
+        Findings { kept, counts }
     }
 
     /// Returns what was kept, worst first and by kind, session and path, and how many there were of each.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use super::Holding;
 use super::code::Code;
 use super::finding::{Finding, Findings};
 use crate::access;
@@ -37,6 +38,7 @@ const KNOWN: &[&str] = &[
     "cache",
     "bin",
     "damaged",
+    "repairs",
     "tasks.db",
     "tasks.db-wal",
     "tasks.db-shm",
@@ -44,9 +46,14 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Checks the home and tells whether someone owns it at this moment.
-pub(super) fn check(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Result<bool, HomeError> {
+pub(super) fn check(
+    disk: &dyn Disk,
+    layout: &Layout,
+    holding: Holding,
+    findings: &mut Findings,
+) -> Result<bool, HomeError> {
     description(disk, layout, findings)?;
-    let owned = lock(disk, layout, findings);
+    let owned = lock(disk, layout, holding, findings);
     access(disk, layout, findings);
     names(disk, layout, findings);
     modes(disk, layout.home(), DEPTH, findings);
@@ -95,14 +102,17 @@ fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
 }
 
 /// Looks who has the home, and whether it is where it was made.
-fn lock(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> bool {
+fn lock(disk: &dyn Disk, layout: &Layout, holding: Holding, findings: &mut Findings) -> bool {
     if home::is_copied(disk, layout) {
         let what = "This home is a copy of another: its lock was made elsewhere.";
         let remedy =
             "Nothing to do: what the files say of running processes is not taken to be about this copy.";
         findings.add(Finding::new(Code::HomeCopied, layout.lock(), what, remedy));
     }
-    let owner = home::owner(disk, layout);
+    let owner = match holding {
+        Holding::Lock => None,
+        Holding::Nothing => home::owner(disk, layout),
+    };
     if let Some(owner) = &owner {
         let what = format!("The home is in use by {owner} at this moment.");
         let remedy = "Nothing to do; what is being written during the check may not be part of it.";

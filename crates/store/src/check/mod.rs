@@ -52,6 +52,14 @@ impl Report {
         self.kinds.iter().filter(|(code, _)| code.severity() == severity).map(|(_, count)| count).sum()
     }
 
+    /// Adds what others found, who know parts of a home that the store does not.
+    pub fn with(self, more: impl IntoIterator<Item = Finding>) -> Report {
+        let mut findings = Findings::again(self.findings, self.kinds);
+        findings.add_all(more);
+        let (findings, kinds) = findings.finish();
+        Report { findings, kinds, counts: self.counts }
+    }
+
     /// Tells whether nothing is lost and nothing is unusable.
     pub fn is_healthy(&self) -> bool {
         self.count(Severity::Error) == 0
@@ -107,15 +115,25 @@ impl View {
     }
 }
 
+/// Whether whoever checks a home has its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// It has: nobody writes to the home meanwhile.
+    Lock,
+    /// It has not, and someone else may.
+    Nothing,
+}
+
 /// Checks a home. Fails only where there is nothing to check: no home, or one that a newer version made.
 pub fn check(
     disk: SharedDisk,
     home: impl Into<PathBuf>,
+    holding: Holding,
     watcher: Watcher<'_>,
 ) -> Result<Report, OfflineError> {
     let (raw, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
     let mut findings = Findings::default();
-    let owned = home::check(&*raw, &layout, &mut findings)?;
+    let owned = home::check(&*raw, &layout, holding, &mut findings)?;
     let view = match View::new(&raw, &layout, owned) {
         Ok((view, offline)) => {
             wal::check(&view, &offline, &mut findings);

@@ -13,6 +13,7 @@ use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
 use super::session::{self, Checked};
 use super::{Counts, Progress, View, Watcher};
+use crate::aside::is_aside;
 use crate::complete::Completion;
 use crate::disk::Entry;
 use crate::index::Index;
@@ -115,6 +116,17 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
         match session_file(&entry.name) {
             SessionFile::Log(_) | SessionFile::Index => {}
             SessionFile::Temporary | SessionFile::Foreign => findings.add(unknown(&directory, entry)),
+            SessionFile::Snapshot(id)
+            | SessionFile::Tokens(id)
+            | SessionFile::History(id)
+            | SessionFile::DamageNote(id)
+                if !has_log(&id) && is_aside(&*view.raw, &view.layout, id) =>
+            {
+                let what =
+                    "The session was being set aside in damaged/ when that was cut short; this is left.";
+                let remedy = "rekindle doctor --repair finishes it.";
+                findings.add(Finding::new(Code::AsideUnfinished, path, what, remedy).of(id));
+            }
             SessionFile::DamageNote(id) if !has_log(&id) && !removed(&id) => {
                 let what = "A note says that records of this session are missing, and its log is gone too.";
                 let remedy = "Restore the log from a backup; remove the note to give the session up.";

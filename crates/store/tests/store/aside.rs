@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use rekindle_domain::id::SessionId;
-use rekindle_store::aside::{is_aside, set_aside};
+use rekindle_domain::time::Timestamp;
+use rekindle_store::aside::{is_aside, keep_prefix, set_aside};
 use rekindle_store::layout::Layout;
 use rekindle_store::{LoadError, Want};
 use rekindle_testkit::rng::Rng;
@@ -107,6 +108,53 @@ fn setting_aside_can_be_cut_short_anywhere_and_done_again() {
                 assert_eq!(there(name).as_ref(), Some(bytes), "point {index}: {name}");
             }
             assert!(open(&image, &clock).expect("opens").load(session, Want::Status).is_err());
+        }
+    }
+}
+
+// I12, I14: the good beginning comes back whole with the record that says so, or not at all.
+#[test]
+fn keeping_the_good_beginning_can_be_cut_short_anywhere_and_done_again() {
+    let (home, session) = damaged();
+    let layout = Layout::new("/home");
+    let Home { disk, clock, store, sessions } = home;
+    drop(store);
+    let log = disk.read_file(layout.log(session)).expect("a log");
+    set_aside(&disk, &layout, session).expect("set aside");
+    // The write-ahead log forgets the session with the next start.
+    drop(open(&disk, &clock).expect("opens"));
+    let keep =
+        |disk: &SimDisk| keep_prefix(disk, &layout, session, Timestamp::from_millis(1), |_, _| Vec::new());
+    let points: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
+    let (seen, handle) = (points.clone(), disk.clone());
+    disk.set_observer(Box::new(move |_| seen.lock().expect("one thread").push(handle.fork())));
+    let kept = keep(&disk).expect("kept");
+    disk.clear_observer();
+    assert!(kept.records >= 1 && kept.left_bytes > 0, "{kept:?}");
+    assert_eq!(keep(&disk).expect_err("it has a log").kind(), std::io::ErrorKind::AlreadyExists);
+    let whole = disk.read_file(layout.log(session)).expect("a log");
+    assert!(String::from_utf8_lossy(&whole).contains("prefix_kept"));
+    let points = std::mem::take(&mut *points.lock().expect("one thread"));
+    let mut rng = Rng::new(6);
+    for (index, point) in points.into_iter().enumerate() {
+        for power in [true, false] {
+            let image = if power { point.power_cut(&mut rng) } else { point.process_kill(&mut rng) };
+            let aside = layout.aside(session, 1).join(format!("{session}.messages.jsonl"));
+            assert_eq!(image.read_file(aside).as_ref(), Some(&log), "point {index}");
+            // A daemon may come in between; it knows the session as it will be, or not at all.
+            let store = open(&image, &clock).expect("opens");
+            match store.load(session, Want::Everything) {
+                Ok(loaded) => assert_eq!((loaded.damage, loaded.state.last_seq), (None, kept.records + 1)),
+                Err(error) => assert!(matches!(error, LoadError::NotFound(_)), "point {index}: {error}"),
+            }
+            drop(store);
+            if image.read_file(layout.log(session)).is_none() {
+                keep(&image).expect("done again");
+            }
+            assert_eq!(image.read_file(layout.log(session)).as_ref(), Some(&whole), "point {index}");
+            let store = open(&image, &clock).expect("opens");
+            assert_eq!(store.open_session(session).expect("opens").state.last_seq, kept.records + 1);
+            assert_eq!(store.load(sessions[1], Want::Status).expect("the other").damage, None);
         }
     }
 }

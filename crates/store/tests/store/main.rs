@@ -9,3 +9,4 @@ mod homes;
 mod meter;
 mod noise;
 mod reading;
+mod repairs;
