@@ -4,6 +4,7 @@
 pub mod access;
 mod agents;
 mod answers;
+mod cancelling;
 mod core;
 mod crash;
 pub mod daemon;
@@ -28,6 +29,7 @@ mod shape;
 mod sign_in;
 pub mod steady;
 mod tokens;
+pub mod upkeep;
 pub mod view;
 mod worker;
 

@@ -9,11 +9,12 @@ use rekindle_domain::event::{
 };
 use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::session::{End, SessionState};
+use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_store::commit::Append;
 
 use crate::agents;
+use crate::cancelling::has_something_to_cancel;
 use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
@@ -108,10 +109,7 @@ pub(crate) fn cancel(
     by: &str,
 ) -> Result<Option<RunId>, ServiceError> {
     let state = core.store.open_session(session)?.state;
-    let pending = state.run.as_ref().is_some_and(|run| {
-        run.end.is_none() || matches!(run.end, Some(End::Interrupted { .. })) && run.cancel.is_none()
-    });
-    if !pending && state.queue.is_empty() {
+    if !has_something_to_cancel(&state) {
         return Err(ServiceError::conflict("nothing_running", "nothing goes on in this session"));
     }
     ask_to_cancel(core, session, why, by, state.queue.clone(), Vec::new())

@@ -30,6 +30,7 @@ pub use remove::{RemoveError, remove, remove_leftovers, remove_under};
 pub use runtime::{RuntimeDirError, runtime_dir};
 pub use scope::{Scopes, manager_listens, scope_name, start_apart};
 pub use spawn::{
-    MAX_SOCKET_PATH, PrepareError, Prepared, SpawnError, Spawned, Spec, fingerprint, prepare, start,
+    MAX_SOCKET_PATH, PrepareError, Prepared, SpawnError, Spawned, Spec, fingerprint, is_made_for, prepare,
+    start,
 };
 pub use talk::RequestError;

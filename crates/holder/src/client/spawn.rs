@@ -164,14 +164,27 @@ pub fn prepare(
 
 /// A short name that is the same for the same holder and no other, in whichever home.
 fn socket_path(runtime: &Path, dir: &HolderDir, holder_id: &str) -> Result<PathBuf, PrepareError> {
-    let mut hash = Sha256::new();
-    hash.update(dir.path().as_os_str().as_bytes());
-    hash.update(holder_id);
-    let path = runtime.join(format!("{}.sock", hex(&hash.finalize()[..8])));
+    let path = runtime.join(socket_name(dir.path(), holder_id));
     if path.as_os_str().len() > MAX_SOCKET_PATH {
         return Err(PrepareError::SocketTooLong { path });
     }
     Ok(path)
+}
+
+fn socket_name(dir: &Path, holder_id: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(dir.as_os_str().as_bytes());
+    hash.update(holder_id);
+    format!("{}.sock", hex(&hash.finalize()[..8]))
+}
+
+/// Tells whether a launch was made for this very directory: the socket bears its name. One that was copied or moved along
+/// with its home tells of processes that are not this home's.
+pub fn is_made_for(dir: &HolderDir, launch: &Launch) -> bool {
+    let name = launch.socket.file_name();
+    let is = |path: &Path| name.is_some_and(|name| *name == *socket_name(path, &launch.holder_id));
+    // The same home may be named in several ways.
+    is(dir.path()) || std::fs::canonicalize(dir.path()).is_ok_and(|path| is(&path))
 }
 
 /// A holder that is ready to be spoken to.

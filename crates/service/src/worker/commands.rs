@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCancelled, RunResumed};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
@@ -11,11 +10,13 @@ use rekindle_holder::client::remove;
 
 use super::observe::observe;
 use super::{Answering, Cancelling, Command, GRACE, Worker};
+use crate::cancelling::cancel_records;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
-use crate::live::{Unsent, revocations};
+use crate::live::Unsent;
 use crate::tokens::{self, Verdict};
+use crate::upkeep::is_ingested;
 use crate::view::AnswerTaken;
 
 impl Worker {
@@ -79,8 +80,8 @@ impl Worker {
     /// nobody is about to use it.
     fn tidy(&self, core: &Core, holder: HolderId) {
         let Ok(current) = core.store.open_session(self.session) else { return };
-        let agent = current.state.agent.as_ref();
-        if agent.is_some_and(|agent| agent.holder_id == holder && !agent.exited) {
+        let ingested = is_ingested(&current.state, holder, || core.store.reader(self.session));
+        if !ingested.unwrap_or(false) {
             return;
         }
         if let Err(error) = remove(&core.holder_dir(holder)) {
@@ -130,25 +131,7 @@ impl Worker {
             live.cancel(why, &by, dropped, behind)?;
             return Ok(run_id);
         }
-        let mut records: Vec<Draft> = Vec::new();
-        let requested = run.filter(|run| run.cancel.is_none());
-        let who = || Some(by.clone().into());
-        if requested.is_some() || !dropped.is_empty() {
-            let run_id = requested.map(|run| run.run_id);
-            records.push(RunCancelRequested { run_id, by: who(), why, dropped }.into());
-        }
-        // Without an agent to speak with nobody else says that it ended; one that may live is ended when it is met.
-        if let Some(run) = open {
-            for wait in &run.waits {
-                let (run_id, wait_id) = (run.run_id, wait.wait_id);
-                records.extend(revocations(&current.tokens, wait_id, None, "cancelled"));
-                let how = ResumeHow::Cancelled;
-                records.push(RunResumed { run_id, wait_id, answer: None, by: who(), how }.into());
-            }
-            if !run.prompted && why != CancelReason::WaitTimeout {
-                records.push(RunCancelled { run_id: run.run_id, by: who() }.into());
-            }
-        }
+        let mut records = cancel_records(&current.state, &current.tokens, why, &by, dropped);
         records.extend(behind);
         if !records.is_empty() {
             core.append(self.session, records)?;

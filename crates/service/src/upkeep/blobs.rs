@@ -1,0 +1,73 @@
+//! Collecting blobs that nothing names. Right beside a daemon that keeps others at this moment: what is young stays, and
+//! who keeps a blob and who removes one take turns.
+
+use std::collections::HashSet;
+use std::io;
+use std::time::SystemTime;
+
+use rekindle_store::aside;
+use rekindle_store::blobs::{BlobId, Blobs};
+use rekindle_store::check::{Finding, Report, Severity};
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::layout::Layout;
+use rekindle_store::names::named_blobs;
+
+use super::gc::{Freed, Gone, Left};
+use crate::crash::crash_point;
+
+/// Removes the blobs that no file of the home names.
+pub(super) fn collect(
+    disk: &SharedDisk,
+    layout: &Layout,
+    report: &Report,
+    dry_run: bool,
+    freed: &mut Freed,
+) -> io::Result<()> {
+    let left = |what: String| Left { kind: "blobs", path: layout.blobs(), why: what };
+    let doubtful = |finding: &&Finding| {
+        let says_names = finding.session.is_some() || finding.code.as_str().starts_with("wal_");
+        finding.severity == Severity::Error && says_names
+    };
+    let damaged = report.findings.iter().find(doubtful);
+    if let Some(finding) = damaged {
+        let why =
+            format!("all are kept: {} is damaged, and may have named any of them", finding.path.display());
+        freed.left.push(left(why));
+        return Ok(());
+    }
+    if aside::any(&**disk, layout)? {
+        let why = format!(
+            "all are kept: the damaged logs in {} may have named any of them; remove those you have no use for",
+            layout.damaged().display()
+        );
+        freed.left.push(left(why));
+        return Ok(());
+    }
+    let blobs = Blobs::reading(disk.clone(), layout.clone());
+    let now = SystemTime::now();
+    // Listed before the names are: whatever is kept from here on is too young.
+    let candidates = blobs.unnamed(&HashSet::new(), now)?;
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    let names = named_blobs(&**disk, layout)?;
+    if let Some(closed) = names.closed.first() {
+        let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
+        freed.left.push(left(why));
+        return Ok(());
+    }
+    crash_point("gc.blobs_named");
+    let unnamed: Vec<(BlobId, u64)> =
+        candidates.into_iter().filter(|(id, _)| !names.named.contains(id)).collect();
+    let gone: HashSet<BlobId> = if dry_run {
+        unnamed.iter().map(|(id, _)| id.clone()).collect()
+    } else {
+        blobs.collect(&names.named, now)?.into_iter().collect()
+    };
+    crash_point("gc.blobs_gone");
+    for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
+        let why = "no record names it".into();
+        freed.gone.push(Gone { kind: "blob", path: layout.blob(id.as_str()), bytes, why });
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Everything that can be said of a home: what the store finds, its holders, and what a dead daemon left.
+
+use std::path::Path;
+
+use rekindle_store::check::{self, Code, Finding, Holding, Report, Watcher};
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::home;
+use rekindle_store::layout::Layout;
+use rekindle_store::offline::{Offline, OfflineError};
+
+use super::holders::look_at_holders;
+
+/// The file in which a daemon says where it listens.
+pub(super) const PLACE: &str = "daemon.json";
+
+/// Looks at a home, as [`check::check`] does, and at its holders. Writes nothing and signals nobody.
+pub fn examine(
+    disk: &SharedDisk,
+    home: &Path,
+    holding: Holding,
+    watcher: Watcher<'_>,
+) -> Result<Report, OfflineError> {
+    let report = check::check(disk.clone(), home, holding, watcher)?;
+    // A home whose description is damaged has been told of, and its holders with it would be guesses.
+    let Ok(offline) = Offline::open(disk.clone(), home) else { return Ok(report) };
+    let mut more = Vec::new();
+    match look_at_holders(&offline) {
+        Ok(holders) => more.extend(holders.iter().map(super::Holder::finding)),
+        Err(error) => {
+            let what = format!("The holders cannot be listed: {error}.");
+            let path = home.join("holders");
+            let remedy = format!("Make it a readable directory: chmod 700 {}", path.display());
+            more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
+        }
+    }
+    let place = home.join(PLACE);
+    let nobody = || holding == Holding::Lock || home::owner(&**disk, &Layout::new(home)).is_none();
+    if place.exists() && nobody() {
+        let what = "A daemon died and left word where it listened; nobody listens there.";
+        let remedy = "Nothing to do: the next daemon writes its own.";
+        more.push(Finding::new(Code::DaemonLeft, place, what, remedy));
+    }
+    Ok(report.with(more))
+}

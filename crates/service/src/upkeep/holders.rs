@@ -1,0 +1,273 @@
+//! The holders of a home as `doctor` and `gc` see them: who lives, for whom, and what a dead one left. Looks only; nobody
+//! is signalled and nothing is written.
+
+use std::io;
+use std::path::Path;
+
+use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_holder::client::{Found, Inspection, Keeper, LockState, inspect_all, is_made_for};
+use rekindle_holder::dir::FORMAT;
+use rekindle_holder::journal::{JournalReader, Step};
+use rekindle_holder::wire::Preamble;
+use rekindle_store::aside::is_aside;
+use rekindle_store::check::{Code, Finding};
+use rekindle_store::offline::Offline;
+use rekindle_store::{LoadError, Want};
+
+use super::ingested::is_ingested;
+
+/// How it stands with a holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It lives, for a session that is known.
+    Lives,
+    /// It lives, and no session here knows it.
+    Orphan,
+    /// It lives, and its session is here but cannot be used, or has gone on without it; why.
+    Quarantined(String),
+    /// Its directory is a copy, or was made for another place.
+    Copied,
+    /// Someone else has its lock.
+    Busy,
+    /// It is dead, and a start of the daemon brings its journal into the log.
+    Unharvested,
+    /// It is dead, and there is no log for its journal; why.
+    Unclaimed(String),
+    /// It is dead, and its journal is in the log.
+    Ingested,
+    /// Its directory was never used.
+    HalfMade,
+    /// It is dead, and its journal is damaged before all of it was in the log; how.
+    JournalDamaged(String),
+    /// It is of another version; which.
+    Newer(String),
+    /// What it left cannot be read; why not.
+    Unreadable(String),
+}
+
+/// A holder, and how it stands with it.
+#[derive(Debug, Clone)]
+pub struct Holder {
+    /// What its directory says.
+    pub seen: Inspection,
+    /// Its session, if that can be told.
+    pub session: Option<SessionId>,
+    /// How it stands.
+    pub standing: Standing,
+    /// It was made for this very directory.
+    pub ours: bool,
+}
+
+/// Looks at every holder of a home.
+pub fn look_at_holders(offline: &Offline) -> io::Result<Vec<Holder>> {
+    let seen = inspect_all(&offline.layout().home().join("holders"))?;
+    Ok(seen.into_iter().map(|seen| look(offline, seen)).collect())
+}
+
+fn look(offline: &Offline, seen: Inspection) -> Holder {
+    let launch = seen.launch.there();
+    let session = launch.and_then(|launch| launch.session_id.parse().ok());
+    let ours = launch.is_some_and(|launch| is_made_for(&seen.dir, launch));
+    let about = match (session, seen.holder_id.parse::<HolderId>()) {
+        (Some(session), Ok(holder)) => about(offline, session, holder),
+        _ => About::Unknown,
+    };
+    let journal = || journal_damage(&seen.dir.journal());
+    let standing = judge(&seen, ours, &about, &journal);
+    Holder { standing, session, ours, seen }
+}
+
+/// What is known of a holder's session.
+enum About {
+    /// It works with this holder, whose journal is not wholly in the log.
+    Uses,
+    /// It has the holder's whole journal.
+    Has,
+    /// It does not know the holder.
+    Strange,
+    /// It cannot be used; why not.
+    Unusable(String),
+    /// There is none.
+    Unknown,
+}
+
+fn about(offline: &Offline, session: SessionId, holder: HolderId) -> About {
+    let loaded = match offline.load(session, Want::Status) {
+        Ok(loaded) => loaded,
+        Err(LoadError::NotFound(_)) if is_aside(&**offline.disk(), offline.layout(), session) => {
+            return About::Unusable("was set aside in damaged/".into());
+        }
+        Err(LoadError::NotFound(_)) => return About::Unknown,
+        Err(error) => return About::Unusable(format!("cannot be used: {error}")),
+    };
+    if let Some(damage) = loaded.damage {
+        return About::Unusable(format!("is damaged at byte {}", damage.offset));
+    }
+    if loaded.state.deleted {
+        return About::Unknown;
+    }
+    match is_ingested(&loaded.state, holder, || offline.reader(session)) {
+        Ok(true) => About::Has,
+        Ok(false) if loaded.state.agent.is_some_and(|agent| agent.holder_id == holder) => About::Uses,
+        Ok(false) => About::Strange,
+        Err(error) => About::Unusable(format!("cannot be read: {error}")),
+    }
+}
+
+/// Decides how it stands with a holder. Only a lock tells life and death.
+fn judge(seen: &Inspection, ours: bool, about: &About, journal: &dyn Fn() -> Option<String>) -> Standing {
+    let lives = match &seen.lock {
+        LockState::Copied { .. } => return Standing::Copied,
+        LockState::Unreadable(why) => return Standing::Unreadable(format!("its lock: {why}")),
+        LockState::Held { by: Keeper::Another, .. } => return Standing::Busy,
+        LockState::Held { by: Keeper::Holder, .. } => true,
+        LockState::Free { .. } | LockState::Missing => false,
+    };
+    match &seen.launch {
+        Found::There(_) => {}
+        Found::Missing if !lives && was_never_used(seen.dir.path()) => return Standing::HalfMade,
+        Found::Missing => return Standing::Unreadable("it has no launch.json".into()),
+        Found::Unreadable(why) if is_newer(&seen.dir.launch()) => return Standing::Newer(why.clone()),
+        Found::Unreadable(why) => return Standing::Unreadable(format!("its launch.json: {why}")),
+    }
+    if lives {
+        if !ours {
+            return Standing::Copied;
+        }
+        let versions = seen.status.there().map(|status| status.versions);
+        if let Some((low, high)) = versions
+            && (low > Preamble::OURS.high || high < Preamble::OURS.low)
+        {
+            return Standing::Newer(format!("it speaks versions {low} to {high} of the protocol"));
+        }
+        return match about {
+            About::Uses => Standing::Lives,
+            About::Unknown => Standing::Orphan,
+            About::Has | About::Strange => {
+                Standing::Quarantined("does not count on it any more, or not yet".into())
+            }
+            About::Unusable(why) => Standing::Quarantined(why.clone()),
+        };
+    }
+    if let About::Has = about {
+        return Standing::Ingested;
+    }
+    if let Some(damage) = journal() {
+        return Standing::JournalDamaged(damage);
+    }
+    match about {
+        About::Has | About::Uses => Standing::Unharvested,
+        About::Strange => Standing::Unclaimed("has no record of it".into()),
+        About::Unusable(why) => Standing::Unclaimed(why.clone()),
+        About::Unknown => Standing::Unclaimed("is not here".into()),
+    }
+}
+
+/// Tells whether a directory has nothing but what is made before a launch is written: the launch comes last.
+fn was_never_used(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    entries.flatten().all(|entry| match entry.file_name().to_str() {
+        Some("secret" | "launch.tmp" | "launch.json.tmp") => true,
+        Some("lock") => entry.metadata().is_ok_and(|there| there.len() == 0),
+        Some("journal") => std::fs::read_dir(entry.path()).is_ok_and(|mut inner| inner.next().is_none()),
+        _ => false,
+    })
+}
+
+/// Tells whether a file is of a format that is not known here, rather than broken.
+fn is_newer(launch: &Path) -> bool {
+    let value =
+        std::fs::read(launch).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    let format = value.as_ref().and_then(|value| value["format"].as_u64());
+    format.is_some_and(|format| format > u64::from(FORMAT))
+}
+
+/// Reads a dead holder's journal to its end and says where it is damaged.
+fn journal_damage(journal: &Path) -> Option<String> {
+    // From the first record that is there: what was acknowledged may be gone.
+    let mut reader = JournalReader::open(journal, 1);
+    loop {
+        match reader.step() {
+            Ok(Step::Record(_)) => {}
+            Ok(Step::End) => return None,
+            Ok(Step::Damaged(damage)) => return Some(damage.to_string()),
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+}
+
+impl Holder {
+    /// Says what that means, what is safe, and what to do next.
+    pub fn finding(&self) -> Finding {
+        let pid = match &self.seen.lock {
+            LockState::Held { note: Some(note), .. } => format!("process {}", note.process.pid),
+            _ => "a process that it does not name".into(),
+        };
+        let whose = self.session.map_or("its session".into(), |session| format!("session {session}"));
+        let (code, what, remedy): (Code, String, &str) = match &self.standing {
+            Standing::Lives => (
+                Code::HolderLives,
+                format!("An agent of {whose} lives, held by {pid}."),
+                "Nothing to do: a daemon takes it over, and until then it works on.",
+            ),
+            Standing::Orphan => (
+                Code::HolderOrphan,
+                format!("An agent lives, held by {pid}, and {whose} is not here: it was deleted, or the home was restored from a backup."),
+                "Nobody ends it by himself. If you do not want it, rekindle doctor --repair asks and ends it; what it said stays in its journal.",
+            ),
+            Standing::Quarantined(why) => (
+                Code::HolderQuarantined,
+                format!("An agent lives, held by {pid}, and {whose} {why}."),
+                "It is left alone and works on; nobody commands it until its session can be used again, or is set aside and the agent ended by rekindle doctor --repair.",
+            ),
+            Standing::Copied => (
+                Code::HolderCopied,
+                "This directory is a copy, or was made for a home elsewhere: what it says of processes is not about this home.".into(),
+                "Nothing is signalled because of it. A daemon reads its journal; the original is not concerned.",
+            ),
+            Standing::Busy => (
+                Code::HolderBusy,
+                "The holder is dead, and someone is at work in its directory.".into(),
+                "Nothing to do: a daemon harvests it or removes it at this moment.",
+            ),
+            Standing::Unharvested => (
+                Code::HolderUnharvested,
+                format!("The holder is dead, and what its agent said last is in its journal and not yet in the log of {whose}."),
+                "Nothing to do: the next daemon brings it into the log. Do not remove it.",
+            ),
+            Standing::Unclaimed(why) => (
+                Code::HolderUnclaimed,
+                format!("The holder is dead, and {whose} {why}: its journal may be the only place of what the agent said."),
+                "It is kept. Once you have no use for it: rekindle gc --orphans-older-than 1d",
+            ),
+            Standing::Ingested => (
+                Code::HolderIngested,
+                format!("The holder is dead, and everything in its journal is in the log of {whose}."),
+                "Nothing to do: a daemon removes it, and so does rekindle gc.",
+            ),
+            Standing::HalfMade => (
+                Code::HolderHalfMade,
+                "A crash left this directory half-made; no agent was ever started from it.".into(),
+                "Nothing to do, or rekindle doctor --repair takes it away.",
+            ),
+            Standing::JournalDamaged(how) => (
+                Code::HolderJournalDamaged,
+                format!("The holder is dead, and its journal is damaged before all of it was in the log of {whose}: {how}."),
+                "The next daemon brings the good part into the log and says that the rest is uncertain. Nothing of it is removed before; restore the file from a backup if you have one.",
+            ),
+            Standing::Newer(what) => (
+                Code::HolderNewer,
+                format!("The holder is of a version that is not known here: {what}."),
+                "It is left alone. Use the Rekindle that started it.",
+            ),
+            Standing::Unreadable(why) => (
+                Code::HolderUnreadable,
+                format!("The directory cannot be understood: {why}."),
+                "It is left alone: whether an agent lives behind it is not known. Look at it before you remove it.",
+            ),
+        };
+        let path = self.seen.dir.path();
+        let finding = Finding::new(code, path, what, remedy);
+        self.session.map_or(finding.clone(), |session| finding.of(session))
+    }
+}

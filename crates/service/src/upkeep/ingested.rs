@@ -1,0 +1,33 @@
+//! Whether what a dead holder's journal has is in its session's log, so that the journal may go.
+
+use std::io;
+
+use rekindle_domain::event::Kind;
+use rekindle_domain::id::HolderId;
+use rekindle_domain::line::Line;
+use rekindle_domain::session::SessionState;
+use rekindle_store::log::LogReader;
+
+/// Tells whether a holder's journal is wholly in a log: its end is recorded, or another holder was launched after it, which
+/// nobody does before. A holder that the log does not know proves nothing, whatever came later: the log may have lost
+/// its end.
+pub(crate) fn is_ingested(
+    state: &SessionState,
+    holder: HolderId,
+    reader: impl FnOnce() -> io::Result<LogReader>,
+) -> io::Result<bool> {
+    match &state.agent {
+        Some(agent) if agent.holder_id == holder => return Ok(agent.exited),
+        None => return Ok(false),
+        Some(_) => {}
+    }
+    let reader = reader()?;
+    let mut lines = reader.forward(0);
+    while let Some(raw) = lines.next()? {
+        let launch = Line::parse(raw.bytes).ok().filter(|line| line.kind == Kind::AgentLaunching.as_str());
+        if launch.is_some_and(|line| line.text.contains(holder.as_str())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,22 @@
+//! Looking after a home: what is wrong with it, what of that can be put right by proof, what is there for nothing. Works
+//! without a daemon; what it shares with one is in one place.
+//!
+//! [`examine`] looks and changes nothing. [`repair`] does what [`plan`] says is safe, keeps what it takes away, and looks
+//! again. [`gc`] removes what nobody needs any more.
+
+mod blobs;
+mod doctor;
+mod gc;
+mod holders;
+mod ingested;
+mod orphan;
+mod plan;
+mod repair;
+mod set_aside;
+
+pub use doctor::examine;
+pub use gc::{Age, Freed, GcOptions, Gone, Left, gc};
+pub use holders::{Holder, Standing, look_at_holders};
+pub(crate) use ingested::is_ingested;
+pub use plan::{Mend, mend};
+pub use repair::{Asked, Done, RepairError, Repaired, repair};

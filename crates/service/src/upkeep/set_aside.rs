@@ -1,0 +1,103 @@
+//! Setting damaged sessions aside at a person's word, and going on from the good beginning of their logs.
+
+use std::io;
+use std::path::PathBuf;
+
+use rekindle_domain::event::CancelReason;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::time::Timestamp;
+use rekindle_holder::client::{LockState, inspect_all};
+use rekindle_store::aside::{self, is_elsewhere, set_aside};
+use rekindle_store::check::Report;
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::layout::Layout;
+
+use super::plan::is_damage;
+use super::repair::Done;
+use crate::cancelling::{cancel_records, has_something_to_cancel};
+
+/// Who asks in the records.
+const BY: &str = "doctor";
+
+/// What is to become of damaged sessions.
+pub(super) struct SetAside<'a> {
+    pub(super) disk: &'a SharedDisk,
+    pub(super) layout: &'a Layout,
+    /// The good beginning of a log is to be the session's log again.
+    pub(super) keep_prefix: bool,
+}
+
+impl SetAside<'_> {
+    /// Says what is to be done with a session; none if it was done before.
+    pub(super) fn plan(&self, session: SessionId, report: &Report) -> Option<Done> {
+        let path = self.layout.log(session);
+        let done = |code, what: String, error| {
+            let (session, path) = (Some(session), path.clone());
+            Done { action: "set_aside", code, session, path, what, kept: None, error }
+        };
+        let of_session = |found: &&rekindle_store::check::Finding| found.session == Some(session);
+        if let Some(damage) = report.findings.iter().filter(of_session).find(|found| is_damage(found)) {
+            let error = self.refusal(session);
+            return Some(done(damage.code.as_str(), damage.what.clone(), error));
+        }
+        if is_elsewhere(&**self.disk, self.layout, session) {
+            // Nothing is left but the second half of what was asked.
+            let what = "The session was set aside.".to_owned();
+            return self.keep_prefix.then(|| done("aside", what, self.refusal(session)));
+        }
+        if aside::was_kept(&**self.disk, self.layout, session) {
+            return None;
+        }
+        let what = "Nothing is wrong with this session's log.".to_owned();
+        Some(done(
+            "not_damaged",
+            what,
+            Some("it stays where it is: only a damaged session is set aside".into()),
+        ))
+    }
+
+    /// A log is not cut back under an agent that lives: it has heard more than the log would know of.
+    fn refusal(&self, session: SessionId) -> Option<String> {
+        if !self.keep_prefix {
+            return None;
+        }
+        let all = match inspect_all(&self.layout.home().join("holders")) {
+            Ok(all) => all,
+            Err(error) => return Some(format!("the holders cannot be listed: {error}")),
+        };
+        let id = session.to_string();
+        let mut of_session =
+            all.iter().filter(|one| one.launch.there().is_none_or(|launch| launch.session_id == id));
+        let lives = |one: &&rekindle_holder::client::Inspection| {
+            matches!(one.lock, LockState::Held { .. } | LockState::Unreadable(_))
+        };
+        of_session.find(lives).map(|one| {
+            format!(
+                "its agent lives ({}): set the session aside without --keep-prefix, end the agent with rekindle doctor --repair, then ask again",
+                one.holder_id
+            )
+        })
+    }
+
+    pub(super) fn move_away(&self, session: SessionId) -> io::Result<PathBuf> {
+        set_aside(&**self.disk, self.layout, session)
+    }
+
+    /// Goes on from the good beginning of a log. Whatever was going on there is cancelled: nobody knows how it went on, and
+    /// nothing is done twice. Returns the log and what was done.
+    pub(super) fn keep_prefix(&self, session: SessionId, now: Timestamp) -> io::Result<(PathBuf, String)> {
+        let kept = aside::keep_prefix(&**self.disk, self.layout, session, now, |state, tokens| {
+            if !has_something_to_cancel(state) {
+                return Vec::new();
+            }
+            cancel_records(state, tokens, CancelReason::User, BY, state.queue.clone())
+        })?;
+        let what = format!(
+            "The first {} records are the session's log again; {} bytes behind them are in {} alone.",
+            kept.records,
+            kept.left_bytes,
+            kept.aside.display()
+        );
+        Ok((self.layout.log(session), what))
+    }
+}
