@@ -52,6 +52,15 @@ pub(crate) fn find_offline(name: &str, home: &Offline) -> Result<SessionId, Fail
     choose(&prefix, &sessions, &home.layout().sessions().display().to_string())
 }
 
+/// Finds the session among some that a name means.
+pub(crate) fn choose_among(
+    name: &str,
+    sessions: &[SessionId],
+    layout: &Layout,
+) -> Result<SessionId, Failure> {
+    choose(&prefix(name)?, sessions, &layout.sessions().display().to_string())
+}
+
 /// Finds the session that a name means, with a daemon.
 pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) -> Result<String, Failure> {
     let Some(name) = name else { return latest_live(client) };

@@ -9,6 +9,7 @@ mod demo;
 mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
+mod gc;
 mod holders;
 mod late;
 mod log;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Token(token::Args),
     Service(service::Args),
     Doctor(doctor::Args),
+    Gc(gc::Args),
     Demo(demo::Args),
     Completions(completions::Args),
     #[command(hide = true)]
@@ -110,6 +112,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
             Some(server) => Err(only_here("demo", &server)),
             None => demo::run(&shared, &args),
         },
+        Command::Gc(args) => gc::run(&here("gc")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),

@@ -6,5 +6,6 @@ mod homes;
 mod ids;
 mod kill;
 mod log;
+mod repair;
 mod status;
 mod support;

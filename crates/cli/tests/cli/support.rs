@@ -63,6 +63,12 @@ impl Home {
             .unwrap_or_else(|error| panic!("{args:?}: {error}: {text}{}", stderr(&output)))
     }
 
+    /// Runs a command that prints a JSON object a line.
+    pub(crate) fn json_lines(&self, args: &[&str]) -> Vec<Value> {
+        let text = self.ok(args);
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
     /// Starts a command whose stdin and stdout the test holds.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);

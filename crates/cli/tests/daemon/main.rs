@@ -34,4 +34,5 @@ mod slept;
 mod statuses;
 mod sweep;
 mod terminal;
+mod upkeep;
 mod waits;

@@ -1,0 +1,52 @@
+//! Where agents live, and what would end them.
+
+use std::io::Write;
+
+use crate::commands::service::print_holders;
+use crate::failure::Failure;
+use crate::logout::{Danger, danger};
+use crate::output::{DIM, styled, wrap};
+use crate::sanitise;
+use crate::unit::{Advice, FileState, Survey};
+
+/// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
+pub(super) fn logout(survey: &Survey) -> Option<Danger> {
+    danger(&survey.facts)
+}
+
+/// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
+pub(super) fn print(out: &mut impl Write, survey: &Survey, width: usize) -> Result<(), Failure> {
+    let danger = logout(survey).map(|danger| Advice {
+        code: danger.code(),
+        what: danger.what().to_owned(),
+        remedy: danger.remedy().to_owned(),
+    });
+    // Whoever wants no service need not be told that there is none, nor twice that logging out ends agents.
+    let told = |code: &str| danger.is_some() && matches!(code, "no_linger" | "ends_with_login");
+    let mut notes = survey.advice();
+    notes.retain(|note| survey.file != FileState::Missing && !told(note.code));
+    let notes: Vec<Advice> = danger.clone().into_iter().chain(notes).collect();
+    if notes.is_empty() && survey.daemon.is_none() && survey.holders.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", styled(DIM, "agents"))?;
+    if let Some(pid) = survey.daemon {
+        let cgroup = sanitise::line(&survey.facts.cgroup);
+        let words = match (survey.is_daemon_ours(), cgroup.as_str()) {
+            (true, _) => format!("process {pid}, that of {}", survey.unit),
+            (false, "" | "/") => format!("process {pid}, of no service"),
+            (false, cgroup) => format!("process {pid} in {cgroup}"),
+        };
+        writeln!(out, "{}", wrap(&words, width, "  daemon   ", "           "))?;
+    }
+    print_holders(out, survey, width)?;
+    let yes = |yes: bool| if yes { "yes" } else { "no" };
+    let (lingers, kills) = (yes(survey.facts.lingers), yes(survey.facts.kills_logins));
+    writeln!(out, "  logins   linger: {lingers}, KillUserProcesses: {kills}\n")?;
+    for note in notes {
+        writeln!(out, "  {}", styled(DIM, note.code))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&note.what), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&note.remedy), width, "    → ", "      "))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! `rekindle doctor`: shows what is wrong with a home, with or without a daemon, and puts right what can be.
+
+mod agents;
+mod bar;
+mod repair;
+mod show;
+
+use std::io::Write;
+
+use rekindle_service::upkeep::examine;
+use rekindle_store::check::{Holding, Report};
+use serde_json::json;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, DIM, styled};
+use crate::unit::Survey;
+use bar::Bar;
+pub(super) use show::below;
+
+/// Check the home: every log, cache, blob and holder, and say what to do about what is wrong
+///
+/// Reads everything and changes nothing, unless --repair is given. Logs are checked record by record, with what the
+/// write-ahead log still has for them. Whether logging out would end agents, and where each of them lives, is told too. Exits 0 if nothing is lost (there may be
+/// warnings and notes), 1 if something is.
+///
+/// With --repair, what is provably safe is put right: caches that are not what the log says, torn ends, permissions,
+/// leftovers. Everything that is taken away or changed is kept below repairs/ in the home. A log that is damaged in the
+/// middle cannot be put right without loss: --set-aside moves such a session, whole, to damaged/. No daemon may run
+/// meanwhile; agents work on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle doctor
+  rekindle doctor --home /backup/rekindle
+  rekindle doctor --json | jq '.findings[] | select(.severity == \"error\")'
+  rekindle doctor --repair --dry-run          # what would be done
+  rekindle stop && rekindle doctor --repair   # agents work on
+  rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix")]
+pub(crate) struct Args {
+    /// Put right what is provably safe, keep what is taken away, and check again
+    #[arg(long)]
+    repair: bool,
+    /// Say what would be done, and change nothing
+    #[arg(long, requires = "repair")]
+    dry_run: bool,
+    /// Move a damaged session to damaged/ in the home, whole
+    #[arg(long, requires = "repair", value_name = "SESSION")]
+    set_aside: Vec<String>,
+    /// And make the good beginning of its log its log again; what went on there is cancelled
+    #[arg(long, requires = "set_aside")]
+    keep_prefix: bool,
+    /// End agents that no session knows without asking
+    #[arg(long, short, requires = "repair")]
+    yes: bool,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if args.repair {
+        return repair::run(context, args);
+    }
+    let report = look_at(context)?;
+    let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
+    let printed = if context.json { print_json(context, &report) } else { print_text(context, &report) };
+    match printed {
+        // Whoever has seen enough of the findings still wants to know whether there are any.
+        Err(failure) if failure.is_broken_pipe() => Ok(verdict),
+        printed => printed.map(|()| verdict),
+    }
+}
+
+fn look_at(context: &Context) -> Result<Report, Failure> {
+    let mut bar = Bar::new();
+    Ok(examine(&context.disk(), &context.home, Holding::Nothing, &mut |progress| bar.show(progress))?)
+}
+
+fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    let mut text = show::to_json(context, report)?;
+    let survey = Survey::of(&context.home).ok();
+    text["logout"] =
+        json!(survey.as_ref().and_then(agents::logout).map(|danger| {
+            json!({"code": danger.code(), "what": danger.what(), "remedy": danger.remedy()})
+        }));
+    text["service"] = json!(survey.as_ref().map(Survey::to_json));
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+fn print_text(context: &Context, report: &Report) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    show::findings(&mut out, context, report)?;
+    match Survey::of(&context.home) {
+        Ok(survey) => agents::print(&mut out, &survey, output::width())?,
+        Err(failure) => writeln!(out, "{}\n", styled(DIM, format!("agents: {}", failure.message())))?,
+    }
+    writeln!(out, "{}", show::summary(report))?;
+    Ok(out.flush()?)
+}

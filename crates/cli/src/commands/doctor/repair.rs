@@ -1,0 +1,186 @@
+//! `rekindle doctor --repair`: what was done, what remains, and how it stands before and after.
+
+use std::io::{IsTerminal, Write};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::time::Clock;
+use rekindle_service::upkeep::{Asked, Done, RepairError, Repaired, repair};
+use rekindle_store::check::{Code, Report, Severity};
+use rekindle_store::disk::Disk;
+use rekindle_store::home::HomeError;
+use rekindle_store::layout::{Layout, SessionFile, session_file};
+use serde_json::json;
+
+use super::bar::Bar;
+use super::{Args, show};
+use crate::clock::SystemClock;
+use crate::commands::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, BOLD, DIM, GOOD, plural, styled, wrap};
+use crate::sanitise;
+use crate::session_arg::choose_among;
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let named = sessions(&*context.disk(), &Layout::new(&context.home), &args.set_aside)?;
+    let end_orphans = !args.dry_run && (args.yes || confirmed(context)?);
+    let asked = Asked { dry_run: args.dry_run, set_aside: named, keep_prefix: args.keep_prefix, end_orphans };
+    let repaired = {
+        let mut bar = Bar::new();
+        let clock = std::sync::Arc::new(SystemClock) as std::sync::Arc<dyn Clock>;
+        repair(&context.disk(), &context.home, &asked, &clock, &mut |progress| bar.show(progress))
+            .map_err(refused)?
+    };
+    let verdict = if repaired.is_whole() { Exit::Ok } else { Exit::Failed };
+    let printed = if context.json {
+        print_json(context, args, &repaired)
+    } else {
+        print_text(context, args, &repaired)
+    };
+    match printed {
+        Err(failure) if failure.is_broken_pipe() => Ok(verdict),
+        printed => printed.map(|()| verdict),
+    }
+}
+
+fn refused(error: RepairError) -> Failure {
+    match error {
+        RepairError::Offline(error) => error.into(),
+        RepairError::Home(error @ HomeError::Locked { .. }) => Failure::failed("home_in_use", error).hint(
+            "rekindle stop first, agents work on; then repair, and the next command starts a daemon again. --dry-run works beside one",
+        ),
+        RepairError::Home(error) => error.into(),
+    }
+}
+
+/// Returns the sessions that names mean, whatever is left of them.
+fn sessions(disk: &dyn Disk, layout: &Layout, names: &[String]) -> Result<Vec<SessionId>, Failure> {
+    let in_sessions = disk.list(&layout.sessions()).unwrap_or_default();
+    let aside = disk.list(&layout.damaged()).unwrap_or_default();
+    let of_file = in_sessions.iter().filter_map(|entry| match session_file(&entry.name) {
+        SessionFile::Log(id)
+        | SessionFile::Snapshot(id)
+        | SessionFile::Tokens(id)
+        | SessionFile::History(id)
+        | SessionFile::DamageNote(id) => Some(id),
+        SessionFile::Index | SessionFile::Temporary | SessionFile::Foreign => None,
+    });
+    let of_directory = aside.iter().filter_map(|entry| entry.name.rsplit_once('.')?.0.parse().ok());
+    let mut known: Vec<SessionId> = of_file.chain(of_directory).collect();
+    known.sort_unstable();
+    known.dedup();
+    names.iter().map(|name| choose_among(name, &known, layout)).collect()
+}
+
+/// Asks whether agents that no session knows are to be ended, where there are any and someone to ask.
+fn confirmed(context: &Context) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let report = super::look_at(context)?;
+    let mut orphans = report.findings.iter().filter(|finding| finding.code == Code::HolderOrphan).peekable();
+    if orphans.peek().is_none() {
+        return Ok(false);
+    }
+    for orphan in orphans {
+        anstream::eprintln!("{}", wrap(&sanitise::line(&orphan.what), output::width(), "", "  "));
+    }
+    anstream::eprint!("End what no session here knows? What was said stays in the journals. [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn counts(report: &Report) -> serde_json::Value {
+    let [errors, warnings, notes] =
+        [Severity::Error, Severity::Warning, Severity::Note].map(|severity| report.count(severity));
+    let kinds: serde_json::Map<String, serde_json::Value> =
+        report.kinds.iter().map(|(code, count)| (code.as_str().to_owned(), json!(count))).collect();
+    json!({"healthy": report.is_healthy(), "errors": errors, "warnings": warnings, "notes": notes, "kinds": kinds})
+}
+
+fn print_json(context: &Context, args: &Args, repaired: &Repaired) -> Result<(), Failure> {
+    let mut text = show::to_json(context, repaired.now())?;
+    text["dry_run"] = json!(args.dry_run);
+    text["done"] = json!(repaired.done);
+    text["kept_in"] = json!(repaired.kept_in.as_ref().map(|path| path.display().to_string()));
+    text["before"] = counts(&repaired.before);
+    text["after"] = repaired.after.as_ref().map_or(serde_json::Value::Null, counts);
+    let mut out = output::stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+fn print_text(context: &Context, args: &Args, repaired: &Repaired) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    show::findings(&mut out, context, repaired.now())?;
+    if !repaired.done.is_empty() {
+        writeln!(out, "{}\n", styled(BOLD, if args.dry_run { "would be done" } else { "done" }))?;
+    }
+    for done in &repaired.done {
+        print_done(&mut out, context, args.dry_run, done)?;
+    }
+    if repaired.after.is_some() {
+        writeln!(out, "before  {}", show::summary(&repaired.before))?;
+        writeln!(out, "after   {}", show::summary(repaired.now()))?;
+    } else {
+        writeln!(out, "{}", show::summary(&repaired.before))?;
+    }
+    if let Some(path) = &repaired.kept_in {
+        let what = format!("What was taken away or changed is kept in {}", path.display());
+        writeln!(out, "{}", wrap(&sanitise::line(&what), output::width(), "", ""))?;
+    }
+    if repaired.done.is_empty() {
+        writeln!(out, "{}", styled(DIM, "nothing here can be repaired, or needs to be"))?;
+    }
+    let orphans = repaired.now().kinds.get(&Code::HolderOrphan).copied().unwrap_or(0);
+    if orphans > 0 && !args.dry_run && !args.yes {
+        let what = format!("{} left alone: --yes ends what no session knows", plural(orphans, "agent"));
+        writeln!(out, "{}", styled(DIM, what))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn print_done(out: &mut impl Write, context: &Context, dry_run: bool, done: &Done) -> Result<(), Failure> {
+    let width = output::width();
+    let action = if dry_run { would(done.action) } else { did(done.action) };
+    let mark = if done.error.is_some() { styled(BAD, "failed") } else { styled(GOOD, action) };
+    writeln!(out, "  {mark} {}", styled(DIM, done.code))?;
+    writeln!(out, "    {}", styled(BOLD, sanitise::line(&show::below(&context.home, &done.path))))?;
+    writeln!(out, "{}", wrap(&sanitise::line(&done.what), width, "    ", "    "))?;
+    if let Some(error) = &done.error {
+        writeln!(out, "{}", wrap(&sanitise::line(error), width, "    because ", "      "))?;
+    }
+    if let Some(kept) = &done.kept {
+        let kept = show::below(&context.home, std::path::Path::new(kept));
+        writeln!(out, "{}", wrap(&sanitise::line(&kept), width, "    → kept in ", "      "))?;
+    }
+    Ok(writeln!(out)?)
+}
+
+/// Says what was done.
+fn did(action: &'static str) -> &'static str {
+    match action {
+        "permissions" => "permissions corrected",
+        "moved" => "taken away",
+        "recovered" => "recovered",
+        "cut" => "cut and recorded",
+        "set_aside" => "set aside",
+        "prefix_kept" => "good beginning kept",
+        "ended" => "agent ended",
+        other => other,
+    }
+}
+
+/// Says what would be done.
+fn would(action: &'static str) -> &'static str {
+    match action {
+        "permissions" => "correct permissions",
+        "moved" => "take away",
+        "recovered" => "recover, as every start does",
+        "cut" => "cut and record",
+        "set_aside" => "set aside",
+        "prefix_kept" => "keep the good beginning",
+        "ended" => "end the agent, if you say so",
+        other => other,
+    }
+}

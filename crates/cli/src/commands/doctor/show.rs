@@ -1,0 +1,125 @@
+//! Findings as people and programs see them.
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::builder::styling::Style;
+use rekindle_store::check::{Code, Finding, Place, Report, Severity};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::failure::Failure;
+use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
+use crate::sanitise;
+
+/// Findings of one kind that are shown in full; JSON has the rest.
+const MAX_SHOWN: usize = 8;
+
+/// Returns a report as an object.
+pub(super) fn to_json(context: &Context, report: &Report) -> Result<Value, Failure> {
+    let [errors, warnings, notes] = severities().map(|severity| report.count(severity));
+    let mut text = json!({
+        "home": context.home.to_string_lossy(),
+        "healthy": report.is_healthy(),
+        "errors": errors, "warnings": warnings, "notes": notes,
+    });
+    let report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
+    if let (Some(text), Value::Object(report)) = (text.as_object_mut(), report) {
+        text.extend(report);
+    }
+    Ok(text)
+}
+
+fn severities() -> [Severity; 3] {
+    [Severity::Error, Severity::Warning, Severity::Note]
+}
+
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => BAD,
+        Severity::Warning => WARN,
+        Severity::Note => DIM,
+    }
+}
+
+/// Shows the findings, worst first.
+pub(super) fn findings(out: &mut impl Write, context: &Context, report: &Report) -> Result<(), Failure> {
+    let width = output::width();
+    for severity in severities() {
+        let count = report.count(severity);
+        if count > 0 {
+            writeln!(out, "{}\n", styled(style(severity), plural(count, severity.as_str())))?;
+        }
+        let of_severity: Vec<&Finding> =
+            report.findings.iter().filter(|finding| finding.severity == severity).collect();
+        for group in of_severity.chunk_by(|a, b| a.code == b.code) {
+            print_group(out, context, report, group, width)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_group(
+    out: &mut impl Write,
+    context: &Context,
+    report: &Report,
+    group: &[&Finding],
+    width: usize,
+) -> Result<(), Failure> {
+    for finding in group.iter().take(MAX_SHOWN) {
+        let code = styled(style(finding.severity), finding.code.as_str());
+        let at = finding.at.map(place).unwrap_or_default();
+        writeln!(out, "  {code}{at}")?;
+        writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(&context.home, &finding.path))))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&finding.what), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&finding.remedy), width, "    → ", "      "))?;
+    }
+    let count = group.first().and_then(|finding| report.kinds.get(&finding.code)).copied().unwrap_or(0);
+    if let Some(more) = count.checked_sub(MAX_SHOWN as u64).filter(|more| *more > 0) {
+        let code = group.first().map_or("", |finding| Code::as_str(finding.code));
+        writeln!(out, "  {}\n", styled(DIM, format!("and {more} more of {code}; --json lists them")))?;
+    }
+    Ok(())
+}
+
+/// A path as short as it can be: what is in the home is named from there.
+pub(in crate::commands) fn below(home: &Path, path: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(inner) if !inner.as_os_str().is_empty() => inner.display().to_string(),
+        _ => path.display().to_string(),
+    }
+}
+
+fn place(place: Place) -> String {
+    let named = [("byte", place.byte), ("line", place.line), ("record", place.seq)];
+    let named = named.iter().filter_map(|(word, number)| number.map(|number| format!("{word} {number}")));
+    let named: Vec<String> = named.collect();
+    if named.is_empty() { String::new() } else { format!(" at {}", named.join(", ")) }
+}
+
+pub(super) fn summary(report: &Report) -> String {
+    let counts = report.counts;
+    let mut text = format!(
+        "{}, {}, {}, {}: ",
+        plural(counts.sessions, "session"),
+        plural(counts.records, "record"),
+        output::size(counts.bytes),
+        plural(counts.blobs, "blob")
+    );
+    let found: Vec<String> = severities()
+        .into_iter()
+        .filter_map(|severity| {
+            let count = report.count(severity);
+            (count > 0).then(|| plural(count, severity.as_str()))
+        })
+        .collect();
+    if report.is_healthy() {
+        text.push_str(&styled(GOOD, "healthy"));
+        if !found.is_empty() {
+            text.push_str(&format!(" ({})", found.join(", ")));
+        }
+    } else {
+        text.push_str(&styled(BAD, found.join(", ")));
+    }
+    text
+}

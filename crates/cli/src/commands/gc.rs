@@ -1,0 +1,83 @@
+//! `rekindle gc`: removes what is there for nothing, and says what it freed.
+
+use std::io::Write;
+
+use rekindle_service::upkeep::{Age, Freed, GcOptions, gc};
+use serde_json::json;
+
+use super::Context;
+use super::doctor::below;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
+use crate::sanitise;
+
+/// Remove what nobody needs any more: dead holders, unnamed blobs, unused executables
+///
+/// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
+/// of the holder's program when nobody runs them (not beside a daemon, which does). Everything by proof; what stays is
+/// said with the reason. Works with a daemon and without one. Exits 1 if something could not be removed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle gc --dry-run
+  rekindle gc
+  rekindle gc --repairs-older-than 30d")]
+pub(crate) struct Args {
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Also what repairs took away longer ago than this, as 30d
+    #[arg(long, value_name = "AGE")]
+    repairs_older_than: Option<Age>,
+    /// Also journals of dead agents that no session here claims, untouched for longer than this, as 30d
+    #[arg(long, value_name = "AGE")]
+    orphans_older_than: Option<Age>,
+}
+
+/// Things of one kind that are shown; JSON has the rest.
+const MAX_SHOWN: usize = 20;
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let options = GcOptions {
+        dry_run: args.dry_run,
+        repairs_older_than: args.repairs_older_than.map(|age| age.0),
+        orphans_older_than: args.orphans_older_than.map(|age| age.0),
+    };
+    let freed = gc(&context.disk(), &context.home, options)?;
+    let mut out = output::stdout();
+    if context.json {
+        let mut text = serde_json::to_value(&freed).map_err(|error| Failure::failed("output", error))?;
+        text["home"] = json!(context.home.to_string_lossy());
+        text["dry_run"] = json!(args.dry_run);
+        text["bytes"] = json!(freed.bytes());
+        writeln!(out, "{text}")?;
+    } else {
+        print_text(&mut out, context, args.dry_run, &freed)?;
+    }
+    out.flush()?;
+    Ok(if freed.failed.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn print_text(out: &mut impl Write, context: &Context, dry_run: bool, freed: &Freed) -> Result<(), Failure> {
+    let width = output::width();
+    let shown = |path: &std::path::Path| sanitise::line(&below(&context.home, path));
+    for gone in freed.gone.iter().take(MAX_SHOWN) {
+        writeln!(out, "  {} {}", styled(BOLD, shown(&gone.path)), styled(DIM, output::size(gone.bytes)))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&gone.why), width, "    ", "    "))?;
+    }
+    if let Some(more) = freed.gone.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        writeln!(out, "  {}", styled(DIM, format!("and {more} more; --json lists them")))?;
+    }
+    for (word, style, list) in [("stays", DIM, &freed.left), ("failed", BAD, &freed.failed)] {
+        for left in list.iter().take(MAX_SHOWN) {
+            writeln!(out, "  {} {}", styled(style, word), shown(&left.path))?;
+            writeln!(out, "{}", wrap(&sanitise::line(&left.why), width, "    ", "    "))?;
+        }
+    }
+    let count = plural(freed.gone.len() as u64, "thing");
+    let text = match (freed.gone.is_empty(), dry_run) {
+        (true, _) => "nothing to remove".to_owned(),
+        (false, true) => format!("would remove {count}, {}", output::size(freed.bytes())),
+        (false, false) => format!("removed {count}, {}", output::size(freed.bytes())),
+    };
+    Ok(writeln!(out, "{text}")?)
+}
