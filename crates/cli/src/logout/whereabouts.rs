@@ -69,10 +69,13 @@ impl Whereabouts {
         }
     }
 
-    /// Says where it is, and what that means.
-    pub(crate) fn words(&self, kills_logins: bool) -> String {
+    /// Says where it is, and what that means: logins, and the daemon's service, may end everyone in their group or not.
+    pub(crate) fn words(&self, kills_logins: bool, service_kills: bool) -> String {
         match self {
             Whereabouts::OwnScope => "its own scope: it stays when the daemon is stopped or replaced".into(),
+            Whereabouts::Service if service_kills => {
+                "the service's group: it ends when the service is stopped, because of its KillMode".into()
+            }
             Whereabouts::Service => {
                 "the service's group: it stays, because only the main process is ended (KillMode=process)"
                     .into()
@@ -116,7 +119,9 @@ mod tests {
             assert_eq!(Whereabouts::of(Some(&cgroup), "h_1", "rekindle.service"), expected, "{cgroup}");
         }
         assert_eq!(Whereabouts::of(None, "h_1", "rekindle.service"), Whereabouts::Unknown);
-        assert!(Whereabouts::Login("s".into()).words(true).contains("ends"));
-        assert!(Whereabouts::Login("s".into()).words(false).contains("stays"));
+        assert!(Whereabouts::Login("s".into()).words(true, false).contains("ends"));
+        assert!(Whereabouts::Login("s".into()).words(false, false).contains("stays"));
+        assert!(Whereabouts::Service.words(false, true).contains("ends"));
+        assert!(Whereabouts::Service.words(false, false).contains("stays"));
     }
 }

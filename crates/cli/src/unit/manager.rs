@@ -10,8 +10,11 @@ use rekindle_holder::client::manager_listens;
 use crate::failure::Failure;
 use crate::logout::Facts;
 
-/// How long a call may take that only asks, or changes a file.
+/// How long a call may take that only asks.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// How long one may take after which every unit is read anew.
+pub(crate) const RELOADED: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether a call has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -73,7 +76,7 @@ impl Manager {
 
     /// Returns what it knows of a unit.
     pub(crate) fn show(&self, unit: &str) -> Result<Shown, Failure> {
-        let properties = "--property=LoadState,ActiveState,UnitFileState,MainPID,NeedDaemonReload";
+        let properties = "--property=LoadState,ActiveState,UnitFileState,MainPID,NeedDaemonReload,KillMode";
         Ok(Shown::read(&self.ask(&["show", unit, properties], SOON)?))
     }
 }
@@ -157,6 +160,8 @@ pub(crate) struct Shown {
     pub(crate) main_pid: Option<u32>,
     /// The file has changed since it was read.
     pub(crate) needs_reload: bool,
+    /// Whom it ends when it is stopped: `process` is the main one alone. Settings beside the file may have changed that.
+    pub(crate) kill_mode: String,
 }
 
 impl Shown {
@@ -171,7 +176,13 @@ impl Shown {
             enabled: value("UnitFileState"),
             main_pid: value("MainPID").parse().ok().filter(|pid| *pid != 0),
             needs_reload: value("NeedDaemonReload") == "yes",
+            kill_mode: value("KillMode"),
         }
+    }
+
+    /// Tells whether whoever stops it ends everyone in its group.
+    pub(crate) fn ends_everyone(&self) -> bool {
+        self.loaded && !matches!(self.kill_mode.as_str(), "" | "process" | "none")
     }
 }
 
@@ -206,9 +217,12 @@ mod tests {
 
     #[test]
     fn what_the_manager_says_is_read_and_what_it_does_not_say_is_not_made_up() {
-        let text =
-            "MainPID=12\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNeedDaemonReload=no\n";
+        let text = "MainPID=12\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\
+                    NeedDaemonReload=no\nKillMode=mixed\n";
         let shown = Shown::read(text);
+        assert!(
+            shown.ends_everyone() && !Shown { kill_mode: "process".into(), ..shown.clone() }.ends_everyone()
+        );
         assert_eq!((shown.main_pid, shown.loaded, shown.needs_reload), (Some(12), true, false));
         assert_eq!((shown.active.as_str(), shown.enabled.as_str()), ("active", "enabled"));
         let none = Shown::read("MainPID=0\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n");

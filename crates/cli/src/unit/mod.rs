@@ -5,15 +5,15 @@ mod manager;
 mod survey;
 mod text;
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub(crate) use manager::{Absent, Manager, SOON, Shown};
+pub(crate) use manager::{Absent, Manager, RELOADED, SOON, Shown};
 pub(crate) use survey::{Advice, FileState, Survey};
 pub(crate) use text::is_ours;
 
@@ -175,6 +175,8 @@ impl Unit {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = PathBuf::from(format!("{}.tmp", path.display()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;
+    // Whatever the umask: there is nothing secret in it, and others look for what runs here.
+    file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(new, path)

@@ -78,6 +78,16 @@ impl Survey {
         self.daemon.is_some() && main == self.daemon
     }
 
+    /// Says where a holder is, and what that means here.
+    pub(crate) fn words(&self, at: &Whereabouts) -> String {
+        at.words(self.facts.kills_logins, self.ends_everyone())
+    }
+
+    /// Tells whether whoever stops the service ends everyone in its group.
+    fn ends_everyone(&self) -> bool {
+        self.manager.as_ref().is_ok_and(Shown::ends_everyone)
+    }
+
     /// Decides what is to be done.
     pub(crate) fn advice(&self) -> Vec<Advice> {
         let mut advice = Vec::new();
@@ -107,6 +117,16 @@ impl Survey {
                         format!("{name} does not start by itself: it is not enabled"),
                         &remedy,
                     );
+                }
+                if shown.ends_everyone() {
+                    let what = format!(
+                        "{name} says KillMode={}: whoever stops it ends the agents in its group too, those without a \
+                         scope of their own",
+                        shown.kill_mode
+                    );
+                    let remedy =
+                        format!("systemctl --user cat {name} shows which file says so: take it out there");
+                    add("kill_mode", what, &remedy);
                 }
                 match (self.daemon, shown.main_pid) {
                     (Some(daemon), main) if main != Some(daemon) => {
@@ -147,7 +167,12 @@ impl Survey {
             Whereabouts::Unit(unit) => Some(unit),
             _ => None,
         });
+        let in_service = self.holders.iter().any(|holder| holder.at == Whereabouts::Service);
         let stop = match other {
+            _ if in_service && self.ends_everyone() => {
+                "the daemon leaves, and agents in the service's group end with it, because of its KillMode"
+                    .into()
+            }
             Some(unit) => {
                 format!("the daemon leaves, agents work on; those in {unit} end if that is stopped")
             }
@@ -202,6 +227,7 @@ impl Survey {
             "manager": self.manager.as_ref().err().map_or("reachable", Absent::code),
             "enabled": shown.map(|shown| shown.enabled == "enabled"),
             "active": shown.map(|shown| shown.active.as_str()),
+            "kill_mode": shown.map(|shown| shown.kill_mode.as_str()),
             "main_pid": shown.and_then(|shown| shown.main_pid),
             "daemon_pid": self.daemon,
             "daemon_in_service": self.is_daemon_ours(),
@@ -242,6 +268,7 @@ mod tests {
             enabled: "enabled".into(),
             main_pid: Some(7),
             needs_reload: false,
+            kill_mode: "process".into(),
         };
         Survey {
             unit: "rekindle.service".into(),
@@ -265,11 +292,12 @@ mod tests {
         fn shown(survey: &mut Survey) -> &mut Shown {
             survey.manager.as_mut().expect("a manager")
         }
-        let cases: [(Change, &[&str]); 9] = [
+        let cases: [(Change, &[&str]); 10] = [
             (|survey| survey.file = FileState::Missing, &["not_installed"]),
             (|survey| survey.file = FileState::Outdated, &["outdated"]),
             (|survey| shown(survey).needs_reload = true, &["not_reloaded"]),
             (|survey| shown(survey).enabled = "disabled".into(), &["not_enabled"]),
+            (|survey| shown(survey).kill_mode = "control-group".into(), &["kill_mode"]),
             (|survey| survey.daemon = Some(8), &["daemon_outside"]),
             (|survey| shown(survey).main_pid = None, &["daemon_outside"]),
             (

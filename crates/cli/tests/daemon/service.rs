@@ -169,6 +169,15 @@ fn without_scopes_a_holder_is_in_the_services_group_and_outlives_its_stop() {
     assert_eq!(status["holders"][0]["in"], "service", "{status}");
     let text = manager.ran(lab, &["service", "status"]).exits(0);
     assert!(text.out.contains("KillMode=process"), "{}", text.out);
+    // A setting beside the file takes the net away: that is told, not what the file says.
+    let beside = format!("{}.d", status["path"].as_str().expect("a path"));
+    std::fs::create_dir(&beside).expect("made");
+    std::fs::write(format!("{beside}/mine.conf"), "[Service]\nKillMode=control-group\n").expect("written");
+    manager.systemctl(lab, &["daemon-reload"]);
+    let text = manager.ran(lab, &["service", "status"]).exits(1);
+    assert!(text.out.contains("KillMode=control-group") && !text.out.contains("it stays"), "{}", text.out);
+    std::fs::remove_dir_all(&beside).expect("removed");
+    manager.systemctl(lab, &["daemon-reload"]);
     stage.systemctl(&["stop"]);
     assert_eq!((lab.daemon_described(), lab.living_agents()), (false, vec![agent.pid]));
     stage.systemctl(&["start"]);
@@ -239,7 +248,7 @@ fn a_file_that_says_something_else_is_shown_kept_and_replaced() {
     // Another PATH alone is no reason to call it old.
     let first = stage.daemon();
     let shown = manager.ran_with(lab, &["service", "install"], &[("PATH", &path)]).exits(0);
-    for words in ["-KillMode=control-group", "+KillMode=process", ".bak", "reboot:"] {
+    for words in ["-KillMode=control-group", "+KillMode=process", ".bak", "reboot   agents end"] {
         assert!(shown.out.contains(words), "{words}: {}", shown.out);
     }
     manager.next_daemon(lab, first);

@@ -8,13 +8,13 @@ use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use serde_json::json;
 
-use super::status::print_notes;
+use super::status::{print_holders, print_notes};
 use crate::commands::{Context, stop};
 use crate::failure::{Exit, Failure};
 use crate::live::diff;
 use crate::logout::facts_of;
 use crate::output::{self, DIM, GOOD, styled, wrap};
-use crate::unit::{Manager, SOON, Survey, Unit};
+use crate::unit::{Manager, RELOADED, Survey, Unit};
 
 /// Install the service, start it, and say what becomes of agents at logout and restart
 ///
@@ -39,8 +39,8 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let before = std::fs::read_to_string(&unit.path).ok();
     let changed = before.as_ref() != Some(&text);
     let backup = if changed { unit.write(&text, before.as_deref())? } else { None };
-    manager.ask(&["daemon-reload"], SOON)?;
-    manager.ask(&["enable", &unit.name], SOON)?;
+    manager.ask(&["daemon-reload"], RELOADED)?;
+    manager.ask(&["enable", &unit.name], RELOADED)?;
     let agents = stop::living(context);
     let survey = Survey::of(&context.home)?;
     if !survey.is_daemon_ours() {
@@ -88,8 +88,9 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         styled(GOOD, "active"),
         stop::lived_on(agents.len(), stayed)
     )?;
+    print_holders(&mut out, &survey, width)?;
     for (when, words) in survey.outlook() {
-        writeln!(out, "{}", wrap(&words, width, &format!("  {:8}", format!("{when}:")), "          "))?;
+        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
     }
     print_notes(&mut out, &survey, width)?;
     out.flush()?;

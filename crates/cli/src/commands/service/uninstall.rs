@@ -8,7 +8,7 @@ use crate::commands::{Context, stop};
 use crate::failure::{Exit, Failure};
 use crate::logout::facts_of;
 use crate::output;
-use crate::unit::{Manager, SOON, Unit, is_ours};
+use crate::unit::{Manager, RELOADED, SOON, Unit, is_ours};
 
 /// How long the daemon may take to leave.
 const LEAVES: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     }
     let removed = unit.remove()?;
     if let Some(manager) = &manager {
-        manager.ask(&["daemon-reload"], SOON)?;
+        manager.ask(&["daemon-reload"], RELOADED)?;
         // What it failed at once is of no interest any more; of most there is nothing to forget.
         let _ = manager.ask(&["reset-failed", &unit.name], SOON);
     }
