@@ -55,22 +55,27 @@ pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
 /// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
 /// one is still leaving, it is waited for.
 pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
-    // Where a service is in charge the daemon is to be its own. One that does not start keeps nobody from working.
-    if let Some((unit, manager)) = Unit::in_charge(home) {
-        match unit.start(&manager) {
-            Ok(place) => return Ok(place),
-            Err(failure) => anstream::eprintln!(
-                "note: {}; starting a daemon beside the service. {}",
-                failure.message(),
-                unit.words()
-            ),
-        }
-    }
-    start_with(home, &[])
+    start_again(home, None)
 }
 
-/// Starts a daemon in the place of one that left, to listen where that one was told to.
+/// Starts the daemon as a service if one is in charge of the home. A service that does not start keeps nobody from working.
+fn start_service(home: &Path) -> Option<Place> {
+    let (unit, manager) = Unit::in_charge(home)?;
+    let started = unit.start(&manager);
+    started
+        .inspect_err(|failure| {
+            let (why, words) = (failure.message(), unit.words());
+            anstream::eprintln!("note: {why}; starting a daemon beside the service. {words}");
+        })
+        .ok()
+}
+
+/// Starts a daemon in the place of one that left, to listen where that one was told to; a service listens where its unit
+/// says.
 pub(crate) fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failure> {
+    if let Some(place) = start_service(home) {
+        return Ok(place);
+    }
     let again = told.map(serde_json::to_string).transpose();
     let again = again.map_err(|error| Failure::failed("daemon_file", error))?;
     let arguments: Vec<&str> = again.iter().flat_map(|again| ["--again", again.as_str()]).collect();

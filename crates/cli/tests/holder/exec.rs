@@ -46,7 +46,7 @@ fn a_command_that_reads_to_the_end_of_its_input_ends_by_itself() {
 #[test]
 fn a_prompt_in_the_command_needs_no_input_and_the_command_sees_its_end() {
     let home = Home::new();
-    let command = &["sh", "-c", "echo \"asked: {prompt}\"; cat; echo end"];
+    let command = &["sh", "-c", "echo \"asked: $1\"; cat; echo end", "sh", "{prompt}"];
     home.command(&["--profile", "exec", "--prompt", "say so"], command).succeed();
     home.command(&["--profile", "exec", "--prompt", "and again"], command).succeed();
     assert_eq!(home.said(), ["asked: say so\nend\n", "asked: and again\nend\n"], "a process for each prompt");
@@ -238,7 +238,7 @@ fn a_prompt_in_a_command_is_carried_out_once_whenever_its_supervisor_is_killed()
     for _ in 0..rounds {
         let home = Home::new();
         let arguments = &["--profile", "exec", "--prompt", "once"];
-        let command = &["sh", "-c", "echo ran >> runs; echo {prompt}; cat; sleep 0.02; echo end"];
+        let command = &["sh", "-c", "echo ran >> runs; echo $1; cat; sleep 0.02; echo end", "sh", "{prompt}"];
         let supervisor = home.command(arguments, command);
         std::thread::sleep(Duration::from_millis(rng.below(60)));
         kill(supervisor);
