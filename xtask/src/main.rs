@@ -32,6 +32,7 @@ Examples:
   cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
   cargo xtask house                only the house rules
   cargo xtask demo                 build, and watch it work
+  cargo xtask chaos                build, and have it test itself on this machine
   cargo xtask bench store          the benchmarks of the store";
 
 #[derive(Subcommand)]
@@ -73,6 +74,20 @@ Examples:
   cargo xtask demo --json          for programs")]
     Demo {
         /// The arguments of `rekindle demo`.
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+
+    /// Build both binaries and run `rekindle chaos`; all arguments go there.
+    ///
+    /// Kills, stops, cuts and damages for half a minute and holds every promise against what is there.
+    #[command(after_help = "\
+Examples:
+  cargo xtask chaos                      for half a minute
+  cargo xtask chaos --seconds 600        for ten
+  cargo xtask chaos --seed 7 --rounds 3  the first three rounds of a plan, again")]
+    Chaos {
+        /// The arguments of `rekindle chaos`.
         #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
     },
@@ -125,15 +140,22 @@ fn run(command: Command) -> anyhow::Result<bool> {
             Ok(bench.status()?.success())
         }
         Command::Demo { args } => {
-            // The word goes where it is in nobody's way: stdout may be for a program.
-            eprintln!("building rekindle and rekindle-holder");
-            let build = Invocation::new(&root, "build --quiet --locked -p rekindle --bins");
-            build.succeed().context("the binaries could not be built")?;
-            let demo = Invocation::new(&root, "run --quiet --locked -p rekindle --bin rekindle -- demo");
-            Ok(demo.args(args).status()?.success())
+            show(&root, "run --quiet --locked -p rekindle --bin rekindle -- demo", args)
+        }
+        Command::Chaos { args } => {
+            show(&root, "run --quiet --locked -p rekindle --bin rekindle -- chaos", args)
         }
         Command::House => house::report(&root, &mut io::stdout()),
     }
+}
+
+/// Builds both binaries and has one show something.
+fn show(root: &Path, words: &'static str, args: Vec<OsString>) -> anyhow::Result<bool> {
+    // The word goes where it is in nobody's way: stdout may be for a program.
+    eprintln!("building rekindle and rekindle-holder");
+    let build = Invocation::new(root, "build --quiet --locked -p rekindle --bins");
+    build.succeed().context("the binaries could not be built")?;
+    Ok(Invocation::new(root, words).args(args).status()?.success())
 }
 
 /// Tells whether the benchmarks that are asked for start holders or daemons, whose executables are another package's.
@@ -176,12 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn demo_passes_every_argument_through() {
+    fn demo_and_chaos_pass_every_argument_through() {
         let cli = Cli::try_parse_from(["xtask", "demo", "--json", "--keep"]);
         let Ok(Cli { command: Command::Demo { args } }) = cli else {
             panic!("demo was not understood");
         };
         assert_eq!(args, ["--json", "--keep"]);
+        let cli = Cli::try_parse_from(["xtask", "chaos", "--seed", "7"]);
+        let Ok(Cli { command: Command::Chaos { args } }) = cli else {
+            panic!("chaos was not understood");
+        };
+        assert_eq!(args, ["--seed", "7"]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod output;
 mod prompt_arg;
 mod record_text;
 mod sanitise;
+mod seeded;
 mod server_arg;
 mod session_arg;
 mod status_text;

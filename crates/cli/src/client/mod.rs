@@ -5,7 +5,7 @@ pub(crate) mod http;
 pub(crate) mod news;
 pub(crate) mod place;
 pub(crate) mod server;
-mod sse;
+pub(crate) mod sse;
 pub(crate) mod start;
 pub(crate) mod whom;
 pub(crate) mod wire;

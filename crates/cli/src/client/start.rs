@@ -116,7 +116,8 @@ fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
     Err(failure)
 }
 
-fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
+/// Starts a daemon once, with arguments and variables of the caller's; one that owns the home already is a failure.
+pub(crate) fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {

@@ -4,12 +4,14 @@ mod agents;
 mod answer;
 mod attach;
 mod cancel;
+mod chaos;
 mod completions;
 mod demo;
 mod demo_agent;
 pub(crate) mod dev;
 mod doctor;
 mod gc;
+mod ground;
 mod holders;
 mod late;
 mod log;
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Gc(gc::Args),
     Demo(demo::Args),
+    Chaos(chaos::Args),
     Completions(completions::Args),
     #[command(hide = true)]
     Holders(holders::Args),
@@ -107,10 +110,14 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Stop(args) => stop::run(&context()?, &args),
         Command::Token(args) => token::run(&here("token")?, args),
         Command::Doctor(args) => doctor::run(&here("doctor")?, &args),
-        // It makes a home of its own, and needs no other.
+        // These make a home of their own, and need no other.
         Command::Demo(args) => match shared.server.find(shared.home.is_named())? {
             Some(server) => Err(only_here("demo", &server)),
             None => demo::run(&shared, &args),
+        },
+        Command::Chaos(args) => match shared.server.find(shared.home.is_named())? {
+            Some(server) => Err(only_here("chaos", &server)),
+            None => chaos::run(&shared, &args),
         },
         Command::Gc(args) => gc::run(&here("gc")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),

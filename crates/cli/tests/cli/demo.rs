@@ -33,7 +33,7 @@ fn left(temporary: &TempDir) -> Vec<PathBuf> {
 }
 
 /// Returns the processes whose command line or environment names a directory, those that have ended apart.
-fn processes(below: &Path) -> Vec<i32> {
+pub(crate) fn processes(below: &Path) -> Vec<i32> {
     let name = below.to_str().expect("text");
     let pids = std::fs::read_dir("/proc").expect("processes");
     let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());

@@ -1,5 +1,6 @@
 //! Tests of the real binary, each in a home of its own and with a cleared environment.
 
+mod chaos;
 mod damage;
 mod demo;
 mod homes;

@@ -4,7 +4,7 @@
 use rekindle_domain::projector::SessionStatus;
 use serde_json::Value;
 
-use super::ground::ended;
+use super::super::ground::ended;
 use super::stage::{News, Stage, killed};
 use super::timeline::Tone::{Good, Kill, Plain};
 use crate::failure::Failure;

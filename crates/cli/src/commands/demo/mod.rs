@@ -2,30 +2,25 @@
 //! was so. This file opens and closes; the acts, the stage and the verdict are in files of their own.
 
 mod acts;
-mod ground;
 mod stage;
 mod timeline;
 mod verdict;
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
-use rekindle_store::check::{Holding, Severity, check};
-use rekindle_store::disk::RealDisk;
-use rekindle_store::offline::Offline;
 use serde_json::{Value, json};
 
 use self::acts::{PROMPTS, STEPS, TAKEOVERS, WORDS};
-use self::ground::Ground;
 use self::stage::Stage;
 use self::timeline::Timeline;
 use self::verdict::{Check, Evidence, Expected, judge};
+use super::ground::Ground;
+use super::ground::look::{agent, doctor, lines};
 use crate::Shared;
 use crate::daemon::beside_us;
 use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, GOOD, plural};
+use crate::output::{self, BAD, GOOD};
 
 /// Watch it work: daemons and agents are killed, and nothing is lost
 ///
@@ -53,7 +48,7 @@ pub(super) fn run(shared: &Shared, args: &Args) -> Result<Exit, Failure> {
     }
     // Before anything is started: a daemon would find out too late.
     beside_us("rekindle-holder")?;
-    let ground = Ground::new(args.keep)?;
+    let ground = Ground::new("demo", args.keep)?;
     let mut stage = Stage::new(Timeline::new(shared.json), ground)?;
     match show(&mut stage) {
         Ok(checks) => {
@@ -71,7 +66,7 @@ pub(super) fn run(shared: &Shared, args: &Args) -> Result<Exit, Failure> {
 /// Plays, and looks at what is left of it.
 fn show(stage: &mut Stage) -> Result<Vec<Check>, Failure> {
     stage.timeline.open(TITLE, ABOUT)?;
-    let agent = agent(&stage.ground)?;
+    let agent = agent(&stage.ground.at("memory"), &stage.ground.at("told"), &[])?;
     let heard = acts::play(stage, &agent)?;
     let ground = &stage.ground;
     let records = records(&ground.home(), stage.session())?;
@@ -82,45 +77,11 @@ fn show(stage: &mut Stage) -> Result<Vec<Check>, Failure> {
     Ok(judge(&evidence, &Expected { words: WORDS, heard, prompts, takeovers: TAKEOVERS, steps }))
 }
 
-/// Returns the command of the scripted agent, which writes down everything that it is told.
-fn agent(ground: &Ground) -> Result<Vec<String>, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
-    let path = |path: &Path| {
-        let text = path.to_str().map(str::to_owned);
-        text.ok_or_else(|| Failure::failed("path", anyhow::anyhow!("{} is no text", path.display())))
-    };
-    Ok(vec![
-        path(&own)?,
-        "demo-agent".into(),
-        "--state".into(),
-        path(&ground.at("memory"))?,
-        "--record".into(),
-        path(&ground.at("told"))?,
-        "--carry-on".into(),
-    ])
-}
-
 /// Reads the log from the disk: no daemon stands between it and the verdict.
 fn records(home: &Path, session: &str) -> Result<Vec<Value>, Failure> {
-    let unreadable = |error: anyhow::Error| Failure::failed("session_unreadable", error);
-    let session: SessionId = session.parse().map_err(|error| unreadable(anyhow::anyhow!("{error}")))?;
-    let offline = Offline::open(Arc::new(RealDisk), home)?;
-    let reader = offline.reader(session).map_err(|error| unreadable(error.into()))?;
-    let (mut lines, mut records) = (reader.forward(0), Vec::new());
-    while let Some(line) = lines.next().map_err(|error| unreadable(error.into()))? {
-        records.push(serde_json::from_slice(line.bytes).map_err(|error| unreadable(error.into()))?);
-    }
-    Ok(records)
-}
-
-/// Checks the home as `rekindle doctor` does: every log record by record, with its hash.
-fn doctor(home: &Path) -> Result<Result<String, String>, Failure> {
-    let report = check(Arc::new(RealDisk), home, Holding::Nothing, &mut |_| {})?;
-    let found = plural(report.counts.records, "record");
-    let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
-    let bad = format!("doctor: {}, {}", plural(errors, "error"), plural(warnings, "warning"));
-    let whole = report.is_healthy() && warnings == 0;
-    Ok(if whole { Ok(format!("doctor: {found}, nothing wrong")) } else { Err(bad) })
+    let unreadable = |error: serde_json::Error| Failure::failed("session_unreadable", error);
+    let lines = lines(home, session)?;
+    lines.iter().map(|line| serde_json::from_str(line).map_err(unreadable)).collect()
 }
 
 fn report(shared: &Shared, stage: &mut Stage, checks: &[Check]) -> Result<(), Failure> {

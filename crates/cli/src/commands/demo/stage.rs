@@ -8,7 +8,7 @@ use rekindle_holder::client::inspect_all;
 use rekindle_holder::identity::{Identity, Presence};
 use serde_json::{Value, json};
 
-use super::ground::{Ground, kill};
+use super::super::ground::{Ground, kill};
 use super::timeline::Timeline;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, read, start, wire};
@@ -86,7 +86,7 @@ impl Stage {
     /// Starts a daemon, and follows the session if there is one; returns its process and its epoch.
     pub(super) fn start_daemon(&mut self) -> Result<(i32, u64), Failure> {
         let home = self.ground.home();
-        let place = start::start_with(&home, &[("XDG_RUNTIME_DIR", &self.ground.at("run"))])?;
+        let place = start::start_with(&home, &[("XDG_RUNTIME_DIR", self.ground.runtime())])?;
         let unknown =
             || Failure::failed("demo", anyhow::anyhow!("the daemon does not say which process it is"));
         let process = place.process.clone().ok_or_else(unknown)?;

@@ -12,12 +12,12 @@ use rekindle_store::commit::{Append, Commits, Current};
 use rekindle_store::disk::{Disk, OpenMode, RealDisk, write_all_at};
 use serde_json::json;
 
-use super::rng::Rng;
 use super::script::{Script, Step};
 use super::unsynced::Unsynced;
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, plural};
+use crate::seeded::Rng;
 
 /// Make a home with sessions in it, or add some to one
 #[derive(Debug, clap::Args)]

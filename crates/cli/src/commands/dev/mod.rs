@@ -2,11 +2,10 @@
 //! kill. Nothing here is part of what users are promised.
 
 mod append;
-mod damage;
+pub(crate) mod damage;
 mod drive;
 mod hold;
 mod make_home;
-mod rng;
 mod script;
 mod unsynced;
 

@@ -13,8 +13,8 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::sha256_hex;
 use serde_json::json;
 
-use super::rng::Rng;
 use crate::clock::id_millis;
+use crate::seeded::Rng;
 
 /// A session that goes on for ever.
 pub(super) struct Script {

@@ -14,10 +14,10 @@ use rekindle_store::home;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
 use serde_json::json;
 
-use super::rng::Rng;
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::seeded::Rng;
 
 /// Damage the home in a named way
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 /// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     /// Half a record behind a log's end
     TornTail,
     /// One byte of a record in the middle of a log is another
@@ -99,6 +99,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     out.flush()?;
     Ok(Exit::Ok)
+}
+
+/// Does harm of a kind to a home, by chance if there is a choice; says what was done and where.
+pub(crate) fn harm(home: &Path, kind: Kind, seed: u64) -> anyhow::Result<(PathBuf, String)> {
+    let mut target = Target { layout: Layout::new(home), session: None, rng: Rng::new(seed) };
+    target.damage(kind).map(|done| (done.path, done.what))
 }
 
 /// The home to be damaged, and the choices.

@@ -1,15 +1,15 @@
-//! Numbers drawn from a seed (splitmix64), so that a home or a damage can be made again. Not for secrets.
+//! Numbers drawn from a seed (splitmix64), so that a home, a damage or a plan can be made again. Not for secrets.
 
 /// A small deterministic generator.
 #[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
         Rng(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,22 +18,22 @@ impl Rng {
     }
 
     /// Returns a number under `n`, or 0 if `n` is 0.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
     /// Returns an index into something of `len` items, or 0 if there are none.
-    pub(super) fn index(&mut self, len: usize) -> usize {
+    pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
     /// Returns true `num` times in `den`.
-    pub(super) fn chance(&mut self, num: u64, den: u64) -> bool {
+    pub(crate) fn chance(&mut self, num: u64, den: u64) -> bool {
         self.below(den) < num
     }
 
     /// Returns the random part of an id.
-    pub(super) fn bits(&mut self) -> u128 {
+    pub(crate) fn bits(&mut self) -> u128 {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }
 }
