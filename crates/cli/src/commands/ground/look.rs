@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
-use rekindle_store::check::{Severity, check};
+use rekindle_store::check::{Holding, Severity, check};
 use rekindle_store::disk::RealDisk;
 use rekindle_store::offline::Offline;
 
@@ -41,7 +41,7 @@ pub(in crate::commands) fn lines(home: &Path, session: &str) -> Result<Vec<Strin
 /// Checks a home as `rekindle doctor` does, every log record by record with its hash: says how much is whole, or what is
 /// wrong.
 pub(in crate::commands) fn doctor(home: &Path) -> Result<Result<String, String>, Failure> {
-    let report = check(Arc::new(RealDisk), home, &mut |_| {})?;
+    let report = check(Arc::new(RealDisk), home, Holding::Nothing, &mut |_| {})?;
     let found = plural(report.counts.records, "record");
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
     let bad = format!("doctor: {}, {}", plural(errors, "error"), plural(warnings, "warning"));
