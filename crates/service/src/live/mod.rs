@@ -192,7 +192,7 @@ impl Live {
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, Default::default());
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
-        let mut own = Own::default();
+        let (mut own, mut launched) = (Own::default(), false);
         let reader = store.reader(session).map_err(LiveError::Log)?;
         let mut lines = reader.forward(0);
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
@@ -207,7 +207,10 @@ impl Live {
             spoken.note(&event);
             story.note(&event);
             match &event {
-                Event::AgentLaunching(_) => own = Own::default(),
+                Event::AgentLaunching(_) => {
+                    own = Own { follows: launched, ..Own::default() };
+                    launched = true;
+                }
                 event => own.note(event, agent.holder_id),
             }
         }
@@ -347,6 +350,8 @@ fn wait_timeout(options: &Options) -> Option<Duration> {
 /// What an agent knows of its session.
 #[derive(Debug, Default)]
 struct Own {
+    /// Another agent was there before it.
+    follows: bool,
     /// It brought its own session back, and so was there.
     native: bool,
     /// The run of which it was given a prompt last.

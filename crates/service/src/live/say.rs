@@ -55,7 +55,8 @@ impl Live {
     /// that it was (never silently fresh).
     pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
         let profile = self.connection.profile();
-        let strange = self.own.prompted.is_none() && !self.own.native && !profile.ready_at_start();
+        let own = &self.own;
+        let strange = own.follows && own.prompted.is_none() && !own.native && !profile.ready_at_start();
         let told = strange && unsent.needs_past(&self.story);
         let memory = if strange { Memory::None } else { Memory::Whole };
         let words = unsent.words(&self.story, memory);
