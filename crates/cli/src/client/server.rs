@@ -74,7 +74,10 @@ impl Server {
             Some("http") => return Err(bad("a token would go there in the clear")),
             _ => return Err(bad("it begins with neither http:// nor https://")),
         };
-        let port = authority.port_u16().unwrap_or(port);
+        let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or_default() {
+            "" => port,
+            named => named.trim_start_matches(':').parse().map_err(|_| bad("its port is none"))?,
+        };
         Ok(Server {
             url: shown.trim_end_matches('/').into(),
             authority: authority.to_string(),
