@@ -84,7 +84,9 @@ impl Field<'_> {
             if last.replace(seq) == Some(seq) {
                 let lines = lines(home, id).ok()?;
                 let lives = self.troupe.pairs().iter().any(|pair| pair.session == id);
-                return (has_agent(&lines) == lives).then_some((view, lines));
+                // Something may have come just between the two looks.
+                let whole = Some(lines.len() as u64) == seq;
+                return (whole && has_agent(&lines) == lives).then_some((view, lines));
             }
             std::thread::sleep(Duration::from_millis(SETTLED));
             None
