@@ -1,7 +1,7 @@
 //! Looking after a home: what is wrong with it, what of that can be put right by proof, what is there for nothing. Works
 //! without a daemon; what it shares with one is in one place.
 //!
-//! [`examine`] looks and changes nothing. [`repair`] does what [`plan`] says is safe, keeps what it takes away, and looks
+//! [`examine`] looks and changes nothing. [`repair`] does what `plan` says is safe, keeps what it takes away, and looks
 //! again. [`gc`] removes what nobody needs any more.
 
 mod blobs;
