@@ -326,9 +326,13 @@ fn under(value: &Value, name: &str) -> Vec<String> {
 #[test]
 fn alerts_panels_and_the_documentation_speak_of_what_is_there() {
     let lab = Lab::new();
-    let page = Page::of(&lab);
-    // The first page was answered before it was counted.
-    let page = if page.sum("rekindle_http_requests_total") > 0.0 { page } else { Page::of(&lab) };
+    // Some things are there only when the daemon has looked around, and the first page is answered before it is counted.
+    wait_for("the first look", || (lab.get("/api/version")["recovered"] == true).then_some(()));
+    let page = wait_for("a page with everything", || {
+        let page = Page::of(&lab);
+        let whole = page.families.contains_key("rekindle_sessions");
+        (whole && page.sum("rekindle_http_requests_total") > 0.0).then_some(page)
+    });
 
     let rules = project("ops/prometheus/rekindle.rules.yml");
     let rules = Yaml::load_from_str(&rules).expect("YAML");
