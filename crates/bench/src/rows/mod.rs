@@ -74,6 +74,7 @@ const DAEMON: Bench = Bench {
         Program { name: "accept", run: daemon::accept::run },
         Program { name: "change", run: daemon::change::run },
         Program { name: "words", run: daemon::words::run },
+        Program { name: "crowd", run: daemon::crowd::run },
         Program { name: "turn", run: daemon::turn::run },
         Program { name: "fleet", run: daemon::fleet::run },
         Program { name: "begin", run: daemon::begin::run },

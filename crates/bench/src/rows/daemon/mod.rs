@@ -5,6 +5,7 @@ pub(crate) mod accept;
 pub(crate) mod begin;
 pub(crate) mod change;
 pub(crate) mod command;
+pub(crate) mod crowd;
 pub(crate) mod fleet;
 pub(crate) mod looks;
 pub(crate) mod memory;
