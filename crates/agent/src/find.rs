@@ -4,13 +4,15 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::known::{Command, KnownAgent, TABLE};
 use crate::probe::Probed;
 
 /// A known agent, and whether it is here.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Agent")]
 pub struct Found {
     /// Its name in the table.
     pub id: &'static str,
@@ -34,8 +36,9 @@ pub struct Found {
 }
 
 /// How an agent was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "AgentPresence")]
 pub enum How {
     /// Its program is installed.
     Installed,

@@ -14,6 +14,7 @@ use rekindle_domain::event::Raw;
 use rekindle_holder::journal::OutFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::json::{Object, keep};
@@ -44,7 +45,8 @@ pub struct Probe {
 }
 
 /// What an agent said of itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "AgentProbe")]
 pub struct Probed {
     /// Its name for itself.
     pub name: Option<String>,
@@ -55,10 +57,13 @@ pub struct Probed {
     /// What can be done with it.
     pub can: Capabilities,
     /// Its capabilities, verbatim.
+    #[schemars(with = "Option<serde_json::Value>")]
     pub capabilities: Option<Raw<'static>>,
     /// How one signs in, verbatim.
+    #[schemars(with = "Option<serde_json::Value>")]
     pub auth_methods: Option<Raw<'static>>,
     /// What it is known to do that others do not.
+    #[schemars(with = "Vec<String>")]
     pub quirks: Quirks,
     /// How long it took to answer.
     pub millis: u64,

@@ -8,13 +8,15 @@ use std::fmt::Debug;
 
 use rekindle_domain::event::{InputKind, Raw};
 use rekindle_holder::journal::OutFlags;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::said::{Asked, Choice, Outcome, Request, Said};
 
 /// What can be done with an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "a list of independent abilities")]
+#[schemars(rename = "AgentCapabilities")]
 pub struct Capabilities {
     /// A prompt carries a key of ours that the agent tells back, so that its arrival can be checked.
     pub prompt_key: bool,

@@ -6,17 +6,13 @@ use rekindle_store::disk::Disk;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
 use rekindle_store::offline::Offline;
 
-use crate::client::http::escape;
 use crate::client::whom::Whom;
-use crate::client::{Client, wire};
+use crate::client::{Client, List, wire};
 use crate::commands::Context;
 use crate::failure::Failure;
 
 /// Most candidates that are listed.
 const MAX_SHOWN: usize = 8;
-
-/// Sessions fetched at a time from a daemon elsewhere.
-const PAGE: usize = 500;
 
 /// The shortest beginning of an id that is shown in its stead: the time to a millisecond, so that lists of few and of many
 /// sessions show them alike.
@@ -78,20 +74,10 @@ pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) 
 
 /// Lists the sessions of a daemon elsewhere.
 fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
-    let mut sessions = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let behind =
-            cursor.as_deref().map(|cursor| format!("&cursor={}", escape(cursor))).unwrap_or_default();
-        let page: wire::Sessions = client.get(&format!("/api/sessions?limit={PAGE}{behind}"))?;
-        sessions.extend(page.sessions.iter().filter_map(|session| session.id.parse::<SessionId>().ok()));
-        // A cursor that does not move would never end.
-        if page.next.is_none() || page.next == cursor {
-            sessions.sort_unstable();
-            return Ok(sessions);
-        }
-        cursor = page.next;
-    }
+    let all: Vec<wire::Session> = client.all(&List { name: "sessions", filters: &[] })?;
+    let mut sessions: Vec<SessionId> = all.iter().filter_map(|session| session.id.parse().ok()).collect();
+    sessions.sort_unstable();
+    Ok(sessions)
 }
 
 /// Lists the sessions that have a log; with a daemon every one has.
@@ -161,8 +147,9 @@ pub(crate) fn here() -> Result<String, Failure> {
 
 fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = here()?;
-    let list: wire::Sessions = client.get(&format!("/api/sessions?cwd={}&limit=200", escape(&here)))?;
-    let in_here = list.sessions.into_iter().filter(|session| session.working_dir == here);
+    let below = List { name: "sessions", filters: &[("cwd", Some(&here))] };
+    let sessions: Vec<wire::Session> = client.all(&below)?;
+    let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
     latest.map(|session| session.id).ok_or_else(|| match client.whom() {
         Whom::Here { .. } => none_here(&here),

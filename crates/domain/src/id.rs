@@ -3,9 +3,11 @@
 //! Ids become file names, so nothing but letters, digits, `_` and `-` ever gets into one: a path trick is
 //! refused here, once. Writers mint ULIDs; readers also accept the shorter ids of older logs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ulid::Ulid;
 
@@ -118,6 +120,21 @@ macro_rules! id_type {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(self.as_str())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "description": concat!("Names ", $article, "."),
+                    "pattern": concat!("^", $prefix, "_[A-Za-z0-9_-]+$"),
+                    "maxLength": MAX_ID_LEN,
+                })
             }
         }
 

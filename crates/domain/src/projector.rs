@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{InterruptReason, ProcessIdentity};
@@ -14,7 +15,7 @@ use crate::time::{Moment, Now, Timestamp};
 use crate::token::TokenIndex;
 
 /// What a session is doing, in order of precedence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
     /// A run was cut by a restart, of the daemon, the holder or a machine.
@@ -62,7 +63,7 @@ impl fmt::Display for SessionStatus {
 }
 
 /// What is known of a session's holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HolderProof {
     /// Nobody has looked yet.
@@ -87,7 +88,8 @@ pub struct Observed {
 }
 
 /// A status, since when, and how it is known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "DerivedStatus")]
 pub struct Derived {
     /// The status.
     pub status: SessionStatus,
@@ -98,7 +100,7 @@ pub struct Derived {
 }
 
 /// How a status is known.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
     /// The newest daemon life that had the latest run.
     pub boot_id: Option<BootId>,
@@ -115,7 +117,7 @@ pub struct Evidence {
 }
 
 /// What is known of a holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HolderEvidence {
     /// The holder.
     pub id: HolderId,

@@ -1,8 +1,10 @@
 //! Points in time as the log writes them: UTC, RFC 3339, milliseconds. Nothing here reads a clock.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since the Unix epoch, between the years 1 and 9999.
@@ -75,6 +77,21 @@ impl FromStr for Timestamp {
         text.parse::<jiff::Timestamp>()
             .map(|time| Timestamp::from_millis(time.as_millisecond()))
             .map_err(|_| BadTimestamp(text.chars().take(40).collect()))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "description": "A point in time: UTC, milliseconds.",
+            "examples": ["2026-02-21T10:00:00.000Z"],
+        })
     }
 }
 

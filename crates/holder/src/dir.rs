@@ -56,6 +56,11 @@ impl HolderDir {
         &self.path
     }
 
+    /// Returns its name: the holder's id.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// One of the two files that the agent's standard error alternates between.
     pub fn stderr(&self, index: usize) -> PathBuf {
         self.path.join(format!("stderr.{}", index % 2))

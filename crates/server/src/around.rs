@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
+use crate::openapi;
 
 /// Who counts answers: the method, the pattern that the path matched, the status, how long it took.
 pub(crate) type Count = Arc<dyn Fn(&str, Option<&str>, u16, Duration) + Send + Sync>;
@@ -28,7 +29,7 @@ pub(crate) async fn around(State(count): State<Count>, request: Request, next: N
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
     let response = match caught(next.run(request)).await {
-        Ok(response) => ours(response),
+        Ok(response) => declared(&method, path.as_ref(), ours(response)),
         Err(panic) => ApiError::panicked(&*panic).into_response(),
     };
     let line = Line {
@@ -65,14 +66,26 @@ fn ours(response: Response) -> Response {
     if !refused || response.extensions().get::<Noted>().is_some() {
         return response;
     }
-    let words = status.canonical_reason().unwrap_or("refused");
-    let mut replaced = ApiError::new(status, "refused", words).into_response();
+    let mut replaced = ApiError::refused(status).into_response();
     for name in [ALLOW, CONNECTION] {
         if let Some(value) = response.headers().get(&name) {
             replaced.headers_mut().insert(name, value.clone());
         }
     }
     replaced
+}
+
+/// While it is tested, a refusal that the interface's description does not have is a bug.
+fn declared(method: &Method, path: Option<&MatchedPath>, response: Response) -> Response {
+    if cfg!(debug_assertions)
+        && let Some((path, noted)) = path.zip(response.extensions().get::<Noted>())
+        && !openapi::declares(method, path.as_str(), response.status(), noted.code)
+    {
+        let (path, status, code) = (path.as_str(), response.status().as_u16(), noted.code);
+        let message = format!("{method} {path} does not say that it answers {status} {code}");
+        return ApiError::internal(message).hint("add it in openapi/describe.rs").into_response();
+    }
+    response
 }
 
 /// What the log says of a request.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -22,6 +21,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::guard::Peer;
 use crate::stop::Stopped;
@@ -122,7 +122,7 @@ impl Connections {
     fn refuse(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         tracing::warn!(connections = self.tasks.len(), "too many connections");
         let message = format!("there are more than {MAX_CONNECTIONS} connections");
-        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", message);
+        let error = ApiError::new(OwnCode::TooManyConnections, message);
         self.tasks.spawn(answer(stream, error.hint("close some, or try again later")));
     }
 
@@ -190,7 +190,7 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
         let mut first = [0];
         // Every TLS connection begins with this byte, and no HTTP request does.
         if stream.peek(&mut first).await? > 0 && first[0].is_ascii_alphabetic() {
-            let error = ApiError::invalid("tls_expected", "this port speaks TLS").hint("use https://");
+            let error = ApiError::new(OwnCode::TlsExpected, "this port speaks TLS").hint("use https://");
             answer(stream, error).await;
             return Ok(None);
         }

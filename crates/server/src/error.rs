@@ -7,8 +7,11 @@ use std::fmt::Display;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rekindle_service::error::{Refusal, ServiceError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::code::{OwnCode, REFUSED};
+use crate::openapi::AnyCode;
 use crate::respond;
 
 /// A request that was refused, or that failed.
@@ -27,32 +30,42 @@ pub(crate) struct Noted {
     pub(crate) message: String,
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// What every 4xx and 5xx carries.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub(crate) struct Envelope<'a> {
+    /// What is wrong.
     error: Shape<'a>,
 }
 
-#[derive(Serialize)]
+/// What is wrong with a request.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ErrorDetail")]
 struct Shape<'a> {
+    /// A stable word for programs.
+    #[schemars(with = "AnyCode")]
     code: &'a str,
+    /// What is wrong, for people.
     message: &'a str,
+    /// What to do next, if there is anything to advise.
     hint: Option<&'a str>,
 }
 
 impl ApiError {
     /// Makes one without a hint.
-    pub fn new(status: StatusCode, code: &'static str, message: impl Display) -> ApiError {
-        ApiError { status, code, message: message.to_string(), hint: None }
-    }
-
-    /// The request makes no sense.
-    pub fn invalid(code: &'static str, message: impl Display) -> ApiError {
-        ApiError::new(StatusCode::BAD_REQUEST, code, message)
+    pub fn new(code: OwnCode, message: impl Display) -> ApiError {
+        ApiError { status: code.status(), code: code.as_str(), message: message.to_string(), hint: None }
     }
 
     /// Something of ours is broken.
     pub fn internal(message: impl Display) -> ApiError {
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+        ApiError::new(OwnCode::Internal, message)
+    }
+
+    /// The framework refused it, for a reason that only the status tells.
+    pub fn refused(status: StatusCode) -> ApiError {
+        let message = status.canonical_reason().unwrap_or(REFUSED).to_owned();
+        ApiError { status, code: REFUSED, message, hint: None }
     }
 
     /// Something of ours panicked.
@@ -88,6 +101,7 @@ pub fn status(refusal: Refusal) -> StatusCode {
         Refusal::NotFound => StatusCode::NOT_FOUND,
         Refusal::Conflict => StatusCode::CONFLICT,
         Refusal::Gone => StatusCode::GONE,
+        Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::OutcomeUnknown | Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -96,8 +110,8 @@ pub fn status(refusal: Refusal) -> StatusCode {
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> ApiError {
-        let ServiceError { refusal, code, message, hint } = error;
-        ApiError { status: status(refusal), code, message, hint }
+        let ServiceError { code, message, hint } = error;
+        ApiError { status: status(code.refusal()), code: code.as_str(), message, hint }
     }
 }
 
@@ -115,6 +129,8 @@ impl IntoResponse for ApiError {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_service::code::Code;
+
     use super::*;
 
     #[test]
@@ -126,6 +142,7 @@ mod tests {
             (Refusal::NotFound, 404),
             (Refusal::Conflict, 409),
             (Refusal::Gone, 410),
+            (Refusal::TooLarge, 413),
             (Refusal::StorageFull, 507),
             (Refusal::OutcomeUnknown, 503),
             (Refusal::Unavailable, 503),
@@ -138,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_service_s_words_come_through_and_a_missing_hint_is_null() {
-        let error = ServiceError::new(Refusal::Gone, "token_expired", "the token \"x\" expired");
+        let error = ServiceError::new(Code::TokenExpired, "the token \"x\" expired");
         let response = ApiError::from(error).into_response();
         assert_eq!(response.status(), StatusCode::GONE);
         assert_eq!(response.headers()["content-type"], "application/json");

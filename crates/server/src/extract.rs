@@ -14,6 +14,7 @@ use rekindle_service::key::Key;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
+use crate::code::OwnCode;
 use crate::error::ApiError;
 
 /// Largest body that is read: as long as the longest line an agent may write.
@@ -44,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown("session_unknown", bad, "rekindle ps -a"))?;
+        let id = text.parse().map_err(|bad| unknown(OwnCode::SessionUnknown, bad, "rekindle ps -a"))?;
         Ok(Session(id))
     }
 }
@@ -53,7 +54,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown("wait_unknown", bad, "rekindle waits"))?;
+        let id = text.parse().map_err(|bad| unknown(OwnCode::WaitUnknown, bad, "rekindle waits"))?;
         Ok(Wait(id))
     }
 }
@@ -63,15 +64,15 @@ async fn name<S: Send + Sync>(parts: &mut Parts, state: &S) -> String {
     Path::<String>::from_request_parts(parts, state).await.map(|Path(text)| text).unwrap_or_default()
 }
 
-fn unknown(code: &'static str, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, code, bad).hint(hint)
+fn unknown(code: OwnCode, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
+    ApiError::new(code, bad).hint(hint)
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Ask<T>, ApiError> {
         let Query(query) = Query::try_from_uri(&parts.uri)
-            .map_err(|rejection| ApiError::invalid("invalid_query", rejection.body_text()))?;
+            .map_err(|rejection| ApiError::new(OwnCode::InvalidQuery, rejection.body_text()))?;
         Ok(Ask(query))
     }
 }
@@ -87,8 +88,7 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
             Ok(Ok(bytes)) => Ok(Raw(bytes)),
             Ok(Err(rejection)) => Err(unread(&rejection)),
             Err(_) => Err(ApiError::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "too_slow",
+                OwnCode::TooSlow,
                 format_args!("the body did not come within {} s", BODY_TIME.as_secs()),
             )),
         }
@@ -98,14 +98,13 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
 fn unread(rejection: &BytesRejection) -> ApiError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => ApiError::invalid("invalid_body", rejection.body_text()),
+        _ => ApiError::new(OwnCode::InvalidBody, rejection.body_text()),
     }
 }
 
 fn too_large() -> ApiError {
     let message = format!("the body is larger than {} MiB", MAX_BODY >> 20);
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-        .hint("put large things into files and name them")
+    ApiError::new(OwnCode::TooLarge, message).hint("put large things into files and name them")
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Once {
@@ -131,7 +130,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         Ok(key) if good && values.next().is_none() => Ok(Some(key.to_owned())),
         _ => {
             let message = format!("Idempotency-Key is one header of 1 to {MAX_KEY} visible ASCII characters");
-            Err(ApiError::invalid("invalid_idempotency_key", message).hint("a fresh UUID is a good key"))
+            Err(ApiError::new(OwnCode::InvalidIdempotencyKey, message).hint("a fresh UUID is a good key"))
         }
     }
 }
@@ -139,14 +138,14 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 /// Reads a body.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
-        return Err(ApiError::invalid("invalid_body", "the body is empty, a JSON object is expected"));
+        return Err(ApiError::new(OwnCode::InvalidBody, "the body is empty, a JSON object is expected"));
     }
     // The fields of a list would be taken by their order.
     if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(ApiError::invalid("invalid_body", "an object is expected"));
+        return Err(ApiError::new(OwnCode::InvalidBody, "an object is expected"));
     }
     // The error says what is wrong, and in which line and column.
-    serde_json::from_slice(body).map_err(|error| ApiError::invalid("invalid_body", error))
+    serde_json::from_slice(body).map_err(|error| ApiError::new(OwnCode::InvalidBody, error))
 }
 
 /// Reads a body that may be left out.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
@@ -18,6 +18,7 @@ use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
 
 use crate::caller::Caller;
+use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::hosts::Ours;
 use crate::quota::Quota;
@@ -113,7 +114,7 @@ pub(crate) async fn guard(State(guard): State<Guard>, mut request: Request, next
 }
 
 /// Returns what a token must be allowed for a request. Whoever may answer a wait may also make a token that does.
-fn needed(method: &Method, path: &str) -> Scope {
+pub(crate) fn needed(method: &Method, path: &str) -> Scope {
     if matches!(*method, Method::GET | Method::HEAD) {
         return Scope::Read;
     }
@@ -125,7 +126,7 @@ fn needed(method: &Method, path: &str) -> Scope {
 fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let missing = || {
-        ApiError::new(StatusCode::UNAUTHORIZED, "token_missing", "an access token is needed").hint(
+        ApiError::new(OwnCode::TokenMissing, "an access token is needed").hint(
             "send Authorization: Bearer TOKEN; on the daemon's machine, rekindle token create makes one",
         )
     };
@@ -134,7 +135,7 @@ fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let bearer = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let (_, token) = bearer.filter(|_| values.next().is_none()).ok_or_else(missing)?;
     let unknown = |denial: rekindle_domain::access::Denial| {
-        ApiError::new(StatusCode::UNAUTHORIZED, denial.code(), denial)
+        ApiError::new(OwnCode::TokenUnknown, denial)
             .hint("on the daemon's machine, rekindle token create makes one")
     };
     token.trim().parse().map_err(unknown)

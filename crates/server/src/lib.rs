@@ -3,11 +3,13 @@
 
 mod around;
 mod caller;
+mod code;
 mod connections;
 pub mod error;
 mod extract;
 mod guard;
 mod hosts;
+mod openapi;
 mod quota;
 mod respond;
 mod router;

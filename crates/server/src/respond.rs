@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde::Serialize;
 
+use crate::code::OwnCode;
 use crate::error::ApiError;
 
 /// What a handler comes to.
@@ -37,11 +38,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(error) => match error.try_into_panic() {
             Ok(panic) => Err(ApiError::panicked(&*panic)),
             // Only a runtime that is going away drops work it has taken.
-            Err(_) => Err(ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "shutting_down",
-                "the daemon is shutting down",
-            )),
+            Err(_) => Err(ApiError::new(OwnCode::ShuttingDown, "the daemon is shutting down")),
         },
     }
 }

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
-use axum::http::{Method, StatusCode, Uri};
-use axum::routing::{get, post};
+use axum::http::{Method, Uri};
 use axum::{Router, middleware};
 use rekindle_service::daemon::Daemon;
 
 use crate::around::{Count, around};
+use crate::code::OwnCode;
 use crate::error::ApiError;
-use crate::extract::MAX_BODY;
+use crate::openapi::{self, Api, describe};
 use crate::respond;
 use crate::routes::{daemon, sessions, waits};
 use crate::sse::{everything, session};
@@ -34,32 +33,41 @@ impl App {
     }
 }
 
+/// Says which path is answered by whom, and what each is about.
+pub(crate) fn api() -> Api {
+    Api::default()
+        .get("/healthz", daemon::alive, describe::get_health())
+        .get("/readyz", daemon::ready, describe::get_readiness())
+        .get("/metrics", daemon::metrics, describe::get_metrics())
+        .get("/api/openapi.json", openapi::show, describe::get_openapi())
+        .get("/api/version", daemon::version, describe::get_version())
+        .get("/api/agents", daemon::agents, describe::list_agents())
+        .get("/api/holders", daemon::holders, describe::list_holders())
+        .post("/api/shutdown", daemon::shutdown, describe::shut_down())
+        .get("/api/events", everything::follow, describe::follow_all_sessions())
+        .get("/api/sessions", sessions::list, describe::list_sessions())
+        .post("/api/sessions", sessions::create, describe::create_session())
+        .get("/api/sessions/{id}", sessions::show, describe::get_session())
+        .patch("/api/sessions/{id}", sessions::change, describe::change_session())
+        .delete("/api/sessions/{id}", sessions::delete, describe::delete_session())
+        .post("/api/sessions/{id}/messages", sessions::message, describe::send_message())
+        .post("/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
+        .post("/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
+        .post("/api/sessions/{id}/close", sessions::close, describe::close_session())
+        .get("/api/sessions/{id}/log", sessions::log, describe::get_session_log())
+        .get("/api/sessions/{id}/status", sessions::status, describe::get_session_status())
+        .get("/api/sessions/{id}/events", session::follow, describe::follow_session())
+        .get("/api/waits", waits::list, describe::list_waits())
+        .post("/api/waits/{id}/token", waits::mint, describe::create_wait_token())
+        .post("/api/waits/{id}/answer", waits::answer, describe::answer_wait())
+}
+
 /// Puts all paths together.
 pub(crate) fn router(app: App) -> Router {
-    Router::new()
-        .route("/healthz", get(daemon::alive))
-        .route("/readyz", get(daemon::ready))
-        .route("/metrics", get(daemon::metrics))
-        .route("/api/version", get(daemon::version))
-        .route("/api/agents", get(daemon::agents))
-        .route("/api/holders", get(daemon::holders))
-        .route("/api/shutdown", post(daemon::shutdown))
-        .route("/api/events", get(everything::follow))
-        .route("/api/sessions", get(sessions::list).post(sessions::create))
-        .route("/api/sessions/{id}", get(sessions::show).patch(sessions::change).delete(sessions::delete))
-        .route("/api/sessions/{id}/messages", post(sessions::message))
-        .route("/api/sessions/{id}/cancel", post(sessions::cancel))
-        .route("/api/sessions/{id}/resume", post(sessions::resume))
-        .route("/api/sessions/{id}/close", post(sessions::close))
-        .route("/api/sessions/{id}/log", get(sessions::log))
-        .route("/api/sessions/{id}/status", get(sessions::status))
-        .route("/api/sessions/{id}/events", get(session::follow))
-        .route("/api/waits", get(waits::list))
-        .route("/api/waits/{id}/token", post(waits::mint))
-        .route("/api/waits/{id}/answer", post(waits::answer))
+    api()
+        .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn_with_state(count(&app), around))
         .with_state(app)
 }
@@ -73,12 +81,11 @@ fn count(app: &App) -> Count {
 async fn no_such_path(uri: Uri) -> ApiError {
     // A path may be as long as a request's head.
     let path: String = uri.path().chars().take(200).collect();
-    ApiError::new(StatusCode::NOT_FOUND, "no_such_path", format_args!("there is nothing at {path}"))
-        .hint("see docs/http-api.md for what there is")
+    ApiError::new(OwnCode::NoSuchPath, format_args!("there is nothing at {path}"))
+        .hint("GET /api/openapi.json says what there is")
 }
 
 async fn no_such_method(method: Method) -> ApiError {
     let message = format!("this path does not take {method}");
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_such_method", message)
-        .hint("the header Allow says what it takes")
+    ApiError::new(OwnCode::NoSuchMethod, message).hint("the header Allow says what it takes")
 }

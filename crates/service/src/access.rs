@@ -12,9 +12,10 @@ use rekindle_store::disk::{Disk, SharedDisk};
 use rekindle_store::layout::Layout;
 use tokio::sync::watch;
 
+use crate::code::Code;
 use crate::core::{locked, millis, random};
 use crate::crash::crash_point;
-use crate::error::{Refusal, ServiceError, chain};
+use crate::error::{ServiceError, chain};
 use crate::steady::Steady;
 
 /// The list as a daemon knows it.
@@ -140,18 +141,18 @@ impl Access {
 
 fn unreadable() -> ServiceError {
     let message = "the daemon cannot read its list of access tokens and lets in nobody from elsewhere";
-    ServiceError::new(Refusal::Unavailable, "tokens_unreadable", message)
+    ServiceError::new(Code::TokensUnreadable, message)
         .hint("on its machine, rekindle token ls says what is wrong")
 }
 
 fn denied(denial: Denial) -> ServiceError {
-    let refusal = match denial {
-        Denial::Unknown => Refusal::Unauthorized,
-        Denial::Scope { .. } => Refusal::Forbidden,
-        Denial::Expired | Denial::Revoked => Refusal::Gone,
+    let code = match denial {
+        Denial::Unknown => Code::TokenUnknown,
+        Denial::Scope { .. } => Code::TokenScope,
+        Denial::Expired => Code::TokenExpired,
+        Denial::Revoked => Code::TokenRevoked,
     };
-    ServiceError::new(refusal, denial.code(), denial)
-        .hint("on the daemon's machine, rekindle token create makes another")
+    ServiceError::new(code, denial).hint("on the daemon's machine, rekindle token create makes another")
 }
 
 /// Why a token was not made or taken back.

@@ -14,6 +14,7 @@ use rekindle_domain::event::Provider;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::dir::Limits;
 
+use crate::code::Code;
 use crate::core::{Core, Env, locked};
 use crate::error::ServiceError;
 use crate::live::Launching;
@@ -29,7 +30,7 @@ pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Pro
         AgentChoice::Command { profile, command } => {
             named_profile(&profile, &command)?;
             if command.first().is_none_or(String::is_empty) {
-                return Err(ServiceError::invalid("invalid_agent", "the agent's command is empty"));
+                return Err(ServiceError::new(Code::InvalidAgent, "the agent's command is empty"));
             }
             (profile, None, Some(command))
         }
@@ -46,14 +47,14 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>, Ser
     match name {
         "acp" => Ok(Arc::new(Acp::default())),
         "exec" => Ok(Arc::new(Exec::of(command))),
-        other => Err(ServiceError::invalid("invalid_agent", format!("there is no profile {other:?}"))
+        other => Err(ServiceError::new(Code::InvalidAgent, format!("there is no profile {other:?}"))
             .hint("acp, or exec for any command")),
     }
 }
 
 fn known(name: &str) -> Result<&'static KnownAgent, ServiceError> {
     by_id(name).ok_or_else(|| {
-        ServiceError::invalid("agent_unknown", format!("there is no agent called {name:?}"))
+        ServiceError::new(Code::AgentUnknown, format!("there is no agent called {name:?}"))
             .hint("rekindle agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}")
     })
 }
@@ -81,13 +82,13 @@ pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, 
             env.extend(known.set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
             let found = find(known, OsStr::new(env.get("PATH").map_or("", String::as_str)));
             if found.how == How::Missing {
-                let error = ServiceError::conflict("agent_missing", format!("{} is not here", known.title));
+                let error = ServiceError::new(Code::AgentMissing, format!("{} is not here", known.title));
                 return Err(Obstacle::Agent(error.hint(known.install)));
             }
             found.command
         }
         (None, None) => {
-            let error = ServiceError::conflict("agent_missing", "the session does not say what its agent is");
+            let error = ServiceError::new(Code::AgentMissing, "the session does not say what its agent is");
             return Err(Obstacle::Agent(error));
         }
     };

@@ -8,6 +8,7 @@ use std::sync::mpsc::sync_channel;
 use rekindle_domain::id::WaitId;
 use rekindle_domain::token::{Presented, Rejection};
 
+use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
@@ -20,8 +21,7 @@ use crate::{messages, sessions, shape};
 /// Finds the session that has a wait.
 pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
     core.directory.with_wait(&core.store, wait).ok_or_else(|| {
-        ServiceError::not_found("wait_unknown", format!("there is no wait {wait} here"))
-            .hint("rekindle waits")
+        ServiceError::new(Code::WaitUnknown, format!("there is no wait {wait} here")).hint("rekindle waits")
     })
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn resume(
     by: &str,
 ) -> Result<Resumed, ServiceError> {
     let Some(mut given) = given else {
-        return Err(ServiceError::invalid("invalid_answer", "a token comes with the answer to its wait"));
+        return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
     let shown: Presented = token.parse().map_err(|error| tokens::rejected(&error))?;
     let scope = entry.tokens.tokens.get(&shown.id).map(|token| token.scope.wait_id);

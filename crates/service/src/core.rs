@@ -13,9 +13,10 @@ use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::{AppendError, Store};
 
 use crate::access::Access;
+use crate::code::Code;
 use crate::crash::crash_point;
 use crate::directory::Directory;
-use crate::error::{Refusal, ServiceError};
+use crate::error::ServiceError;
 use crate::feed::Feed;
 use crate::last_words::LastWords;
 use crate::live::{Places, Supervisor};
@@ -108,9 +109,8 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Returns 128 random bits for an id.
 pub(crate) fn random() -> Result<u128, ServiceError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| {
-        ServiceError::new(Refusal::Internal, "no_randomness", "the system has no random numbers")
-    })?;
+    getrandom::fill(&mut bytes)
+        .map_err(|_| ServiceError::new(Code::NoRandomness, "the system has no random numbers"))?;
     Ok(u128::from_le_bytes(bytes))
 }
 

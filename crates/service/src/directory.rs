@@ -1,7 +1,7 @@
 //! Every session of the home, as lists show it. What was listed at the start stays as it is until its log grows; then it
 //! is looked at again when someone asks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{SessionId, WaitId};
@@ -13,6 +13,7 @@ use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
 use crate::core::locked;
+use crate::cursor::Place;
 use crate::error::ServiceError;
 use crate::key::{self, Key};
 
@@ -28,6 +29,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Returns its place in lists: when it was made, which never changes.
+    pub(crate) fn place(&self) -> Place<SessionId> {
+        Place { at: self.state.created_at, id: self.state.id }
+    }
+
     fn lacks_tokens(&self) -> bool {
         self.state.token_records > 0 && self.tokens.tokens.is_empty()
     }
@@ -41,6 +47,8 @@ struct Inner {
     /// Those of them that may be anything but idle, and those whose log is damaged.
     active: HashSet<SessionId>,
     damaged: HashSet<SessionId>,
+    /// The places of all entries, so that a page of them is found without looking at the others.
+    order: BTreeSet<Place<SessionId>>,
     /// Sessions whose log has grown since they were looked at, and how often.
     stale: HashMap<SessionId, u64>,
     /// Which session a key made, and the key with what it was used for, by the caller's part of it.
@@ -68,11 +76,17 @@ impl Inner {
         };
         set(&mut self.active, !is_quiet(&entry.state));
         set(&mut self.damaged, entry.damage.is_some());
-        self.entries.insert(session, entry);
+        let place = entry.place();
+        if let Some(before) = self.entries.insert(session, entry).filter(|before| before.place() != place) {
+            self.order.remove(&before.place());
+        }
+        self.order.insert(place);
     }
 
     fn forget(&mut self, session: SessionId) {
-        self.entries.remove(&session);
+        if let Some(entry) = self.entries.remove(&session) {
+            self.order.remove(&entry.place());
+        }
         self.active.remove(&session);
         self.damaged.remove(&session);
         self.stale.remove(&session);
@@ -213,6 +227,22 @@ impl Directory {
         all
     }
 
+    /// Returns sessions as they were when `refresh_all` was last called: those made before a place, newest first.
+    pub(crate) fn made_before(&self, place: Option<Place<SessionId>>, most: usize) -> Vec<Entry> {
+        let known = self.known();
+        let places = match &place {
+            Some(place) => known.order.range(..place),
+            None => known.order.range::<Place<SessionId>, _>(..),
+        };
+        places.rev().take(most).filter_map(|place| known.entries.get(&place.id).cloned()).collect()
+    }
+
+    /// Returns those sessions that fit, in no order.
+    pub(crate) fn find_all(&self, store: &Store, fits: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        self.refresh_all(store);
+        self.known().entries.values().filter(|entry| fits(entry)).cloned().collect()
+    }
+
     /// Returns all sessions, or none if they have not been looked at.
     pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<Entry>> {
         self.is_surveyed().then(|| self.all(store))
@@ -260,7 +290,8 @@ impl Directory {
         })
     }
 
-    fn refresh_all(&self, store: &Store) {
+    /// Looks again at every session whose log has grown.
+    pub(crate) fn refresh_all(&self, store: &Store) {
         let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
         stale.into_iter().for_each(|session| self.refresh(store, session));
     }

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 
+use crate::code::Code;
 use crate::live::LiveError;
 
 /// What to do about a damaged session.
@@ -26,6 +27,8 @@ pub enum Refusal {
     Conflict,
     /// It could have been done once.
     Gone,
+    /// More was brought than is taken.
+    TooLarge,
     /// The disk is full.
     StorageFull,
     /// It may or may not have been done.
@@ -40,10 +43,8 @@ pub enum Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ServiceError {
-    /// What kind of no.
-    pub refusal: Refusal,
     /// A stable word for programs.
-    pub code: &'static str,
+    pub code: Code,
     /// What is wrong, for people.
     pub message: String,
     /// What to do next.
@@ -52,23 +53,13 @@ pub struct ServiceError {
 
 impl ServiceError {
     /// Makes one without a hint.
-    pub fn new(refusal: Refusal, code: &'static str, message: impl Display) -> ServiceError {
-        ServiceError { refusal, code, message: message.to_string(), hint: None }
+    pub fn new(code: Code, message: impl Display) -> ServiceError {
+        ServiceError { code, message: message.to_string(), hint: None }
     }
 
-    /// The request makes no sense.
-    pub fn invalid(code: &'static str, message: impl Display) -> ServiceError {
-        ServiceError::new(Refusal::Invalid, code, message)
-    }
-
-    /// It cannot be done as things stand.
-    pub fn conflict(code: &'static str, message: impl Display) -> ServiceError {
-        ServiceError::new(Refusal::Conflict, code, message)
-    }
-
-    /// There is no such thing.
-    pub fn not_found(code: &'static str, message: impl Display) -> ServiceError {
-        ServiceError::new(Refusal::NotFound, code, message)
+    /// Returns what kind of no it is.
+    pub fn refusal(&self) -> Refusal {
+        self.code.refusal()
     }
 
     /// Adds what to do next.
@@ -79,12 +70,12 @@ impl ServiceError {
     /// Nothing can be added to a log that is damaged.
     pub fn damaged(damage: &Damage) -> ServiceError {
         let message = format!("its log is damaged {damage}: nothing can be added to it");
-        ServiceError::conflict("session_damaged", message).hint(DAMAGED)
+        ServiceError::new(Code::SessionDamaged, message).hint(DAMAGED)
     }
 
     /// Something is broken; every cause is told.
     pub fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
-        ServiceError::new(Refusal::Internal, "internal", chain(error))
+        ServiceError::new(Code::Internal, chain(error))
     }
 }
 
@@ -105,25 +96,23 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 impl From<AppendError> for ServiceError {
     fn from(error: AppendError) -> ServiceError {
-        let (refusal, code) = match &error {
-            AppendError::Damaged { .. } => (Refusal::Conflict, "session_damaged"),
-            AppendError::Illegal(_) => (Refusal::Conflict, "not_now"),
-            AppendError::Moved { .. } => (Refusal::Conflict, "moved"),
-            AppendError::TooLarge { .. } => (Refusal::Invalid, "too_large"),
-            AppendError::StorageFull(_) => (Refusal::StorageFull, "storage_full"),
-            AppendError::OutcomeUnknown(_) => (Refusal::OutcomeUnknown, "outcome_unknown"),
-            AppendError::Closed => (Refusal::Unavailable, "shutting_down"),
-            AppendError::NotOpen(_) | AppendError::Unwritable(_) | AppendError::Storage(_) => {
-                (Refusal::Internal, "storage")
-            }
+        let code = match &error {
+            AppendError::Damaged { .. } => Code::SessionDamaged,
+            AppendError::Illegal(_) => Code::NotNow,
+            AppendError::Moved { .. } => Code::Moved,
+            AppendError::TooLarge { .. } => Code::TooLarge,
+            AppendError::StorageFull(_) => Code::StorageFull,
+            AppendError::OutcomeUnknown(_) => Code::OutcomeUnknown,
+            AppendError::Closed => Code::ShuttingDown,
+            AppendError::NotOpen(_) | AppendError::Unwritable(_) | AppendError::Storage(_) => Code::Storage,
         };
         let hint = match code {
-            "session_damaged" => Some(DAMAGED),
-            "outcome_unknown" => Some("repeat it with the same Idempotency-Key"),
-            "storage_full" => Some("free some room on the disk and try again"),
+            Code::SessionDamaged => Some(DAMAGED),
+            Code::OutcomeUnknown => Some("repeat it with the same Idempotency-Key"),
+            Code::StorageFull => Some("free some room on the disk and try again"),
             _ => None,
         };
-        ServiceError { refusal, code, message: chain(&error), hint: hint.map(Into::into) }
+        ServiceError { code, message: chain(&error), hint: hint.map(Into::into) }
     }
 }
 
@@ -133,10 +122,10 @@ impl From<OpenSessionError> for ServiceError {
         match error {
             OpenSessionError::Append(error) => error.into(),
             OpenSessionError::Load(error @ LoadError::NotFound(_)) => {
-                ServiceError::not_found("session_unknown", error).hint("rekindle ps -a")
+                ServiceError::new(Code::SessionUnknown, error).hint("rekindle ps -a")
             }
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
-                ServiceError::conflict("session_newer", error)
+                ServiceError::new(Code::SessionNewer, error)
             }
             error => ServiceError::internal(&error),
         }
@@ -148,9 +137,9 @@ impl From<LiveError> for ServiceError {
         match error {
             LiveError::Append(error) => error.into(),
             LiveError::Session(error) => error.into(),
-            LiveError::Answer(error) => ServiceError::invalid("answer_unfit", error),
+            LiveError::Answer(error) => ServiceError::new(Code::AnswerUnfit, error),
             LiveError::NoSuchWait(wait) => {
-                ServiceError::conflict("wait_closed", format!("the wait {wait} is not open any more"))
+                ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
                     .hint("rekindle waits")
             }
             error => ServiceError::internal(&error),

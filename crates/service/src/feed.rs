@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
-use rekindle_store::log::Damage;
+pub use rekindle_store::log::Damage;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -17,13 +18,15 @@ use crate::metrics::{Stream, Subscription};
 const BUFFER: usize = 1024;
 
 /// Words that are in no record yet.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Delta")]
 pub struct Words {
     /// The run.
     pub run_id: Option<String>,
     /// The message they belong to.
     pub message_id: String,
     /// `message` or `thought`.
+    #[schemars(extend("enum" = ["message", "thought"]))]
     pub kind: &'static str,
     /// How many bytes of the message came before: who has more of it has seen these words.
     pub at: usize,

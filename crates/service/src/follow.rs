@@ -11,6 +11,7 @@ use rekindle_domain::projector::{Derived, SessionStatus};
 use rekindle_store::log::{Damage, LogReader};
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::code::Code;
 use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
@@ -192,7 +193,7 @@ fn position(reader: &LogReader, after: u64, wanted: Option<ChainHash>) -> Result
 pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {
     core.store.reader(session).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            ServiceError::not_found("session_unknown", format!("there is no session {session} here"))
+            ServiceError::new(Code::SessionUnknown, format!("there is no session {session} here"))
                 .hint("rekindle ps -a")
         }
         _ => ServiceError::internal(&error),

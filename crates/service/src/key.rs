@@ -1,5 +1,6 @@
 //! Keys of callers: what must happen once, however often it is asked for.
 
+use crate::code::Code;
 use crate::error::ServiceError;
 
 /// A caller's key for something that must happen once, and what it asked for.
@@ -26,7 +27,7 @@ impl Key {
             return Ok(true);
         }
         let message = format!("the key {:?} was used for another request", self.key);
-        Err(ServiceError::conflict("key_reused", message).hint("use a new Idempotency-Key for a new request"))
+        Err(ServiceError::new(Code::KeyReused, message).hint("use a new Idempotency-Key for a new request"))
     }
 }
 
@@ -46,6 +47,6 @@ mod tests {
         assert_eq!(name(&stored), "a");
         assert_eq!(key("a", 1).is(&stored), Ok(true));
         assert_eq!(key("b", 1).is(&stored), Ok(false));
-        assert_eq!(key("a", 2).is(&stored).map_err(|error| error.code), Err("key_reused"));
+        assert_eq!(key("a", 2).is(&stored).map_err(|error| error.code), Err(Code::KeyReused));
     }
 }

@@ -2,11 +2,13 @@
 //! status, which is derived.
 
 use rekindle_agent::connection::Phase;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Where a connection stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Connection")]
 pub enum Link {
     /// There is none.
     #[default]

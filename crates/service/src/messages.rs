@@ -8,14 +8,14 @@ use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{MAX_QUEUED, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
-use serde::Deserialize;
 
+use crate::code::Code;
 use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
 use crate::live::{Unsent, keep_large, run_started};
-use crate::request::{Content, NewMessage};
+use crate::request::{Block, Content, NewMessage};
 use crate::sessions::ask_to_cancel;
 use crate::view::MessageTaken;
 use crate::worker::Command;
@@ -91,7 +91,7 @@ fn plan(
         return Ok(Plan::Known(taken));
     }
     if state.deleted || state.closed {
-        return Err(ServiceError::conflict("session_closed", "the session takes no more messages")
+        return Err(ServiceError::new(Code::SessionClosed, "the session takes no more messages")
             .hint("begin another one with rekindle run"));
     }
     // A key was looked for in what there was: nothing may have come since.
@@ -103,7 +103,7 @@ fn plan(
     }
     if state.queue.len() >= MAX_QUEUED {
         let message = format!("{MAX_QUEUED} messages wait for their turn already");
-        return Err(ServiceError::conflict("queue_full", message).hint("rekindle cancel empties the queue"));
+        return Err(ServiceError::new(Code::QueueFull, message).hint("rekindle cancel empties the queue"));
     }
     let message_id = MessageId::mint(millis(core.now()), random()?);
     let idempotency_key = key.map(|key| key.as_stored().into());
@@ -125,7 +125,7 @@ fn known(state: &SessionState, key: Option<&Key>) -> Result<Option<MessageTaken>
 
 /// Tells whether someone came before us: then everything is to be looked at again.
 fn is_late(error: &ServiceError) -> bool {
-    matches!(error.code, "not_now" | "moved")
+    matches!(error.code, Code::NotNow | Code::Moved)
 }
 
 /// Gives a session a message. Into a wait it comes as a cancel of what is waited for.
@@ -161,7 +161,7 @@ pub(crate) fn message(
             Err(error) => return Err(error),
         }
     }
-    Err(ServiceError::conflict("busy", "the session changes too quickly; try again"))
+    Err(ServiceError::new(Code::Busy, "the session changes too quickly; try again"))
 }
 
 /// Gives a session a message without blocking, if it is at hand; an answer of nothing says that someone came before us.
@@ -220,29 +220,21 @@ fn taken(message_id: MessageId, run_id: Option<RunId>, receipt: &Receipt) -> Mes
 
 /// Checks that a message is something an agent can be told: a text, or blocks.
 pub(crate) fn content(content: &Content) -> Result<Raw<'static>, ServiceError> {
-    let raw = Raw::from_value(&content.0).map_err(|error| ServiceError::invalid("invalid_content", error))?;
+    let raw = Raw::from_value(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))?;
     let text = raw.as_json().trim_start();
     let empty = text == "\"\"" || text == "[]";
     if empty || !(text.starts_with('"') || text.starts_with('[')) {
-        return Err(ServiceError::invalid(
-            "invalid_content",
+        return Err(ServiceError::new(
+            Code::InvalidContent,
             "a message is a text, or a list of blocks, and not empty",
         ));
     }
     let blocks: Vec<Block> = match text.starts_with('[').then(|| serde_json::from_str(text)) {
-        Some(blocks) => blocks.map_err(|error| ServiceError::invalid("invalid_content", error))?,
+        Some(blocks) => blocks.map_err(|error| ServiceError::new(Code::InvalidContent, error))?,
         None => Vec::new(),
     };
     if blocks.iter().any(|block| block.kind == "text" && block.text.is_none()) {
-        return Err(ServiceError::invalid("invalid_content", "a block of type text has a text"));
+        return Err(ServiceError::new(Code::InvalidContent, "a block of type text has a text"));
     }
     Ok(raw)
-}
-
-/// What every block of a message has.
-#[derive(Deserialize)]
-struct Block {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
 }

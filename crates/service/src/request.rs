@@ -1,16 +1,22 @@
 //! What can be asked of the daemon, as callers say it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{OnUncertain, ResumePolicy};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::SessionStatus;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// A session to be made.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// Where the agent works: an absolute path.
+    #[schemars(extend("pattern" = "^/", "examples" = ["/repo"]))]
     pub working_dir: String,
     /// Who answers.
     pub agent: AgentChoice,
@@ -44,22 +50,24 @@ pub struct NewSession {
 }
 
 /// Which agent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "the agent is a known agent's name, or an object with `profile` and `command`")]
 pub enum AgentChoice {
-    /// One of the known ones.
-    Known(String),
+    /// One of the known ones: `GET /api/agents` lists them.
+    Known(#[schemars(extend("enum" = known_agents()))] String),
     /// Any command.
     Command {
         /// How its lines are read: `acp` or `exec`.
+        #[schemars(extend("enum" = ["acp", "exec"]))]
         profile: String,
         /// The command.
+        #[schemars(length(min = 1), extend("prefixItems" = [{"type": "string", "minLength": 1}]))]
         command: Vec<String>,
     },
 }
 
 /// What is answered to permission requests without asking anyone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Permissions {
     /// Someone is asked.
@@ -75,14 +83,49 @@ pub enum Permissions {
 #[derive(Debug)]
 pub struct Content(pub Box<RawValue>);
 
+impl JsonSchema for Content {
+    fn schema_name() -> Cow<'static, str> {
+        "Content".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What is said to an agent: a text, or blocks as its protocol has them. Not empty.",
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "minItems": 1, "items": generator.subschema_for::<Block>()},
+            ],
+            "examples": ["fix the failing test", [{"type": "text", "text": "fix the failing test"}]],
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
         Ok(Content(Box::deserialize(deserializer)?))
     }
 }
 
+/// What every block of a message has.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = text_has_text)]
+pub(crate) struct Block {
+    /// What it is: `text`, `image`, or what else the agent takes.
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    /// The words of a block of type `text`.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+}
+
+/// A block of type `text` has a text.
+fn text_has_text(schema: &mut Schema) {
+    schema.insert("if".into(), json!({"properties": {"type": {"const": "text"}}}));
+    schema.insert("then".into(), given("text"));
+}
+
 /// A message to a session.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
     /// The message.
@@ -92,9 +135,10 @@ pub struct NewMessage {
     pub env: BTreeMap<String, String>,
 }
 
-/// What may be changed of a session.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// What may be changed of a session: one thing at least.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionChange", transform = at_least_one)]
 pub struct Change {
     /// Its title.
     #[serde(default)]
@@ -108,8 +152,9 @@ pub struct Change {
 }
 
 /// A session to be resumed: a wait answered by its token, or an interrupted one continued.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = answer_with_token)]
 pub struct Resume {
     /// The token of a wait, with its secret.
     #[serde(default)]
@@ -123,8 +168,9 @@ pub struct Resume {
 }
 
 /// An answer to a wait: exactly one of option, option_id, text and form.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = exactly_one)]
 pub struct NewAnswer {
     /// The kind of an option: `allow_once`, `allow_always`, `reject_once`, `reject_always`, `accept`, `decline`.
     #[serde(default)]
@@ -137,6 +183,7 @@ pub struct NewAnswer {
     pub text: Option<String>,
     /// A filled-in form.
     #[serde(default)]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub form: Option<Box<RawValue>>,
     /// The token, for a caller who is not otherwise known.
     #[serde(default)]
@@ -144,25 +191,89 @@ pub struct NewAnswer {
 }
 
 /// Which sessions are listed.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionFilter")]
 pub struct Filter {
     /// With this status; several, divided by commas.
     #[serde(default)]
+    #[schemars(extend("pattern" = statuses(), "examples" = ["waiting,running"]))]
     pub status: Option<String>,
     /// With this agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// In this directory, or below it.
+    /// In this directory, or below it: an absolute path.
     #[serde(default)]
     pub cwd: Option<String>,
     /// With these words in the title.
     #[serde(default)]
     pub q: Option<String>,
-    /// Most to be listed.
+    /// Most to be listed; more than 500 never are.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub limit: Option<usize>,
-    /// Where the list goes on.
+    /// Where the list goes on: `next` of the page before.
     #[serde(default)]
     pub cursor: Option<String>,
+}
+
+/// Which waits are listed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitFilter {
+    /// Of this session.
+    #[serde(default)]
+    pub session: Option<SessionId>,
+    /// Most to be listed; more than 500 never are.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Where the list goes on: `next` of the page before.
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Which holders are listed.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HolderFilter {
+    /// Most to be listed; more than 500 never are.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub limit: Option<usize>,
+    /// Where the list goes on: `next` of the page before.
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Returns the names of the known agents.
+fn known_agents() -> Vec<&'static str> {
+    rekindle_agent::known::TABLE.iter().map(|agent| agent.id).collect()
+}
+
+/// Returns what a list of statuses looks like.
+fn statuses() -> String {
+    let one = SessionStatus::ALL.map(|status| status.as_str()).join("|");
+    format!("^({one})(,({one}))*$")
+}
+
+/// Says that a field is there and is not null.
+fn given(name: &str) -> Value {
+    json!({"required": [name], "properties": {name: {"not": {"type": "null"}}}})
+}
+
+/// A change names something.
+fn at_least_one(schema: &mut Schema) {
+    schema.insert("anyOf".into(), ["title", "resume", "on_uncertain"].map(given).to_vec().into());
+}
+
+/// An answer is one thing.
+fn exactly_one(schema: &mut Schema) {
+    schema.insert("oneOf".into(), ["option", "option_id", "text", "form"].map(given).to_vec().into());
+}
+
+/// A token comes with the answer to its wait.
+fn answer_with_token(schema: &mut Schema) {
+    schema.insert("if".into(), given("token"));
+    schema.insert("then".into(), given("answer"));
 }

@@ -15,6 +15,7 @@ use rekindle_store::commit::Append;
 
 use crate::agents;
 use crate::cancelling::has_something_to_cancel;
+use crate::code::Code;
 use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
@@ -45,8 +46,9 @@ pub(crate) fn create(
     let directory = Path::new(&new.working_dir);
     if !directory.is_absolute() || !directory.is_dir() {
         let message = format!("the working directory {} is not there", new.working_dir);
-        return Err(ServiceError::invalid("invalid_working_dir", message)
-            .hint("give the absolute path of a directory"));
+        return Err(
+            ServiceError::new(Code::InvalidWorkingDir, message).hint("give the absolute path of a directory")
+        );
     }
     let prompt = new.prompt.as_ref().map(content).transpose()?;
     let session = SessionId::mint(millis(core.now()), random()?);
@@ -110,7 +112,7 @@ pub(crate) fn cancel(
 ) -> Result<Option<RunId>, ServiceError> {
     let state = core.store.open_session(session)?.state;
     if !has_something_to_cancel(&state) {
-        return Err(ServiceError::conflict("nothing_running", "nothing goes on in this session"));
+        return Err(ServiceError::new(Code::NothingRunning, "nothing goes on in this session"));
     }
     ask_to_cancel(core, session, why, by, state.queue.clone(), Vec::new())
 }
@@ -131,7 +133,7 @@ pub(crate) fn ask_to_cancel(
 
 /// Says that the daemon is leaving.
 pub(crate) fn gone() -> ServiceError {
-    ServiceError::new(crate::error::Refusal::Unavailable, "shutting_down", "the daemon is leaving")
+    ServiceError::new(Code::ShuttingDown, "the daemon is leaving")
 }
 
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
@@ -145,12 +147,12 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
             core.workers.tell(core, session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: "continue", attempt: run.attempt });
         }
-        return Err(ServiceError::conflict("nothing_to_resume", "nothing was interrupted here")
+        return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
             .hint("rekindle send gives the session a new message"));
     };
     if let Err(agents::Obstacle::Env(missing)) = agents::launching(core, &state) {
         let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
-        return Err(ServiceError::conflict("env_missing", message).hint("bring them in \"env\""));
+        return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
     }
     let run_id = RunId::mint(millis(core.now()), random()?);
     let started = run_started(run_id, core.supervisor, None, Some(cut));
@@ -161,7 +163,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     match core.store.append(append) {
         Ok(_) => {}
         Err(AppendError::Moved { .. }) => {
-            return Err(ServiceError::conflict("moved", "something happened in the session meanwhile")
+            return Err(ServiceError::new(Code::Moved, "something happened in the session meanwhile")
                 .hint("look at its status and try again"));
         }
         Err(error) => return Err(error.into()),
@@ -200,7 +202,7 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         updated.options = Some(options);
     }
     if updated == SessionUpdated::default() {
-        return Err(ServiceError::invalid("nothing_to_change", "title, resume or on_uncertain"));
+        return Err(ServiceError::new(Code::NothingToChange, "title, resume or on_uncertain"));
     }
     Ok(updated)
 }
@@ -210,7 +212,7 @@ pub(crate) fn close(core: &Arc<Core>, session: SessionId, by: &str) -> Result<()
     let state = core.store.open_session(session)?.state;
     if state.open_run().is_some() {
         return Err(
-            ServiceError::conflict("still_running", "its run has not ended").hint("rekindle cancel first")
+            ServiceError::new(Code::StillRunning, "its run has not ended").hint("rekindle cancel first")
         );
     }
     if !state.closed {
@@ -233,7 +235,7 @@ pub(crate) fn delete(
     let state = current.state;
     if state.open_run().is_some() {
         if !force {
-            return Err(ServiceError::conflict("still_running", "its run has not ended")
+            return Err(ServiceError::new(Code::StillRunning, "its run has not ended")
                 .hint("cancel it first, or force the removal"));
         }
         let _ = ask_to_cancel(core, session, CancelReason::User, by, state.queue.clone(), Vec::new())?;

@@ -109,6 +109,12 @@ pub(crate) fn waits(core: &Core, entry: &Entry) -> Vec<WaitView> {
     run.waits.iter().map(|one| wait(core, entry.state.id, run, one)).collect()
 }
 
+/// Shows one wait of a session.
+pub(crate) fn wait_of(core: &Core, entry: &Entry, wait_id: WaitId) -> Option<WaitView> {
+    let run = entry.state.run.as_ref()?;
+    Some(wait(core, entry.state.id, run, run.wait(wait_id)?))
+}
+
 fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
     let kind = match wait.kind {
         WaitKind::Permission => "permission",

@@ -7,9 +7,10 @@ use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256_hex};
 use rekindle_store::commit::Current;
 
+use crate::code::Code;
 use crate::core::{Core, millis, random};
 use crate::directory::Entry;
-use crate::error::{Refusal, ServiceError};
+use crate::error::ServiceError;
 use crate::request::NewAnswer;
 use crate::view::{AnswerTaken, TokenShown};
 
@@ -29,7 +30,7 @@ impl OwnAnswer {
     /// Takes the one thing that was answered.
     pub(crate) fn from_request(new: &NewAnswer) -> Result<OwnAnswer, ServiceError> {
         let form = new.form.as_ref().map(|form| Raw::from_value(form));
-        let form = form.transpose().map_err(|error| ServiceError::invalid("invalid_answer", error))?;
+        let form = form.transpose().map_err(|error| ServiceError::new(Code::InvalidAnswer, error))?;
         let mut given = [
             new.option.clone().map(OwnAnswer::Kind),
             new.option_id.clone().map(OwnAnswer::OptionId),
@@ -40,8 +41,8 @@ impl OwnAnswer {
         .flatten();
         match (given.next(), given.next()) {
             (Some(answer), None) => Ok(answer),
-            _ => Err(ServiceError::invalid(
-                "invalid_answer",
+            _ => Err(ServiceError::new(
+                Code::InvalidAnswer,
                 "an answer is exactly one of option, option_id, text and form",
             )),
         }
@@ -115,7 +116,7 @@ pub(crate) enum Verdict {
 
 /// Says that a wait is over.
 pub(crate) fn closed(wait: WaitId) -> ServiceError {
-    ServiceError::conflict("wait_closed", format!("the wait {wait} is not open any more"))
+    ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
         .hint("rekindle waits")
 }
 
@@ -182,13 +183,14 @@ pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<TokenId> {
 
 /// Says no, each with its code.
 pub(crate) fn rejected(why: &Rejection) -> ServiceError {
-    let refusal = match why {
-        Rejection::Unknown => Refusal::Unauthorized,
-        Rejection::Scope => Refusal::Forbidden,
-        Rejection::Consumed => Refusal::Conflict,
-        Rejection::Expired | Rejection::Revoked(_) => Refusal::Gone,
+    let code = match why {
+        Rejection::Unknown => Code::TokenUnknown,
+        Rejection::Scope => Code::TokenScope,
+        Rejection::Consumed => Code::TokenConsumed,
+        Rejection::Expired => Code::TokenExpired,
+        Rejection::Revoked(_) => Code::TokenRevoked,
     };
-    ServiceError::new(refusal, why.code(), why)
+    ServiceError::new(code, why)
 }
 
 /// Mints a further token for an open wait. Only its hash is kept.
@@ -213,4 +215,17 @@ pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result
     core.store.open_session(entry.state.id)?;
     core.append(entry.state.id, vec![minted.into()])?;
     Ok(TokenShown { token, expires_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rejection_keeps_its_word() {
+        let revoked = Rejection::Revoked("cancelled".into());
+        for why in [Rejection::Unknown, Rejection::Scope, Rejection::Consumed, Rejection::Expired, revoked] {
+            assert_eq!(rejected(&why).code.as_str(), why.code());
+        }
+    }
 }

@@ -4,13 +4,15 @@ use rekindle_domain::event::Usage;
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::link::Link;
 use serde_json::value::RawValue;
 
 /// A session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
 pub struct SessionView {
     /// The session.
     pub id: SessionId,
@@ -55,11 +57,13 @@ pub struct SessionView {
 }
 
 /// A run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
 pub struct RunView {
     /// The run.
     pub run_id: RunId,
     /// `running`, `waiting`, `cancelling`, `completed`, `failed`, `cancelled` or `interrupted`.
+    #[schemars(extend("enum" = ["running", "waiting", "cancelling", "completed", "failed", "cancelled", "interrupted"]))]
     pub state: &'static str,
     /// When it began.
     pub started_at: Timestamp,
@@ -72,7 +76,8 @@ pub struct RunView {
 }
 
 /// A wait.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Wait")]
 pub struct WaitView {
     /// The wait.
     pub wait_id: WaitId,
@@ -81,8 +86,10 @@ pub struct WaitView {
     /// Its run.
     pub run_id: RunId,
     /// What for.
+    #[schemars(extend("enum" = ["permission", "question", "tool_result", "external"]))]
     pub kind: &'static str,
     /// `open`, or `void` if its agent is gone: an answer then becomes a message.
+    #[schemars(extend("enum" = ["open", "void"]))]
     pub state: &'static str,
     /// What the agent asked, whole.
     pub request: Option<Box<RawValue>>,
@@ -93,9 +100,10 @@ pub struct WaitView {
 }
 
 /// Whether a session is whole.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Health {
     /// `ok`, `damaged` or `degraded`.
+    #[schemars(extend("enum" = ["ok", "damaged", "degraded"]))]
     pub state: &'static str,
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,16 +111,34 @@ pub struct Health {
 }
 
 /// A page of sessions.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionList {
-    /// The sessions, newest first.
+    /// The sessions; the one that was made last comes first.
     pub sessions: Vec<SessionView>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null if this is the last.
+    pub next: Option<String>,
+}
+
+/// A page of waits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WaitList {
+    /// The waits; the one that waits longest comes first.
+    pub waits: Vec<WaitView>,
+    /// The cursor of the next page; null if this is the last.
+    pub next: Option<String>,
+}
+
+/// A page of holders.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HolderList {
+    /// The holders, by id.
+    pub holders: Vec<HolderView>,
+    /// The cursor of the next page; null if this is the last.
     pub next: Option<String>,
 }
 
 /// A message that was taken.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MessageTaken {
     /// The message.
     pub message_id: MessageId,
@@ -125,7 +151,7 @@ pub struct MessageTaken {
 }
 
 /// An answer that was taken.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AnswerTaken {
     /// The run that goes on.
     pub run_id: RunId,
@@ -134,18 +160,19 @@ pub struct AnswerTaken {
 }
 
 /// A continuation that was begun.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Resumed {
     /// The new run.
     pub run_id: RunId,
     /// How: `continue` or `answer`.
+    #[schemars(extend("enum" = ["continue", "answer"]))]
     pub method: &'static str,
     /// Which attempt.
     pub attempt: u32,
 }
 
 /// A token, shown once.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TokenShown {
     /// The token with its secret.
     pub token: String,
@@ -154,13 +181,15 @@ pub struct TokenShown {
 }
 
 /// A holder.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Holder")]
 pub struct HolderView {
     /// The holder.
     pub id: String,
     /// Its session, by its own word.
     pub session_id: Option<String>,
     /// `lives`, `silent`, `dead`, `copied` or `unreadable`.
+    #[schemars(extend("enum" = ["lives", "silent", "dead", "copied", "unreadable"]))]
     pub state: &'static str,
     /// No session of this home knows it.
     pub unknown: bool,
@@ -181,7 +210,7 @@ pub struct HolderView {
 }
 
 /// What the daemon says of itself.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct About {
     /// The version.
     pub version: &'static str,

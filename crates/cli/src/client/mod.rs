@@ -10,6 +10,7 @@ pub(crate) mod start;
 pub(crate) mod whom;
 pub(crate) mod wire;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 use hyper::body::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use self::http::{Ask, Lost, Reach};
@@ -47,6 +49,29 @@ pub(crate) const WORDS: &str =
 
 /// What to do about a daemon that is there and of no use.
 pub(crate) const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
+
+/// Entries of a list that are fetched at a time: as many as are given at once.
+const PAGE: usize = 500;
+
+/// A list, and what of it is wanted.
+pub(crate) struct List<'a> {
+    /// What is listed, as path and answer call it.
+    pub(crate) name: &'a str,
+    /// What narrows it, by the parameter's name.
+    pub(crate) filters: &'a [(&'a str, Option<&'a str>)],
+}
+
+impl List<'_> {
+    fn path(&self, cursor: Option<&str>) -> String {
+        let mut path = format!("/api/{}?limit={PAGE}", self.name);
+        for (name, value) in self.filters.iter().chain(&[("cursor", cursor)]) {
+            if let Some(value) = value {
+                path.push_str(&format!("&{name}={}", http::escape(value)));
+            }
+        }
+        path
+    }
+}
 
 /// A daemon that can be asked.
 pub(crate) struct Client {
@@ -94,6 +119,23 @@ impl Client {
     /// Returns which daemon it is.
     pub(crate) fn whom(&self) -> &Whom {
         &self.whom
+    }
+
+    /// Fetches a list whole, page by page.
+    pub(crate) fn all<T: DeserializeOwned>(&self, list: &List<'_>) -> Result<Vec<T>, Failure> {
+        let (mut found, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let mut page: BTreeMap<String, Box<RawValue>> = self.get(&list.path(cursor.as_deref()))?;
+            let field = |page: &mut BTreeMap<String, Box<RawValue>>, name: &str| page.remove(name);
+            let Some(entries) = field(&mut page, list.name) else { return Ok(found) };
+            found.extend(read::<Vec<T>>(entries.get().as_bytes())?);
+            let next = field(&mut page, "next").map(|next| read::<Option<String>>(next.get().as_bytes()));
+            match next.transpose()?.flatten() {
+                // A cursor that does not move would never end.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(found),
+            }
+        }
     }
 
     /// Fetches something.

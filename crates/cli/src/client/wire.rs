@@ -68,20 +68,6 @@ pub(crate) struct Health {
     pub(crate) detail: Option<String>,
 }
 
-/// A page of sessions.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Sessions {
-    pub(crate) sessions: Vec<Session>,
-    #[serde(default)]
-    pub(crate) next: Option<String>,
-}
-
-/// The waits.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Waits {
-    pub(crate) waits: Vec<Wait>,
-}
-
 /// A page of a log.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Records {

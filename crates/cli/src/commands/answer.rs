@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Context, late};
-use crate::client::wire;
+use crate::client::{List, wire};
 use crate::failure::{Exit, Failure};
 use crate::live::{Ask, pick};
 use crate::output;
@@ -46,8 +46,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (None, text) => Ok(json!({ "text": text })),
     };
     let client = context.daemon_or_start()?;
-    let waits: wire::Waits = client.get("/api/waits")?;
-    let wait = match (find(wait, &waits.waits), wait) {
+    let waits: Vec<wire::Wait> = client.all(&List { name: "waits", filters: &[] })?;
+    let wait = match (find(wait, &waits), wait) {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
             let Some(late) = late::anywhere(context, &client, name) else { return Err(failure) };

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Context;
-use crate::client::read;
+use crate::client::List;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::sanitise;
@@ -16,14 +16,14 @@ pub(crate) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let client = context.living_daemon()?;
-    let body = client.get_raw("/api/holders")?;
+    let holders: Vec<Value> = client.all(&List { name: "holders", filters: &[] })?;
     let mut out = output::stdout();
     if context.json {
-        output::json_line(&mut out, &body)?;
+        writeln!(out, "{}", json!({"holders": holders, "next": null}))?;
+        out.flush()?;
         return Ok(Exit::Ok);
     }
-    let list: Value = read(&body)?;
-    for holder in list["holders"].as_array().map(Vec::as_slice).unwrap_or_default() {
+    for holder in &holders {
         let word = |name: &str| match &holder[name] {
             Value::Null => "-".to_owned(),
             Value::String(text) => sanitise::line(text),

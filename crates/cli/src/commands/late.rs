@@ -5,7 +5,7 @@ use rekindle_domain::line::Line;
 use serde_json::Value;
 
 use super::Context;
-use crate::client::{Client, wire};
+use crate::client::{Client, List, wire};
 use crate::failure::Failure;
 use crate::live::{Ask, Over, chosen, given};
 use crate::record_text::{payload, word};
@@ -13,7 +13,7 @@ use crate::record_text::{payload, word};
 /// Records of a session that are looked through for the end of its question: it is among the newest.
 const RECORDS: u64 = 256;
 
-/// Sessions that are looked through for a question that is not open any more, the newest first.
+/// Sessions that are looked through for a question that is not open any more, where anything happened last first.
 const SESSIONS: usize = 20;
 
 /// A question that is over.
@@ -48,8 +48,9 @@ pub(super) fn in_session(context: &Context, client: &Client, session: &str, wait
 
 /// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
 pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<Late> {
-    let list: wire::Sessions = client.get(&format!("/api/sessions?limit={SESSIONS}")).ok()?;
-    list.sessions.iter().find_map(|session| look(context, client, session, wait))
+    let mut sessions: Vec<wire::Session> = client.all(&List { name: "sessions", filters: &[] }).ok()?;
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
+    sessions.iter().take(SESSIONS).find_map(|session| look(context, client, session, wait))
 }
 
 fn look(context: &Context, client: &Client, session: &wire::Session, wait: &str) -> Option<Late> {

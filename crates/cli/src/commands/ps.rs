@@ -6,12 +6,12 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Context, Unheard};
-use crate::client::http::escape;
-use crate::client::{Client, wire};
+use crate::client::{Client, List, wire};
 use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
@@ -27,9 +27,6 @@ const RECENT_MILLIS: u64 = 24 * 3_600_000;
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
 
-/// Sessions fetched at a time.
-const PAGE: usize = 500;
-
 /// List sessions: what each is doing, since when, where
 ///
 /// Idle sessions are left out a day after anything happened in them; -a lists all. Works without a daemon: then it is
@@ -40,6 +37,8 @@ const PAGE: usize = 500;
   rekindle ps -a --here
   rekindle ps -l
   rekindle ps --watch
+  rekindle ps --status waiting,running
+  rekindle ps -a --agent claude -q \"flaky test\"
   rekindle ps --json | jq -r '.sessions[] | select(.status == \"waiting\") | .id'
 
 What a session is doing:
@@ -56,6 +55,18 @@ pub(crate) struct Args {
     #[arg(long)]
     here: bool,
 
+    /// Only those with this status; several, divided by commas
+    #[arg(long, value_name = "STATUS", value_parser = statuses, value_delimiter = ',')]
+    status: Vec<SessionStatus>,
+
+    /// Only those of this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// Only those with these words in their title
+    #[arg(long = "search", short = 'q', value_name = "WORDS")]
+    search: Option<String>,
+
     /// Say how each status is known
     #[arg(long, short)]
     long: bool,
@@ -68,17 +79,23 @@ pub(crate) struct Args {
     watch: bool,
 }
 
+impl Args {
+    fn is_narrow(&self) -> bool {
+        self.here || !self.status.is_empty() || self.agent.is_some() || self.search.is_some()
+    }
+}
+
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let below = if args.here { Some(here()?) } else { None };
+    let wanted = Wanted::new(args)?;
     if args.watch {
-        return watch::watch(context, args, below);
+        return watch::watch(context, args, wanted);
     }
     let now = SystemClock.now();
-    let asked = context.ask(|client| from_daemon(client, below.as_deref()))?;
+    let asked = context.ask(|client| wanted.told(client))?;
     let unheard = asked.as_ref().err().copied();
     let sessions = match asked {
         Ok(sessions) => sessions,
-        Err(_) => from_home(context, below.as_deref(), now)?,
+        Err(_) => wanted.on_disk(context, now)?,
     };
     let listing = Listing::new(sessions, args, now);
     let mut out = output::stdout();
@@ -105,13 +122,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 struct Listing {
     sessions: Vec<Value>,
     all: usize,
+    /// Not all of them were asked for.
+    narrow: bool,
 }
 
 impl Listing {
     fn new(mut sessions: Vec<Value>, args: &Args, now: Timestamp) -> Listing {
         let all = sessions.len();
-        sessions.retain(|session| args.all || is_of_interest(session, now));
-        Listing { sessions, all }
+        // Whoever asks for a status wants all that have it.
+        sessions.retain(|session| args.all || !args.status.is_empty() || is_of_interest(session, now));
+        Listing { sessions, all, narrow: args.is_narrow() }
     }
 
     /// Says how many there are and what they are doing.
@@ -140,7 +160,9 @@ fn report(
         let idle = plural((listing.all - read.len()) as u64, "idle session");
         writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
     }
-    if listing.all == 0 {
+    if listing.all == 0 && listing.narrow {
+        writeln!(out, "no such sessions: rekindle ps -a lists all")?;
+    } else if listing.all == 0 {
         writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
     }
     Ok(read)
@@ -152,42 +174,73 @@ fn is_of_interest(session: &Value, now: Timestamp) -> bool {
     !idle || updated.is_none_or(|at| now.millis_since(at) < RECENT_MILLIS)
 }
 
-fn from_daemon(client: &Client, below: Option<&str>) -> Result<Vec<Value>, Failure> {
-    let mut sessions = Vec::new();
-    let mut cursor: Option<String> = None;
-    loop {
-        let mut path = format!("/api/sessions?limit={PAGE}");
-        for (name, value) in [("cwd", below), ("cursor", cursor.as_deref())] {
-            if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", escape(value)));
-            }
-        }
-        let mut page: Value = client.get(&path)?;
-        let Value::Array(found) = page["sessions"].take() else { return Ok(sessions) };
-        sessions.extend(found);
-        match page["next"].as_str() {
-            // A cursor that does not move would never end.
-            Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
-            _ => return Ok(sessions),
-        }
-    }
+/// Reads one status.
+fn statuses(text: &str) -> Result<SessionStatus, String> {
+    let all = SessionStatus::ALL;
+    let found = all.into_iter().find(|status| status.as_str() == text);
+    found.ok_or_else(|| format!("one of {}", all.map(|status| status.as_str()).join(", ")))
 }
 
-/// Reads the sessions as `status` does without a daemon.
-fn from_home(context: &Context, below: Option<&str>, now: Timestamp) -> Result<Vec<Value>, Failure> {
-    // Without one nothing was ever asked of anyone here.
-    let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
-    surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
-    found.retain(|loaded| {
-        let state = &loaded.state;
-        !state.deleted && below.is_none_or(|below| is_below(&state.working_dir, below))
-    });
-    // As the daemon does: where anything happened last comes first.
-    found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
-    let looker = Looker::new(&home, now);
-    Ok(found.iter().map(|loaded| looker.session(loaded)).collect())
+/// Which sessions are to be listed.
+struct Wanted {
+    below: Option<String>,
+    statuses: Vec<&'static str>,
+    agent: Option<String>,
+    words: Option<String>,
+}
+
+impl Wanted {
+    fn new(args: &Args) -> Result<Wanted, Failure> {
+        Ok(Wanted {
+            below: args.here.then(here).transpose()?,
+            statuses: args.status.iter().map(|status| status.as_str()).collect(),
+            agent: args.agent.clone(),
+            words: args.search.clone(),
+        })
+    }
+
+    /// Asks the daemon, and puts first where anything happened last.
+    fn told(&self, client: &Client) -> Result<Vec<Value>, Failure> {
+        let statuses = self.statuses.join(",");
+        let filters = [
+            ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
+            ("agent", self.agent.as_deref()),
+            ("cwd", self.below.as_deref()),
+            ("q", self.words.as_deref()),
+        ];
+        let mut sessions: Vec<Value> = client.all(&List { name: "sessions", filters: &filters })?;
+        let newest = |session: &Value| {
+            let word = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
+            std::cmp::Reverse((word("updated_at"), word("id")))
+        };
+        sessions.sort_by_cached_key(newest);
+        Ok(sessions)
+    }
+
+    /// Reads the sessions as `status` does without a daemon.
+    fn on_disk(&self, context: &Context, now: Timestamp) -> Result<Vec<Value>, Failure> {
+        // Without one nothing was ever asked of anyone here.
+        let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
+        surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
+        found.retain(|loaded| !loaded.state.deleted);
+        // As with a daemon: where anything happened last comes first.
+        found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
+        let looker = Looker::new(&home, now);
+        let sessions = found.iter().map(|loaded| looker.session(loaded));
+        Ok(sessions.filter(|session| self.has(session)).collect())
+    }
+
+    /// Tells whether a session is wanted for what is shown of it.
+    fn has(&self, session: &Value) -> bool {
+        let word = |name: &str| session[name].as_str().unwrap_or_default();
+        let title = word("title").to_lowercase();
+        (self.statuses.is_empty() || self.statuses.contains(&word("status")))
+            && self.below.as_ref().is_none_or(|below| is_below(word("working_dir"), below))
+            && self.agent.as_ref().is_none_or(|agent| agent == word("agent"))
+            && self.words.as_ref().is_none_or(|words| title.contains(&words.to_lowercase()))
+    }
 }
 
 fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Timestamp) -> Result<(), Failure> {
@@ -278,6 +331,18 @@ mod tests {
         assert_eq!(directory("/home/mean", Some("/home/me")), "/home/mean");
         assert_eq!(directory("/home/me", Some("/home/me")), "~");
         assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && !is_below("/ab", "/a"));
+    }
+
+    #[test]
+    fn without_a_daemon_sessions_are_chosen_as_with_one() {
+        let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
+        let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
+            let (agent, words) = (agent.map(Into::into), words.map(Into::into));
+            Wanted { below: None, statuses: statuses.to_vec(), agent, words }.has(&session)
+        };
+        assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
+        assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));
+        assert!(!wanted(&[], None, Some("flakier")));
     }
 
     #[test]

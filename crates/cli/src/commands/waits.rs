@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use rekindle_domain::time::Clock;
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use super::Context;
-use crate::client::{read, wire};
+use crate::client::{List, read, wire};
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
 use crate::live::{Ask, how_to_answer};
@@ -26,26 +26,35 @@ use crate::sanitise;
   rekindle waits --json | jq -r '.waits[].wait_id'")]
 pub(crate) struct Args {}
 
+/// All of them, in the shape of a page.
+#[derive(Serialize)]
+struct All {
+    waits: Vec<Box<RawValue>>,
+    next: Option<String>,
+}
+
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let mut out = output::stdout();
-    let list = match context.ask(|client| client.get("/api/waits"))? {
-        Ok(list) => list,
+    let asked = context.ask(|client| client.all(&List { name: "waits", filters: &[] }))?;
+    let waits: Vec<Box<RawValue>> = match asked {
+        Ok(waits) => waits,
         Err(_) => from_home(context)?,
     };
     if context.json {
-        writeln!(out, "{list}")?;
+        let list = to_raw_value(&All { waits, next: None });
+        writeln!(out, "{}", list.map_err(|error| Failure::failed("output", error))?)?;
     } else {
-        let waits: wire::Waits = read(list.get().as_bytes())?;
-        show(&mut out, &waits.waits)?;
+        let read: Result<Vec<wire::Wait>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
+        show(&mut out, &read?)?;
     }
     out.flush()?;
     Ok(Exit::Ok)
 }
 
 /// Reads the waits of a home that no daemon has.
-fn from_home(context: &Context) -> Result<Box<RawValue>, Failure> {
+fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
     // Without one nothing was ever asked of anyone here.
-    let Some(home) = context.offline_if_any()? else { return list(&[]) };
+    let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
     let mut waits = Vec::new();
     let surveyed = home.survey(|_, loaded| {
         let Ok(loaded) = loaded else { return };
@@ -57,11 +66,8 @@ fn from_home(context: &Context) -> Result<Box<RawValue>, Failure> {
     });
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
     waits.sort_by(|a, b| a["since"].as_str().cmp(&b["since"].as_str()));
-    list(&waits)
-}
-
-fn list(waits: &[Value]) -> Result<Box<RawValue>, Failure> {
-    to_raw_value(&json!({ "waits": waits })).map_err(|error| Failure::failed("output", error))
+    let written: Result<_, _> = waits.iter().map(to_raw_value).collect();
+    written.map_err(|error| Failure::failed("output", error))
 }
 
 fn show(out: &mut impl Write, waits: &[wire::Wait]) -> Result<(), Failure> {

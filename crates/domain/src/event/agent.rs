@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Raw;
 use crate::id::{HolderId, RunId, WaitId};
 
 /// A process named so that a reused pid is not mistaken for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessIdentity {
     /// The process id.
     pub pid: u32,
@@ -71,7 +72,7 @@ pub struct PlanUpdated<'a> {
 }
 
 /// Tokens and money, as totals of the session.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Usage {
     /// Tokens read.
     #[serde(default)]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Raw;
@@ -25,7 +26,7 @@ pub struct Provider {
 }
 
 /// Whether an interrupted session continues by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumePolicy {
     /// Continue without asking, within the budget.
@@ -38,7 +39,7 @@ pub enum ResumePolicy {
 }
 
 /// What to do when a tool call may or may not have happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUncertain {
     /// Hold the continuation until a person settles it.

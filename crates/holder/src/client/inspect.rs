@@ -93,7 +93,7 @@ pub struct Inspection {
 
 /// Looks at one holder's directory.
 pub fn inspect(dir: &HolderDir) -> Inspection {
-    let holder_id = dir.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let holder_id = dir.name();
     // The end is looked at after the lock: a holder writes it before it lets go.
     let lock = lock_state(dir);
     let launch = match found::<Launch>(&dir.launch()) {
@@ -122,6 +122,11 @@ pub fn inspect(dir: &HolderDir) -> Inspection {
 
 /// Looks at all holders of a home, in parallel; sorted by id. A home without holders has none.
 pub fn inspect_all(holders: &Path) -> io::Result<Vec<Inspection>> {
+    Ok(inspect_each(&list(holders)?))
+}
+
+/// Lists the directories of the holders of a home, sorted by id, and looks into none.
+pub fn list(holders: &Path) -> io::Result<Vec<HolderDir>> {
     let entries = match std::fs::read_dir(holders) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -134,6 +139,12 @@ pub fn inspect_all(holders: &Path) -> io::Result<Vec<Inspection>> {
             dirs.push(HolderDir::new(entry.path()));
         }
     }
+    dirs.sort_by(|a, b| a.path().cmp(b.path()));
+    Ok(dirs)
+}
+
+/// Looks at some holders, in parallel; sorted by id.
+pub fn inspect_each(dirs: &[HolderDir]) -> Vec<Inspection> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -151,7 +162,7 @@ pub fn inspect_all(holders: &Path) -> io::Result<Vec<Inspection>> {
         found
     });
     found.sort_by(|a, b| a.holder_id.cmp(&b.holder_id));
-    Ok(found)
+    found
 }
 
 /// Returns the highest epoch that any of them knows; 0 if none does.

@@ -24,7 +24,9 @@ pub use executable::{Executable, InstallError, install_executable};
 pub use follow::{FollowError, Follower};
 pub use handshake::{Handshake, HandshakeError, Visitor, Welcomed};
 pub use harvest::{Harvest, HarvestError, Started, harvest, harvest_under};
-pub use inspect::{Found, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all};
+pub use inspect::{
+    Found, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all, inspect_each, list,
+};
 pub use lock::{DirLock, LockError};
 pub use remove::{RemoveError, remove, remove_leftovers, remove_under};
 pub use runtime::{RuntimeDirError, runtime_dir};

@@ -7,24 +7,36 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use rekindle_agent::find::{Found, find_all};
 use rekindle_service::metrics::Format;
-use rekindle_service::view::HolderView;
+use rekindle_service::request::HolderFilter;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
+use crate::code::OwnCode;
 use crate::error::ApiError;
-use crate::extract::{Raw, json_if_any};
+use crate::extract::{Ask, Raw, json_if_any};
 use crate::respond::{self, Answer};
 use crate::router::App;
 use crate::stop::Ending;
 
 /// `GET /healthz`: it listens. Asks nobody, so that a daemon with a stuck disk is still seen to live.
 pub(crate) async fn alive() -> Answer {
-    Ok(respond::bytes(StatusCode::OK, br#"{"status":"ok"}"#.to_vec()))
+    respond::json(StatusCode::OK, &Alive { status: "ok" })
 }
 
-#[derive(Serialize)]
-struct Ready {
+/// It listens.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Alive {
+    #[schemars(extend("const" = "ok"))]
     status: &'static str,
+}
+
+/// Its sessions are listed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Ready {
+    #[schemars(extend("const" = "ready"))]
+    status: &'static str,
+    /// What was going on when it began has been looked at.
     recovered: bool,
 }
 
@@ -32,12 +44,9 @@ struct Ready {
 pub(crate) async fn ready(State(app): State<App>) -> Answer {
     let about = app.daemon.about();
     if !about.listed {
-        return Err(ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not_ready",
-            "the sessions are being listed",
-        )
-        .hint("try again in a moment"));
+        return Err(
+            ApiError::new(OwnCode::NotReady, "the sessions are being listed").hint("try again in a moment")
+        );
     }
     respond::json(StatusCode::OK, &Ready { status: "ready", recovered: about.recovered })
 }
@@ -59,8 +68,11 @@ pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answe
     Ok(response)
 }
 
-#[derive(Serialize)]
-struct Agents {
+/// Known agents.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AgentList")]
+pub(crate) struct Agents {
+    /// Each, and whether it is on the daemon's `PATH`.
     agents: Vec<Found>,
 }
 
@@ -73,22 +85,24 @@ pub(crate) async fn agents() -> Answer {
     .await
 }
 
-#[derive(Serialize)]
-struct Holders {
-    holders: Vec<HolderView>,
-}
-
-/// `GET /api/holders`: every holder of the home.
-pub(crate) async fn holders(State(app): State<App>) -> Answer {
-    app.ask(|daemon| respond::json(StatusCode::OK, &Holders { holders: daemon.holders()? })).await
+/// `GET /api/holders`: the holders of the home.
+pub(crate) async fn holders(State(app): State<App>, Ask(filter): Ask<HolderFilter>) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.holders(&filter)?)).await
 }
 
 /// How the daemon is to end.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Shutdown {
+pub(crate) struct Shutdown {
     /// Agents end too; otherwise they work on.
     #[serde(default)]
+    agents: bool,
+}
+
+/// The daemon will end.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct ShuttingDown {
+    /// Agents end too.
     agents: bool,
 }
 
@@ -102,5 +116,5 @@ pub(crate) async fn shutdown(State(app): State<App>, by: Caller, Raw(body): Raw)
             if agents { app.ask(move |daemon| Ok(daemon.stop_all(by.name()))).await.ok() } else { None };
         app.stop.now(Ending::Asked { agents_left: left });
     });
-    respond::json(StatusCode::ACCEPTED, &shutdown)
+    respond::json(StatusCode::ACCEPTED, &ShuttingDown { agents })
 }

@@ -1,6 +1,8 @@
 //! Sessions: made, shown, changed, spoken to and ended. Bodies are read where they may take their time, away from
 //! the threads that serve connections; only what is small and need not block is done there.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
@@ -8,11 +10,13 @@ use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
-use rekindle_service::feed::LogPage;
+use rekindle_service::feed::{Damage, LogPage};
 use rekindle_service::request::{Change, Filter};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Caller;
+use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::{Ask, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
@@ -28,9 +32,13 @@ const MAX_PAGE: usize = 1000;
 const SMALL: usize = 64 << 10;
 
 /// A body that says nothing: left out, or an empty object.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
+
+/// It is done, and there is nothing more to say.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {}
 
 /// `POST /api/sessions`: makes a session.
 pub(crate) async fn create(State(app): State<App>, once: Once, Raw(body): Raw) -> Answer {
@@ -65,10 +73,12 @@ pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(bod
 }
 
 /// What a deletion says beside its session.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deletion {
+    /// Also if its run has not ended: 1, or 0.
     #[serde(default)]
+    #[schemars(extend("enum" = ["1", "0", "true", "false"]))]
     force: Option<String>,
 }
 
@@ -82,7 +92,7 @@ pub(crate) async fn delete(
     let force = match deletion.force.as_deref() {
         Some("1" | "true") => true,
         None | Some("0" | "false") => false,
-        Some(_) => return Err(ApiError::invalid("invalid_query", "force is 1 or 0")),
+        Some(_) => return Err(ApiError::new(OwnCode::InvalidQuery, "force is 1 or 0")),
     };
     app.ask(move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
     let mut response = Response::default();
@@ -112,8 +122,10 @@ pub(crate) async fn message(
     .await
 }
 
-#[derive(Serialize)]
-struct Cancelled {
+/// What was cancelled.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Cancelled {
+    /// The run; null if only what was queued is cancelled.
     run_id: Option<RunId>,
 }
 
@@ -154,16 +166,22 @@ pub(crate) async fn close(
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         daemon.close(id, by.name())?;
-        respond::json(StatusCode::ACCEPTED, &Nothing {})
+        respond::json(StatusCode::ACCEPTED, &Done {})
     })
     .await
 }
 
-#[derive(Serialize)]
-struct Status {
+/// What a session is doing.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StatusOfSession")]
+pub(crate) struct Status {
+    /// The session.
     id: SessionId,
+    /// What it is doing.
     status: SessionStatus,
+    /// Since when.
     since: Timestamp,
+    /// How that is known.
     evidence: Evidence,
 }
 
@@ -178,12 +196,15 @@ pub(crate) async fn status(State(app): State<App>, Session(id): Session) -> Answ
 }
 
 /// Which records of a log.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Page {
+    /// Behind this record; 0 for the beginning.
     #[serde(default)]
     after: u64,
+    /// Most to be told: 200 without it; more than 1000 never are.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 
@@ -191,13 +212,52 @@ pub(crate) struct Page {
 pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
-        return Err(ApiError::invalid("invalid_query", format_args!("limit is 1 to {MAX_PAGE}")));
+        return Err(ApiError::new(OwnCode::InvalidQuery, "a page of none goes nowhere")
+            .hint(format_args!("limit is 1 to {MAX_PAGE}")));
     }
     app.ask(move |daemon| {
         let page = daemon.log(id, page.after, limit.min(MAX_PAGE))?;
         Ok(respond::bytes(StatusCode::OK, records(&page)))
     })
     .await
+}
+
+/// How a page of a log is written.
+pub(crate) struct Records;
+
+impl JsonSchema for Records {
+    fn schema_name() -> Cow<'static, str> {
+        "LogPage".into()
+    }
+
+    /// Lines are passed on as they stand: every record has these fields, and those of its kind.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let record = json_schema!({
+            "type": "object",
+            "description": "A record: what every one has, and the fields of its kind (docs/on-disk-format.md).",
+            "required": ["seq", "ts", "kind"],
+            "properties": {
+                "seq": {"type": "integer", "minimum": 1},
+                "ts": generator.subschema_for::<Timestamp>(),
+                "kind": {"type": "string", "examples": ["run.started"]},
+                "h": {"type": "string", "description": "The hash of the log up to here.", "pattern": "^[0-9a-f]{16}$"},
+            },
+        });
+        json_schema!({
+            "type": "object",
+            "description": "A page of a session's log.",
+            "required": ["records", "next"],
+            "properties": {
+                "records": {"type": "array", "items": record},
+                "next": {
+                    "type": ["integer", "null"],
+                    "description": "`after` of the next page; null if this is the last.",
+                    "minimum": 1,
+                },
+                "damage": generator.subschema_for::<Damage>(),
+            },
+        })
+    }
 }
 
 /// Joins lines to one answer; each is JSON already and stays as it is.

@@ -2,23 +2,17 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use rekindle_service::view::WaitView;
-use serde::Serialize;
+use rekindle_service::request::WaitFilter;
 
 use crate::caller::Caller;
-use crate::extract::{Raw, Wait, json, json_if_any};
+use crate::extract::{Ask, Raw, Wait, json, json_if_any};
 use crate::respond::{self, Answer};
 use crate::router::App;
 use crate::routes::sessions::Nothing;
 
-#[derive(Serialize)]
-struct Waits {
-    waits: Vec<WaitView>,
-}
-
 /// `GET /api/waits`: open and void waits, oldest first.
-pub(crate) async fn list(State(app): State<App>) -> Answer {
-    app.ask(|daemon| respond::json(StatusCode::OK, &Waits { waits: daemon.waits()? })).await
+pub(crate) async fn list(State(app): State<App>, Ask(filter): Ask<WaitFilter>) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.waits(&filter)?)).await
 }
 
 /// `POST /api/waits/{id}/token`: a further token, shown once.

@@ -17,6 +17,7 @@ use rekindle_service::error::Refusal;
 use rekindle_service::feed::Anywhere;
 use rekindle_service::metrics::Subscription;
 use rekindle_service::view::{SessionView, WaitView};
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
@@ -115,26 +116,36 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
     for id in sessions {
         match daemon.session(*id) {
             Ok(session) => bytes.extend_from_slice(&shown(&session)),
-            Err(error) if matches!(error.refusal, Refusal::NotFound | Refusal::Gone) => {
+            Err(error) if matches!(error.refusal(), Refusal::NotFound | Refusal::Gone) => {
                 bytes.extend_from_slice(&event("deleted", &Gone { id: *id }));
             }
-            Err(error) => tracing::warn!(session = %id, code = error.code, "cannot show a session: {error}"),
+            Err(error) => tracing::warn!(session = %id, code = %error.code, "cannot show a session: {error}"),
         }
     }
     bytes
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
+/// What became of a session.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SessionEvent")]
+pub(crate) struct Shown<'a> {
+    /// The session.
     id: SessionId,
+    /// What it is doing.
     status: SessionStatus,
+    /// Since when.
     since: Timestamp,
+    /// The oldest open wait.
     wait: Option<&'a WaitView>,
+    /// Its newest record.
     last_seq: u64,
 }
 
-#[derive(Serialize)]
-struct Gone {
+/// A session is gone.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedEvent")]
+pub(crate) struct Gone {
+    /// The session.
     id: SessionId,
 }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod everything;
 pub(crate) mod session;
-mod start;
+pub(crate) mod start;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use futures_util::stream::Stream;
 use rekindle_service::feed::{LogLine, Told};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use start::since;
@@ -33,7 +34,8 @@ pub fn frame(told: &Told) -> Bytes {
         Told::Status(status) => event("status.derived", status.as_ref()),
         // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
         Told::Reset { last_seq } => {
-            written(b"event: reset\nid:\n", format!("{{\"last_seq\":{last_seq}}}").as_bytes())
+            let data = serde_json::to_vec(&Reset { last_seq: *last_seq }).unwrap_or_default();
+            written(b"event: reset\nid:\n", &data)
         }
         Told::TooSlow => event("too_slow", &Hint { hint: "connect again with the last id as Last-Event-ID" }),
         Told::Damaged(damage) => event("damaged", damage.as_ref()),
@@ -49,9 +51,20 @@ pub fn is_last(told: &Told) -> bool {
     }
 }
 
-#[derive(Serialize)]
-struct Hint {
+/// A follower is sent away.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TooSlowEvent")]
+pub(crate) struct Hint {
+    /// What to do.
     hint: &'static str,
+}
+
+/// A log is not what its follower thinks.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ResetEvent")]
+pub(crate) struct Reset {
+    /// Its newest record.
+    last_seq: u64,
 }
 
 /// Writes a record: its kind, its place, and the line as it stands in the log.

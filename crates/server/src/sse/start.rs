@@ -4,17 +4,21 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use rekindle_service::daemon::Since;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::Ask;
 
 /// Where a stream begins, as a request says it.
 pub(crate) struct Start(pub(super) Since);
 
-#[derive(Deserialize)]
+/// What a query says of it.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct After {
+pub(crate) struct After {
+    /// Behind this record; 0 for the beginning.
     #[serde(default)]
     after: u64,
 }
@@ -35,8 +39,8 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Since>, ApiError> {
         return Ok(None);
     }
     let error = || {
-        ApiError::invalid(
-            "invalid_last_event_id",
+        ApiError::new(
+            OwnCode::InvalidLastEventId,
             "Last-Event-ID is the id of an event: a number, a dot, 16 digits",
         )
         .hint("leave it out to begin at the beginning")

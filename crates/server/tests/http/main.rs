@@ -1,5 +1,6 @@
 //! The server on a real socket, up to where the daemon would be asked: what is refused before, and how serving ends.
 
 mod client;
+mod described;
 mod ends;
 mod refusals;

@@ -1,64 +1,93 @@
-//! Lists: sessions, records, holders.
+//! Lists: sessions, waits, records, holders. Each has an order that nothing changes, and goes on behind a place in it.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::projector::SessionStatus;
-use rekindle_holder::client::{Inspection, inspect_all};
+use rekindle_domain::session::Wait;
+use rekindle_holder::client::{Inspection, inspect_each, list};
+use rekindle_holder::dir::HolderDir;
 
+use crate::code::Code;
 use crate::core::Core;
+use crate::cursor::{self, Place, page_size};
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, LogPage};
 use crate::follow::{log_line, reader};
 use crate::metrics::directory_state;
-use crate::request::Filter;
+use crate::request::{Filter, HolderFilter, WaitFilter};
 use crate::shape;
-use crate::view::{HolderView, SessionList};
+use crate::view::{HolderList, HolderView, SessionList, WaitList};
 
 /// Sessions on a page, unless the caller wants fewer or more.
 const PAGE: usize = 50;
+
+/// Most on a page of any list, and what there is of waits and holders unless the caller wants fewer.
 const MOST: usize = 500;
 
+/// Sessions that are looked at at a time: some microseconds during which nobody else looks.
+const BATCH: usize = 256;
+
+/// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
+/// whatever happens between two pages.
 pub(super) fn sessions(core: &Core, filter: &Filter) -> Result<SessionList, ServiceError> {
-    let after: Option<SessionId> = match &filter.cursor {
-        Some(cursor) => Some(cursor.parse().map_err(|_| {
-            ServiceError::invalid("invalid_cursor", "the cursor is none that a list gave out")
-        })?),
-        None => None,
-    };
-    if filter.limit == Some(0) {
-        return Err(ServiceError::invalid("invalid_query", format_args!("limit is 1 to {MOST}")));
-    }
+    let limit = page_size(filter.limit, PAGE, MOST)?;
+    let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
     if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
         let message = format!("there is no status {unknown:?}");
-        return Err(ServiceError::invalid("invalid_query", message)
+        return Err(ServiceError::new(Code::InvalidQuery, message)
             .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
     }
-    let limit = filter.limit.unwrap_or(PAGE).min(MOST);
-    let all = core.directory.all(&core.store);
-    let from = match after {
-        Some(after) => all.iter().position(|entry| entry.state.id == after).map_or(all.len(), |at| at + 1),
-        None => 0,
+    let wanted = |status: SessionStatus| {
+        filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
     };
-    let (mut sessions, mut next) = (Vec::new(), None);
-    for entry in all[from..].iter().filter(|entry| fits(entry, filter)) {
-        let view = shape::session(core, entry);
-        let wanted = filter
-            .status
-            .as_ref()
-            .is_none_or(|wanted| wanted.split(',').any(|one| one == view.status.as_str()));
-        if !wanted {
-            continue;
+    core.directory.refresh_all(&core.store);
+    let (mut sessions, mut last) = (Vec::new(), None);
+    loop {
+        let batch = core.directory.made_before(place, BATCH);
+        if batch.is_empty() {
+            return Ok(SessionList { sessions, next: None });
         }
-        if sessions.len() == limit {
-            next = sessions.last().map(|last: &crate::view::SessionView| last.id.to_string());
-            break;
+        for entry in &batch {
+            place = Some(entry.place());
+            // The status is derived from memory; what else is shown is read from logs.
+            if !fits(entry, filter) || !wanted(shape::status(core, &entry.state, &entry.tokens).status) {
+                continue;
+            }
+            if sessions.len() == limit {
+                return Ok(SessionList { sessions, next: last });
+            }
+            let view = shape::session(core, entry);
+            if wanted(view.status) {
+                sessions.push(view);
+                last = place.map(|place| place.to_cursor());
+            }
         }
-        sessions.push(view);
     }
-    Ok(SessionList { sessions, next })
+}
+
+/// Lists waits by how long they wait.
+pub(super) fn waits(core: &Core, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+    let limit = page_size(filter.limit, MOST, MOST)?;
+    let after: Option<Place<WaitId>> = Place::from_cursor(filter.cursor.as_deref())?;
+    let entries = core.directory.find_all(&core.store, |entry| {
+        let named = filter.session.is_none_or(|session| session == entry.state.id);
+        named && !entry.state.deleted && entry.state.has_waits()
+    });
+    let waits_of = |entry: &Entry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
+    let place_of = |wait: &Wait| Place { at: wait.since, id: wait.wait_id };
+    let mut found: Vec<(Place<WaitId>, &Entry)> = entries
+        .iter()
+        .flat_map(|entry| waits_of(entry).into_iter().map(move |wait| (place_of(&wait), entry)))
+        .filter(|(place, _)| after.is_none_or(|after| *place > after))
+        .collect();
+    found.sort_unstable_by_key(|(place, _)| *place);
+    let next = (found.len() > limit).then(|| found[limit - 1].0.to_cursor());
+    found.truncate(limit);
+    let waits = found.iter().filter_map(|(place, entry)| shape::wait_of(core, entry, place.id)).collect();
+    Ok(WaitList { waits, next })
 }
 
 fn unknown_status(wanted: &str) -> Option<&str> {
@@ -80,7 +109,7 @@ pub(super) fn log(core: &Core, entry: &Entry, after: u64, limit: usize) -> Resul
     let failed = |error: std::io::Error| ServiceError::internal(&error);
     let reader = reader(core, entry.state.id)?;
     let whole = entry.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
-    let Some(offset) = reader.offset_of(after + 1).map_err(failed)? else {
+    let Some(offset) = reader.offset_of(after.saturating_add(1)).map_err(failed)? else {
         return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
     };
     let mut lines = reader.forward(offset);
@@ -100,12 +129,23 @@ pub(super) fn log(core: &Core, entry: &Entry, after: u64, limit: usize) -> Resul
     Ok(LogPage { records, next, damage })
 }
 
-pub(super) fn holders(core: &Core) -> Result<Vec<HolderView>, ServiceError> {
-    let all = inspect_all(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
-    let entries = core.directory.all(&core.store);
+/// Lists holders by their ids; only those on the page are looked at.
+pub(super) fn holders(core: &Core, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+    let limit = page_size(filter.limit, MOST, MOST)?;
+    let after = filter.cursor.as_deref();
+    // Whatever a directory of a holder may be called is a place.
+    if after.is_some_and(|after| !after.starts_with("h_")) {
+        return Err(cursor::refused());
+    }
+    let mut dirs = list(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
+    dirs.retain(|dir| after.is_none_or(|after| dir.name().as_str() > after));
+    let more = dirs.len() > limit;
+    dirs.truncate(limit);
+    let next = dirs.last().filter(|_| more).map(HolderDir::name);
+    let entries = core.directory.find_all(&core.store, |entry| entry.state.agent.is_some());
     let agents = entries.iter().filter_map(|entry| entry.state.agent.as_ref());
     let known: HashSet<String> = agents.map(|agent| agent.holder_id.to_string()).collect();
-    Ok(all.iter().map(|one| holder(one, &known)).collect())
+    Ok(HolderList { holders: inspect_each(&dirs).iter().map(|one| holder(one, &known)).collect(), next })
 }
 
 fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {

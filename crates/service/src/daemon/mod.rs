@@ -19,15 +19,16 @@ use rekindle_domain::id::{RunId, SessionId, WaitId};
 use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
+use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::feed::{Anywhere, LogPage};
 use crate::key::Key;
 use crate::metrics::{Format, Subscription};
-use crate::request::{Change, Filter, NewAnswer, NewMessage, NewSession, Resume};
+use crate::request::{Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, Resume, WaitFilter};
 use crate::view::{
-    About, AnswerTaken, HolderView, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitView,
+    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
 };
 use crate::{answers, follow, leaving, messages, recovery, sessions, shape, tokens};
 
@@ -191,16 +192,9 @@ impl Daemon {
         self.core.feed.follow_all()
     }
 
-    /// Lists open and void waits, oldest first.
-    pub fn waits(&self) -> Result<Vec<WaitView>, ServiceError> {
-        let all = self.core.directory.all(&self.core.store);
-        let mut waits: Vec<WaitView> = all
-            .iter()
-            .filter(|entry| entry.state.has_waits())
-            .flat_map(|entry| shape::waits(&self.core, entry))
-            .collect();
-        waits.sort_by_key(|wait| wait.since);
-        Ok(waits)
+    /// Lists open and void waits.
+    pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+        lists::waits(&self.core, filter)
     }
 
     /// Makes a further token for a wait.
@@ -215,8 +209,8 @@ impl Daemon {
     }
 
     /// Lists holders.
-    pub fn holders(&self) -> Result<Vec<HolderView>, ServiceError> {
-        lists::holders(&self.core)
+    pub fn holders(&self, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+        lists::holders(&self.core, filter)
     }
 
     /// Counts a request that was answered; `route` is the pattern that its path matched.
@@ -246,7 +240,7 @@ impl Daemon {
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {
         self.core.directory.get(&self.core.store, id).filter(|entry| !entry.state.deleted).ok_or_else(|| {
-            ServiceError::not_found("session_unknown", format!("there is no session {id} here"))
+            ServiceError::new(Code::SessionUnknown, format!("there is no session {id} here"))
                 .hint("rekindle ps -a")
         })
     }

@@ -9,6 +9,7 @@ use rekindle_holder::client::{Inspection, LockState, harvest, inspect_all};
 use rekindle_holder::dir::HolderDir;
 
 use super::{GRACE, Worker};
+use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
@@ -21,7 +22,7 @@ impl Worker {
     /// Ends the session's agents and moves its files to where nobody takes them for a session; nothing is removed.
     pub(super) fn set_aside(&mut self, core: &Arc<Core>, by: &str) -> Result<PathBuf, ServiceError> {
         if core.store.open_session(self.session)?.damage.is_none() {
-            return Err(ServiceError::conflict("not_damaged", "its log is whole"));
+            return Err(ServiceError::new(Code::NotDamaged, "its log is whole"));
         }
         self.end_unrecorded(core, "the session is set aside", by)?;
         crash_point("aside.before");
@@ -40,7 +41,7 @@ impl Worker {
         let begin = Instant::now();
         for holder in self.holders(core)? {
             let dir = core.holder_dir(holder.holder_id.parse().map_err(|error| {
-                ServiceError::conflict("agent_unreachable", format!("{}: {error}", holder.holder_id))
+                ServiceError::new(Code::AgentUnreachable, format!("{}: {error}", holder.holder_id))
             })?);
             if matches!(holder.lock, LockState::Held { .. }) {
                 crash_point("aside.before_stop");
@@ -83,5 +84,5 @@ fn await_death(dir: &HolderDir, begin: Instant) -> Result<(), ServiceError> {
 
 fn unended(dir: &HolderDir, why: &str) -> ServiceError {
     let message = format!("its agent cannot be ended ({}): {why}", dir.path().display());
-    ServiceError::conflict("agent_unreachable", message).hint("rekindle doctor says more of the holder")
+    ServiceError::new(Code::AgentUnreachable, message).hint("rekindle doctor says more of the holder")
 }

@@ -11,6 +11,7 @@ use rekindle_holder::client::remove;
 use super::observe::observe;
 use super::{Answering, Cancelling, Command, GRACE, Worker};
 use crate::cancelling::cancel_records;
+use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
@@ -104,7 +105,7 @@ impl Worker {
             self.next(core);
         }
         let Some(live) = &mut self.live else {
-            return Err(ServiceError::conflict("agent_unreachable", "the agent cannot be reached just now")
+            return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
                 .hint("try again in a moment; rekindle status tells how it stands"));
         };
         crash_point("answer.before_record");

@@ -5,6 +5,7 @@ use std::io;
 
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Problem, Replay};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::reader::LogReader;
@@ -21,7 +22,7 @@ pub struct Torn {
 }
 
 /// A place in a log that cannot be right.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Damage {
     /// The byte where it begins.
     pub offset: u64,

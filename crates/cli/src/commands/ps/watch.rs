@@ -11,13 +11,12 @@ use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
 use super::canvas::Canvas;
-use super::{Args, Context, Listing, from_daemon, from_home, report};
+use super::{Args, Context, Listing, Wanted, report};
 use crate::client::Client;
 use crate::client::news::{self, News};
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
 use crate::live::{Pressed, Terminal, hear_signals, is_ours};
-use crate::offline_session::is_below;
 use crate::output::{self, DIM, WARN, styled};
 
 /// What comes together is shown together.
@@ -41,7 +40,7 @@ enum Input {
 }
 
 /// Watches until someone has seen enough.
-pub(super) fn watch(context: &Context, args: &Args, below: Option<String>) -> Result<Exit, Failure> {
+pub(super) fn watch(context: &Context, args: &Args, wanted: Wanted) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
     let signals = |error| Failure::failed("signals", error);
     let leave = tell.clone();
@@ -59,7 +58,7 @@ pub(super) fn watch(context: &Context, args: &Args, below: Option<String>) -> Re
     let mut watching = Watching {
         context,
         args,
-        below,
+        wanted,
         canvas,
         client: None,
         daemon: Daemon::Unknown,
@@ -89,7 +88,7 @@ enum Daemon {
 struct Watching<'a> {
     context: &'a Context,
     args: &'a Args,
-    below: Option<String>,
+    wanted: Wanted,
     canvas: Option<Canvas>,
     client: Option<Client>,
     daemon: Daemon,
@@ -172,9 +171,7 @@ impl Watching<'_> {
             match shown {
                 Ok(session) => {
                     self.sessions.retain(|known| known["id"] != id.as_str());
-                    let below =
-                        |below: &String| is_below(session["working_dir"].as_str().unwrap_or("/"), below);
-                    if self.below.as_ref().is_none_or(below) {
+                    if self.wanted.has(&session) {
                         self.sessions.push(session);
                     }
                 }
@@ -188,16 +185,15 @@ impl Watching<'_> {
     }
 
     fn look_at_all(&mut self) -> Result<(), Failure> {
-        let below = self.below.as_deref();
         self.sessions = match &self.client {
-            Some(client) => match from_daemon(client, below) {
+            Some(client) => match self.wanted.told(client) {
                 Ok(sessions) => sessions,
                 // It has just gone; what was known is shown until that is told.
                 Err(_) => return Ok(()),
             },
             // Of one elsewhere there is no disk to look at.
             None if self.context.server.is_some() => return Ok(()),
-            None => from_home(self.context, below, SystemClock.now())?,
+            None => self.wanted.on_disk(self.context, SystemClock.now())?,
         };
         Ok(())
     }

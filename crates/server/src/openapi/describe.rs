@@ -1,0 +1,433 @@
+//! What each operation is about: its name in programs, what it takes and answers, and every code it may be refused with.
+//! The order is that of the router.
+
+use axum::http::StatusCode;
+use rekindle_domain::projector::Derived;
+use rekindle_service::code::Code;
+use rekindle_service::feed::{Damage, Words};
+use rekindle_service::request::{
+    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, Resume, WaitFilter,
+};
+use rekindle_service::view::{
+    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
+};
+use serde_json::{Value, json};
+
+use super::operation::{Operation, Scope};
+use crate::code::OwnCode;
+use crate::routes::daemon::{Agents, Alive, Ready, Shutdown, ShuttingDown};
+use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Records, Status};
+use crate::sse::everything::{Gone, Shown};
+use crate::sse::start::After;
+use crate::sse::{Hint, Reset};
+
+/// What the interface is.
+pub(super) const ABOUT: &str = "Runs coding agents so that nothing that dies takes the work with it. \
+A session is a durable conversation with one agent in one directory; its log is what happened. \
+A 202 means that what was asked for is on disk. Fields and codes may be added at any time; those named here stay. \
+Unknown fields of a body and unknown parameters of a query are errors.";
+
+const OK: StatusCode = StatusCode::OK;
+const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+
+/// Says what kinds of operations there are.
+pub(super) fn tags() -> Value {
+    json!([
+        {"name": "sessions", "description": "Conversations with agents: made, shown, spoken to, ended."},
+        {"name": "waits", "description": "What agents ask of people, and the answers."},
+        {"name": "daemon", "description": "The daemon itself, and what it finds around it."},
+    ])
+}
+
+/// Says who may ask for what.
+pub(super) fn token() -> Value {
+    json!({
+        "type": "http",
+        "scheme": "bearer",
+        "description": "On TCP only. Whoever can open the daemon's unix socket needs none. \
+            An access token, `tok_….SECRET`, made with `rekindle token create`. Its scope says what it may: \
+            `read` looks, `answer` looks and answers what agents ask, `admin` does everything.",
+    })
+}
+
+fn once(operation: Operation) -> Operation {
+    let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
+    let about =
+        "A key of the caller's: the same key with the same body, to the byte, has the same effect once.";
+    operation
+        .header("Idempotency-Key", about, schema, OwnCode::InvalidIdempotencyKey)
+        .refuses([Code::KeyReused])
+}
+
+pub(crate) fn get_health() -> Operation {
+    let named = ("getHealth", "daemon", Scope::Anyone);
+    Operation::new::<Alive>(named, "Tell whether the daemon listens", (OK, "It does."))
+        .more("Asks nobody, so that a daemon with a stuck disk is still seen to live.")
+        .example(json!({"status": "ok"}))
+}
+
+pub(crate) fn get_readiness() -> Operation {
+    let named = ("getReadiness", "daemon", Scope::Read);
+    Operation::new::<Ready>(named, "Tell whether the sessions are listed", (OK, "They are."))
+        .more("Recovery may still be going on; `recovered` tells.")
+        .example(json!({"status": "ready", "recovered": true}))
+        .refuses([OwnCode::NotReady])
+}
+
+pub(crate) fn get_metrics() -> Operation {
+    let named = ("getMetrics", "daemon", Scope::Read);
+    Operation::new::<String>(named, "Get what is counted", (OK, "Text for Prometheus."))
+        .more("OpenMetrics to whoever accepts it. docs/metrics.md says what each is.")
+        .in_other_words("text/plain")
+        .in_other_words("application/openmetrics-text")
+}
+
+pub(crate) fn get_openapi() -> Operation {
+    let named = ("getOpenapi", "daemon", Scope::Read);
+    Operation::new::<serde_json::Map<String, Value>>(named, "Get this document", (OK, "OpenAPI 3.1."))
+}
+
+pub(crate) fn get_version() -> Operation {
+    let named = ("getVersion", "daemon", Scope::Read);
+    let example = json!({
+        "version": "0.1.0", "pid": 4711, "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e", "epoch": 3,
+        "home": "/home/me/.local/state/rekindle", "listed": true, "recovered": true,
+    });
+    Operation::new::<About>(named, "Tell who the daemon is", (OK, "Who it is.")).example(example)
+}
+
+pub(crate) fn list_agents() -> Operation {
+    let named = ("listAgents", "daemon", Scope::Read);
+    let example = json!({"agents": [{
+        "id": "claude", "title": "Claude Code", "how": "missing", "command": [], "install": "npm install -g …",
+    }]});
+    Operation::new::<Agents>(named, "List known agents, and which are here", (OK, "The known agents."))
+        .more("Looks at the daemon's `PATH`; starts nothing.")
+        .example(example)
+}
+
+pub(crate) fn list_holders() -> Operation {
+    let named = ("listHolders", "daemon", Scope::Read);
+    Operation::new::<HolderList>(
+        named,
+        "List the processes that keep agents alive",
+        (OK, "A page of holders."),
+    )
+    .more("By their ids.")
+    .query::<HolderFilter>()
+    .refuses([Code::InvalidCursor, Code::InvalidQuery, Code::Internal])
+}
+
+pub(crate) fn shut_down() -> Operation {
+    let named = ("shutDown", "daemon", Scope::Admin);
+    Operation::new::<ShuttingDown>(
+        named,
+        "End the daemon",
+        (ACCEPTED, "It will end; the connection ends when it has."),
+    )
+    .more("Agents work on, unless they are to end too.")
+    .body_if_any::<Shutdown>(vec![("agents work on", json!({})), ("agents end too", json!({"agents": true}))])
+    .example(json!({"agents": false}))
+}
+
+pub(crate) fn follow_all_sessions() -> Operation {
+    let named = ("followAllSessions", "sessions", Scope::Read);
+    Operation::new::<String>(named, "Follow all sessions", (OK, "Server-sent events, without ids."))
+        .more(
+            "An event comes within about 50 ms of anything that happens to a session, once for all that happened \
+             meanwhile. Connect first and list the sessions then; do both again after `too_slow` or an end. A comment \
+             comes when nothing else did for 15 s.",
+        )
+        .event::<Shown<'_>>("session", "Something happened to it.")
+        .event::<Gone>("deleted", "It is gone.")
+        .event::<Hint>("too_slow", "The follower is 1024 news behind; the stream ends.")
+}
+
+pub(crate) fn list_sessions() -> Operation {
+    let named = ("listSessions", "sessions", Scope::Read);
+    Operation::new::<SessionList>(named, "List sessions", (OK, "A page of sessions."))
+        .more(
+            "The session that was made last comes first. Nothing that happens to sessions changes this order: none \
+             that is there throughout is missed or listed twice, whatever comes and goes between two pages. 50 are on \
+             a page unless `limit` says otherwise.",
+        )
+        .query::<Filter>()
+        .refuses([Code::InvalidCursor, Code::InvalidQuery])
+        .example(json!({"sessions": [session()], "next": "19c7f1e4a00.sess_01khz0p6r8vk6mqj3b8y2c9d4e"}))
+}
+
+pub(crate) fn create_session() -> Operation {
+    let named = ("createSession", "sessions", Scope::Admin);
+    let made = (StatusCode::CREATED, "The session. It is on disk; with a prompt it runs already.");
+    let operation = Operation::new::<SessionView>(named, "Make a session", made)
+        .body::<NewSession>(vec![
+            (
+                "a known agent",
+                json!({"working_dir": "/repo", "agent": "claude", "prompt": "fix the failing test"}),
+            ),
+            (
+                "any command",
+                json!({
+                    "working_dir": "/repo", "agent": {"profile": "acp", "command": ["my-agent", "--acp"]},
+                    "title": "Nightly", "permissions": "allow", "resume": "ask", "env": {"LANG": "C.UTF-8"},
+                }),
+            ),
+        ])
+        .answer_header("Location", "The path of the session.")
+        .example(session())
+        .appends()
+        .refuses([Code::AgentUnknown, Code::InvalidAgent, Code::InvalidContent, Code::InvalidWorkingDir])
+        // A repeated request may find that what the first one made is gone.
+        .refuses([Code::SessionUnknown]);
+    [
+        "getSession",
+        "changeSession",
+        "deleteSession",
+        "sendMessage",
+        "cancelSession",
+        "resumeSession",
+        "closeSession",
+    ]
+    .into_iter()
+    .chain(["getSessionLog", "getSessionStatus"])
+    .fold(once(operation), |operation, next| operation.leads_to(next, "/id"))
+}
+
+pub(crate) fn get_session() -> Operation {
+    let named = ("getSession", "sessions", Scope::Read);
+    Operation::new::<SessionView>(named, "Show a session", (OK, "The session."))
+        .of_session()
+        .example(session())
+}
+
+pub(crate) fn change_session() -> Operation {
+    let named = ("changeSession", "sessions", Scope::Admin);
+    Operation::new::<SessionView>(named, "Change a session's title or policies", (OK, "The session."))
+        .of_session()
+        .body::<Change>(vec![("title", json!({"title": "Nightly"})), ("policy", json!({"resume": "never"}))])
+        .example(session())
+        .appends()
+        .refuses([Code::NothingToChange])
+}
+
+pub(crate) fn delete_session() -> Operation {
+    let named = ("deleteSession", "sessions", Scope::Admin);
+    Operation::new::<Done>(named, "Remove a session", (StatusCode::NO_CONTENT, "It is gone."))
+        .more("Its agent is stopped first. One whose run has not ended is removed only with `force=1`.")
+        .without_content()
+        .of_session()
+        .query::<Deletion>()
+        .appends()
+        .refuses([Code::AgentUnreachable, Code::NotDamaged, Code::StillRunning])
+}
+
+pub(crate) fn send_message() -> Operation {
+    let named = ("sendMessage", "sessions", Scope::Admin);
+    let example = json!({
+        "message_id": "msg_01khz0p6r8vk6mqj3b8y2c9d4e", "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 12,
+        "queued": false,
+    });
+    let operation =
+        Operation::new::<MessageTaken>(named, "Give a session a message", (ACCEPTED, "It is on disk."))
+            .more(
+                "It begins a run, or waits for its turn behind the one that goes on. Into a wait it comes as a cancel \
+                 of what is waited for.",
+            )
+            .of_session()
+            .body::<NewMessage>(vec![
+                ("text", json!({"content": "now the documentation"})),
+                ("blocks", json!({"content": [{"type": "text", "text": "now the documentation"}]})),
+            ])
+            .example(example)
+            .appends()
+            .refuses([Code::Busy, Code::InvalidContent, Code::QueueFull, Code::SessionClosed]);
+    once(operation)
+}
+
+pub(crate) fn cancel_session() -> Operation {
+    let named = ("cancelSession", "sessions", Scope::Admin);
+    Operation::new::<Cancelled>(
+        named,
+        "Cancel what a session does and has queued",
+        (ACCEPTED, "It will end."),
+    )
+    .of_session()
+    .body_if_any::<Nothing>(Vec::new())
+    .example(json!({"run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e"}))
+    .appends()
+    .refuses([Code::NothingRunning])
+}
+
+pub(crate) fn resume_session() -> Operation {
+    let named = ("resumeSession", "sessions", Scope::Admin);
+    Operation::new::<Resumed>(named, "Continue an interrupted session", (ACCEPTED, "It goes on."))
+        .more("Or answer a wait of it by a resume token: then `token` comes with the `answer`.")
+        .of_session()
+        .body_if_any::<Resume>(vec![
+            ("continue", json!({})),
+            (
+                "answer",
+                json!({"token": "rt_01khz0p6r8vk6mqj3b8y2c9d4e.SECRET", "answer": {"option": "allow_once"}}),
+            ),
+        ])
+        .example(json!({"run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "method": "continue", "attempt": 2}))
+        .appends()
+        .refuses([Code::EnvMissing, Code::NothingToResume])
+        .refuses(ANSWERING)
+}
+
+pub(crate) fn close_session() -> Operation {
+    let named = ("closeSession", "sessions", Scope::Admin);
+    Operation::new::<Done>(named, "Close a session", (ACCEPTED, "It takes no more messages."))
+        .more("Its agent goes, its log stays.")
+        .of_session()
+        .body_if_any::<Nothing>(Vec::new())
+        .example(json!({}))
+        .appends()
+        .refuses([Code::StillRunning])
+}
+
+pub(crate) fn get_session_log() -> Operation {
+    let named = ("getSessionLog", "sessions", Scope::Read);
+    let record = json!({
+        "seq": 1, "ts": "2026-02-21T10:00:00.000Z", "kind": "session.closed", "by": "local", "h": "4df9e30ab1d947d5",
+    });
+    Operation::new::<Records>(named, "Read a session's log", (OK, "Records as they stand in the log."))
+        .of_session()
+        .query::<Page>()
+        .example(json!({"records": [record], "next": null}))
+        .refuses([Code::SessionDamaged, Code::SessionNewer])
+}
+
+pub(crate) fn get_session_status() -> Operation {
+    let named = ("getSessionStatus", "sessions", Scope::Read);
+    let Value::Object(session) = session() else { unreachable!("it is an object") };
+    let example =
+        session.into_iter().filter(|(name, _)| ["id", "status", "since", "evidence"].contains(&&**name));
+    Operation::new::<Status>(
+        named,
+        "Tell what a session is doing",
+        (OK, "What, since when, how it is known."),
+    )
+    .of_session()
+    .example(Value::Object(example.collect()))
+}
+
+pub(crate) fn follow_session() -> Operation {
+    let named = ("followSession", "sessions", Scope::Read);
+    let id = json!({"type": "string", "pattern": "^[0-9]{1,19}(\\.[0-9a-f]{16})?$", "examples": ["7.4df9e30ab1d947d5"]});
+    let about = "The id of the last event that was seen; counts before `after`.";
+    Operation::new::<String>(named, "Follow a session", (OK, "Server-sent events."))
+        .more(
+            "Every record of the log is an event: its kind is the event's name, its `seq.h` the id, its line the \
+             data. `delta` and `status.derived` without an id are of now and in no record. A comment comes when \
+             nothing else did for 15 s. `reset`, `damaged`, `too_slow` and `deleted` end the stream; one that ends without them \
+             ended with the daemon: connect again with the last id.",
+        )
+        .of_session()
+        .query::<After>()
+        .header("Last-Event-ID", about, id, OwnCode::InvalidLastEventId)
+        .event::<Words>("delta", "Words that are in no record yet; no id.")
+        .event::<Derived>("status.derived", "The status is another one than before; no id.")
+        .event::<Reset>("reset", "The log has no such record: forget what you have and begin again.")
+        .event::<Damage>("damaged", "The log is damaged behind the last record: nothing follows.")
+        .event::<Hint>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
+        .event::<Done>("deleted", "The session is gone.")
+        .refuses([Code::SessionDamaged, Code::SessionNewer])
+}
+
+pub(crate) fn list_waits() -> Operation {
+    let named = ("listWaits", "waits", Scope::Read);
+    Operation::new::<WaitList>(
+        named,
+        "List what agents ask and nobody has answered",
+        (OK, "A page of waits."),
+    )
+    .more("The one that waits longest comes first. 500 are on a page unless `limit` says fewer.")
+    .query::<WaitFilter>()
+    .refuses([Code::InvalidCursor, Code::InvalidQuery])
+    .example(json!({"waits": [wait()], "next": null}))
+}
+
+pub(crate) fn create_wait_token() -> Operation {
+    let named = ("createWaitToken", "waits", Scope::Answer);
+    let example =
+        json!({"token": "rt_01khz0p6r8vk6mqj3b8y2c9d4e.SECRET", "expires_at": "2026-02-22T10:00:00.000Z"});
+    let shown = (OK, "The token, shown this once.");
+    Operation::new::<TokenShown>(named, "Make a token that lets someone else answer a wait", shown)
+        .of_wait()
+        .body_if_any::<Nothing>(Vec::new())
+        .example(example)
+        .appends()
+        .refuses([Code::WaitClosed, Code::SessionUnknown])
+}
+
+pub(crate) fn answer_wait() -> Operation {
+    let named = ("answerWait", "waits", Scope::Answer);
+    let example = json!({
+        "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "resume_token_id": "rt_01khz0p6r8vk6mqj3b8y2c9d4e",
+    });
+    Operation::new::<AnswerTaken>(named, "Answer a wait", (ACCEPTED, "The answer is on disk."))
+        .more("The first answer wins; the same one again gets the same result. One to a void wait becomes a message.")
+        .of_wait()
+        .body::<NewAnswer>(vec![
+            ("option", json!({"option": "allow_once"})),
+            ("option by its id", json!({"option_id": "proceed"})),
+            ("text", json!({"text": "the second one"})),
+            ("form", json!({"form": {"name": "rekindle"}})),
+        ])
+        .example(example)
+        .appends()
+        .refuses([Code::SessionUnknown])
+        .refuses(ANSWERING)
+}
+
+/// Why an answer is not taken.
+const ANSWERING: [Code; 14] = [
+    Code::AgentUnreachable,
+    Code::AnswerUnfit,
+    Code::Busy,
+    Code::InvalidAnswer,
+    Code::InvalidContent,
+    Code::QueueFull,
+    Code::SessionClosed,
+    Code::TokenConsumed,
+    Code::TokenExpired,
+    Code::TokenRevoked,
+    Code::TokenScope,
+    Code::TokenUnknown,
+    Code::WaitClosed,
+    Code::WaitUnknown,
+];
+
+/// A session, for examples.
+fn session() -> Value {
+    json!({
+        "id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "title": "fix the failing test", "working_dir": "/repo",
+        "agent": "claude", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
+        "evidence": {
+            "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e",
+            "holder": {"id": "h_00112233445566778899aabbccddeeff", "alive": true, "proof": "lock", "pid": 4712, "started": 815},
+            "last_output_at": "2026-02-21T10:03:14.000Z", "last_seq": 12,
+            "open_wait": "wait_01khz0p6r8vk6mqj3b8y2c9d4e", "in_flight": ["prompt"],
+        },
+        "connection": "running", "last_seq": 12,
+        "run": {
+            "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "state": "waiting", "started_at": "2026-02-21T10:00:00.000Z",
+            "ended_at": null, "attempt": 1, "detail": null,
+        },
+        "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
+        "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…",
+        "created_at": "2026-02-21T10:00:00.000Z", "updated_at": "2026-02-21T10:03:14.000Z",
+        "last_words": "May I run the tests?", "health": {"state": "ok"},
+    })
+}
+
+/// A wait, for examples.
+fn wait() -> Value {
+    json!({
+        "wait_id": "wait_01khz0p6r8vk6mqj3b8y2c9d4e", "session_id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e",
+        "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "kind": "permission", "state": "open",
+        "request": {"method": "session/request_permission"}, "since": "2026-02-21T10:03:14.000Z", "deadline_at": null,
+    })
+}

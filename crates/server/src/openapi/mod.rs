@@ -1,0 +1,154 @@
+//! The interface described for programs, as OpenAPI. A path gets into the router together with its description, from
+//! which the document is made: there is no path without one.
+
+pub(crate) mod describe;
+pub(crate) mod operation;
+mod schemas;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::http::{Method, StatusCode};
+use axum::routing::{MethodFilter, on};
+use serde_json::{Map, Value, json};
+
+use self::operation::{Operation, Refused};
+pub(crate) use self::schemas::AnyCode;
+use self::schemas::Schemas;
+use crate::code::REFUSED;
+use crate::extract::MAX_BODY;
+use crate::respond::{self, Answer};
+use crate::router::{App, api};
+
+/// Paths with who answers them and what they say of themselves.
+#[derive(Default)]
+pub(crate) struct Api {
+    router: Router<App>,
+    described: Vec<(Method, &'static str, Operation)>,
+}
+
+impl Api {
+    /// Answers GET.
+    pub(crate) fn get<T: 'static>(
+        self,
+        path: &'static str,
+        by: impl Handler<T, App>,
+        operation: Operation,
+    ) -> Api {
+        self.add((Method::GET, MethodFilter::GET), path, by, operation)
+    }
+
+    /// Answers POST.
+    pub(crate) fn post<T: 'static>(
+        self,
+        path: &'static str,
+        by: impl Handler<T, App>,
+        operation: Operation,
+    ) -> Api {
+        self.add((Method::POST, MethodFilter::POST), path, by, operation)
+    }
+
+    /// Answers PATCH.
+    pub(crate) fn patch<T: 'static>(
+        self,
+        path: &'static str,
+        by: impl Handler<T, App>,
+        operation: Operation,
+    ) -> Api {
+        self.add((Method::PATCH, MethodFilter::PATCH), path, by, operation)
+    }
+
+    /// Answers DELETE.
+    pub(crate) fn delete<T: 'static>(
+        self,
+        path: &'static str,
+        by: impl Handler<T, App>,
+        operation: Operation,
+    ) -> Api {
+        self.add((Method::DELETE, MethodFilter::DELETE), path, by, operation)
+    }
+
+    fn add<T: 'static>(
+        mut self,
+        (method, filter): (Method, MethodFilter),
+        path: &'static str,
+        by: impl Handler<T, App>,
+        operation: Operation,
+    ) -> Api {
+        self.router = self.router.route(path, on(filter, by));
+        self.described.push((method, path, operation));
+        self
+    }
+
+    /// Returns who answers.
+    pub(crate) fn into_router(self) -> Router<App> {
+        self.router.layer(DefaultBodyLimit::max(MAX_BODY))
+    }
+
+    /// Returns what they say of themselves.
+    fn document(&self) -> Value {
+        let mut schemas = Schemas::new();
+        let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+        for (method, path, operation) in &self.described {
+            let method = method.as_str().to_ascii_lowercase();
+            paths.entry(path).or_default().insert(method, operation.write(&mut schemas));
+        }
+        // Every error has this shape, whether or not an operation says more of it.
+        schemas.error();
+        let mut document = json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Rekindle",
+                "version": env!("CARGO_PKG_VERSION"),
+                "description": describe::ABOUT,
+                "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+            },
+            "servers": [{"url": "/", "description": "The daemon's unix socket, or its address on TCP"}],
+            "tags": describe::tags(),
+            "paths": paths,
+            "components": {
+                "schemas": schemas.finish(),
+                "securitySchemes": {"token": describe::token()},
+            },
+        });
+        schemas::say_largest(&mut document);
+        document
+    }
+}
+
+/// Returns the document; it is made once.
+pub(crate) fn document() -> &'static [u8] {
+    static DOCUMENT: OnceLock<Vec<u8>> = OnceLock::new();
+    DOCUMENT.get_or_init(|| serde_json::to_vec(&api().document()).unwrap_or_default())
+}
+
+/// `GET /api/openapi.json`: this.
+pub(crate) async fn show() -> Answer {
+    respond::blocking(|| Ok(respond::bytes(StatusCode::OK, document().to_vec()))).await
+}
+
+/// Tells whether a description says that a request may be refused like this. Looked at in tests and debug builds only.
+pub(crate) fn declares(method: &Method, path: &str, status: StatusCode, code: &str) -> bool {
+    type Declared = HashSet<(Method, &'static str, u16, &'static str)>;
+    static DECLARED: OnceLock<Declared> = OnceLock::new();
+    let declared = DECLARED.get_or_init(|| {
+        let all = api().described.into_iter();
+        let each = |(method, path, operation): (Method, &'static str, Operation)| {
+            let refusals: Vec<Refused> = operation.refusals().collect();
+            refusals.into_iter().map(move |one| (method.clone(), path, one.status, one.word))
+        };
+        all.flat_map(each).collect()
+    });
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let is = |one: &&(Method, &str, u16, &str)| {
+        (&one.0, one.1, one.2, one.3) == (method, path, status.as_u16(), code)
+    };
+    // A method that is not taken, and what the framework refuses, belong to no operation.
+    status == StatusCode::METHOD_NOT_ALLOWED || code == REFUSED || declared.iter().any(|one| is(&one))
+}
+
+#[cfg(test)]
+mod tests;

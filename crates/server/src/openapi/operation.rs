@@ -1,0 +1,336 @@
+//! One operation of the interface: what it takes, what it answers and what it refuses, said once beside its handler's
+//! name. What every request of a kind may be refused for is added here, so that no description forgets it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::http::StatusCode;
+use rekindle_service::code::Code;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::schemas::Schemas;
+use crate::code::OwnCode;
+use crate::error::status;
+
+/// Who may ask for it on TCP; on the unix socket everyone who can open it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Anyone, without a token.
+    Anyone,
+    /// Whoever may look.
+    Read,
+    /// Whoever may answer what agents ask.
+    Answer,
+    /// Whoever may do everything.
+    Admin,
+}
+
+/// A refusal that an operation may come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) word: &'static str,
+    pub(crate) meaning: &'static str,
+}
+
+impl From<Code> for Refused {
+    fn from(code: Code) -> Refused {
+        let status = status(code.refusal()).as_u16();
+        Refused { status, word: code.as_str(), meaning: code.meaning() }
+    }
+}
+
+impl From<OwnCode> for Refused {
+    fn from(code: OwnCode) -> Refused {
+        Refused { status: code.status().as_u16(), word: code.as_str(), meaning: code.meaning() }
+    }
+}
+
+/// Why an access token is not taken.
+const GUARD: [Code; 5] =
+    [Code::TokenUnknown, Code::TokenScope, Code::TokenExpired, Code::TokenRevoked, Code::TokensUnreadable];
+
+/// Makes the schema of a type.
+type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
+
+struct Body {
+    schema: MakeSchema,
+    required: bool,
+    examples: Vec<(&'static str, Value)>,
+}
+
+struct Answer {
+    status: StatusCode,
+    about: &'static str,
+    content: Vec<(&'static str, MakeSchema)>,
+    example: Option<Value>,
+    links: Vec<(&'static str, &'static str)>,
+    headers: Map<String, Value>,
+}
+
+/// One operation.
+pub(crate) struct Operation {
+    pub(crate) id: &'static str,
+    tag: &'static str,
+    pub(super) scope: Scope,
+    summary: &'static str,
+    description: &'static str,
+    path: Vec<Value>,
+    query: Option<MakeSchema>,
+    headers: Vec<Value>,
+    body: Option<Body>,
+    answer: Answer,
+    events: Vec<(&'static str, &'static str, MakeSchema)>,
+    refusals: BTreeSet<Refused>,
+}
+
+impl Operation {
+    /// Describes what `id` is called in programs; it answers with JSON of a type.
+    pub(crate) fn new<T: JsonSchema>(
+        (id, tag, scope): (&'static str, &'static str, Scope),
+        summary: &'static str,
+        (status, about): (StatusCode, &'static str),
+    ) -> Operation {
+        let content = vec![("application/json", SchemaGenerator::subschema_for::<T> as MakeSchema)];
+        let (links, headers) = (Vec::new(), Map::new());
+        let answer = Answer { status, about, content, example: None, links, headers };
+        let operation = Operation {
+            id,
+            tag,
+            scope,
+            summary,
+            description: "",
+            path: Vec::new(),
+            query: None,
+            headers: Vec::new(),
+            body: None,
+            answer,
+            events: Vec::new(),
+            refusals: BTreeSet::new(),
+        };
+        // Whatever is asked for, the daemon may be full, leaving or broken, and the guard of the door on TCP may say no.
+        let operation = operation
+            .refuses([OwnCode::Internal, OwnCode::ShuttingDown, OwnCode::TooManyConnections])
+            .refuses([OwnCode::HostNotAllowed, OwnCode::OriginNotAllowed]);
+        match scope {
+            Scope::Anyone => operation,
+            Scope::Read | Scope::Answer | Scope::Admin => {
+                operation.refuses([OwnCode::TokenMissing, OwnCode::TokenUnknown]).refuses(GUARD)
+            }
+        }
+    }
+
+    /// Says more than the summary.
+    pub(crate) fn more(mut self, description: &'static str) -> Operation {
+        self.description = description;
+        self
+    }
+
+    /// Its answer has no body.
+    pub(crate) fn without_content(mut self) -> Operation {
+        self.answer.content.clear();
+        self
+    }
+
+    /// Its answer is something else than JSON, or something else again.
+    pub(crate) fn in_other_words(mut self, kind: &'static str) -> Operation {
+        self.answer.content.retain(|(known, _)| *known != "application/json" && *known != kind);
+        self.answer.content.push((kind, SchemaGenerator::subschema_for::<String>));
+        self
+    }
+
+    /// Its answer is a stream of events: name, when it comes, and the type of its data.
+    pub(crate) fn event<T: JsonSchema>(mut self, name: &'static str, when: &'static str) -> Operation {
+        self.events.push((name, when, SchemaGenerator::subschema_for::<T>));
+        self.in_other_words("text/event-stream")
+    }
+
+    /// Shows an answer.
+    pub(crate) fn example(mut self, example: Value) -> Operation {
+        self.answer.example = Some(example);
+        self
+    }
+
+    /// Its answer has a header.
+    pub(crate) fn answer_header(mut self, name: &str, about: &str) -> Operation {
+        let header = json!({"description": about, "required": true, "schema": {"type": "string"}});
+        self.answer.headers.insert(name.to_owned(), header);
+        self
+    }
+
+    /// What another operation takes as its `id` stands in the answer.
+    pub(crate) fn leads_to(mut self, operation: &'static str, place: &'static str) -> Operation {
+        self.answer.links.push((operation, place));
+        self
+    }
+
+    /// Its path names a session.
+    pub(crate) fn of_session(self) -> Operation {
+        self.named("The session.", "SessionId")
+            .refuses([OwnCode::SessionUnknown])
+            .refuses([Code::SessionUnknown])
+    }
+
+    /// Its path names a wait.
+    pub(crate) fn of_wait(self) -> Operation {
+        self.named("The wait.", "WaitId").refuses([OwnCode::WaitUnknown]).refuses([Code::WaitUnknown])
+    }
+
+    fn named(mut self, about: &str, kind: &str) -> Operation {
+        let schema = json!({"$ref": format!("#/components/schemas/{kind}")});
+        let parameter =
+            json!({"name": "id", "in": "path", "required": true, "description": about, "schema": schema});
+        self.path.push(parameter);
+        // A name with a slash in it is another path.
+        self.refuses([OwnCode::NoSuchPath])
+    }
+
+    /// It takes a query.
+    pub(crate) fn query<T: JsonSchema>(mut self) -> Operation {
+        self.query = Some(SchemaGenerator::subschema_for::<T>);
+        self.refuses([OwnCode::InvalidQuery])
+    }
+
+    /// It takes a header.
+    pub(crate) fn header(mut self, name: &str, about: &str, schema: Value, refusal: OwnCode) -> Operation {
+        let header =
+            json!({"name": name, "in": "header", "required": false, "description": about, "schema": schema});
+        self.headers.push(header);
+        self.refuses([refusal])
+    }
+
+    /// It takes a body.
+    pub(crate) fn body<T: JsonSchema>(mut self, examples: Vec<(&'static str, Value)>) -> Operation {
+        self.body = Some(Body { schema: SchemaGenerator::subschema_for::<T>, required: true, examples });
+        self.refuses([OwnCode::InvalidBody, OwnCode::TooSlow, OwnCode::TooLarge])
+    }
+
+    /// It takes a body, which may be left out.
+    pub(crate) fn body_if_any<T: JsonSchema>(self, examples: Vec<(&'static str, Value)>) -> Operation {
+        let mut operation = self.body::<T>(examples);
+        operation.body.iter_mut().for_each(|body| body.required = false);
+        operation
+    }
+
+    /// It adds records to a session's log.
+    pub(crate) fn appends(self) -> Operation {
+        self.refuses([
+            Code::Internal,
+            Code::Moved,
+            Code::NoRandomness,
+            Code::NotNow,
+            Code::OutcomeUnknown,
+            Code::SessionDamaged,
+            Code::SessionNewer,
+            Code::ShuttingDown,
+            Code::Storage,
+            Code::StorageFull,
+            Code::TooLarge,
+        ])
+    }
+
+    /// It may be refused for these.
+    pub(crate) fn refuses(mut self, codes: impl IntoIterator<Item = impl Into<Refused>>) -> Operation {
+        self.refusals.extend(codes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Returns what it may be refused for.
+    pub(crate) fn refusals(&self) -> impl Iterator<Item = Refused> {
+        self.refusals.iter().copied()
+    }
+
+    /// Writes it as OpenAPI has it.
+    pub(super) fn write(&self, schemas: &mut Schemas) -> Value {
+        let mut written = json!({
+            "operationId": self.id,
+            "tags": [self.tag],
+            "summary": self.summary,
+            "responses": self.responses(schemas),
+            "security": match self.scope {
+                Scope::Anyone => json!([{}]),
+                Scope::Read => json!([{}, {"token": ["read"]}]),
+                Scope::Answer => json!([{}, {"token": ["answer"]}]),
+                Scope::Admin => json!([{}, {"token": ["admin"]}]),
+            },
+        });
+        if !self.description.is_empty() {
+            written["description"] = self.description.into();
+        }
+        let mut parameters = self.path.clone();
+        parameters.extend(self.query.map(|query| schemas.parameters(query)).unwrap_or_default());
+        parameters.extend(self.headers.iter().cloned());
+        if !parameters.is_empty() {
+            written["parameters"] = parameters.into();
+        }
+        if let Some(body) = &self.body {
+            let examples: Map<String, Value> = body
+                .examples
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json!({"value": value})))
+                .collect();
+            let content = json!({"schema": schemas.request(body.schema), "examples": examples});
+            written["requestBody"] =
+                json!({"required": body.required, "content": {"application/json": content}});
+        }
+        if !self.events.is_empty() {
+            let events: Map<String, Value> = self
+                .events
+                .iter()
+                .map(|(name, when, data)| {
+                    ((*name).to_owned(), json!({"description": when, "data": schemas.answer(*data)}))
+                })
+                .collect();
+            written["x-events"] = events.into();
+        }
+        written
+    }
+
+    fn responses(&self, schemas: &mut Schemas) -> Value {
+        let Answer { status, about, content, example, links, headers } = &self.answer;
+        let mut answer = json!({"description": about});
+        for (kind, schema) in content {
+            let mut shown = json!({"schema": schemas.answer(*schema)});
+            if let Some(example) = example {
+                shown["example"] = example.clone();
+            }
+            answer["content"][*kind] = shown;
+        }
+        if !headers.is_empty() {
+            answer["headers"] = headers.clone().into();
+        }
+        for (operation, place) in links {
+            let place = format!("$response.body#{place}");
+            answer["links"][*operation] = json!({"operationId": operation, "parameters": {"id": place}});
+        }
+        let mut responses = Map::from_iter([(status.as_str().to_owned(), answer)]);
+        let mut by_status: BTreeMap<u16, Vec<Refused>> = BTreeMap::new();
+        for refused in &self.refusals {
+            by_status.entry(refused.status).or_default().push(*refused);
+        }
+        for (status, refused) in by_status {
+            responses.insert(status.to_string(), refusal(schemas, &refused));
+        }
+        responses.into()
+    }
+}
+
+/// Describes what is answered with one status, and which codes it may carry.
+fn refusal(schemas: &mut Schemas, refused: &[Refused]) -> Value {
+    let words: BTreeSet<&str> = refused.iter().map(|one| one.word).collect();
+    let meanings: BTreeMap<&str, &str> = refused.iter().map(|one| (one.word, one.meaning)).collect();
+    let about: Vec<String> = meanings.iter().map(|(word, meaning)| format!("`{word}`: {meaning}")).collect();
+    let code = json!({"properties": {"error": {"properties": {"code": {"enum": words}}}}});
+    let schema = json!({"allOf": [schemas.error(), code]});
+    let examples: Map<String, Value> = meanings
+        .iter()
+        .map(|(word, meaning)| {
+            let error = json!({"error": {"code": word, "message": meaning, "hint": null}});
+            ((*word).to_owned(), json!({"value": error}))
+        })
+        .collect();
+    json!({
+        "description": about.join("; "),
+        "content": {"application/json": {"schema": schema, "examples": examples}},
+    })
+}

@@ -1,0 +1,143 @@
+//! Schemas, made from the very types that handlers read and write. A type that is read is described as it is read (a
+//! field with a default may be left out), one that is written as it is written.
+
+use std::borrow::Cow;
+
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_service::code::Code;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::code::{OwnCode, REFUSED};
+use crate::error::Envelope;
+
+/// Gathers the schemas that operations name.
+pub(super) struct Schemas {
+    read: SchemaGenerator,
+    written: SchemaGenerator,
+}
+
+impl Schemas {
+    pub(super) fn new() -> Schemas {
+        // What OpenAPI 3.1 has is this draft of JSON Schema.
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        let read = settings.clone().for_deserialize().into_generator();
+        let mut written = settings.for_serialize().into_generator();
+        // Paths name them, whether or not anything else does.
+        let _ = (written.subschema_for::<SessionId>(), written.subschema_for::<WaitId>());
+        Schemas { read, written }
+    }
+
+    /// Returns the schema of what is read.
+    pub(super) fn request(&mut self, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+        schema(&mut self.read).to_value()
+    }
+
+    /// Returns the schema of what is written.
+    pub(super) fn answer(&mut self, schema: fn(&mut SchemaGenerator) -> Schema) -> Value {
+        schema(&mut self.written).to_value()
+    }
+
+    /// Returns the schema of an error.
+    pub(super) fn error(&mut self) -> Value {
+        self.answer(SchemaGenerator::subschema_for::<Envelope<'_>>)
+    }
+
+    /// Returns the fields of a query as parameters.
+    pub(super) fn parameters(&mut self, schema: fn(&mut SchemaGenerator) -> Schema) -> Vec<Value> {
+        let reference = self.request(schema);
+        let name = reference["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+        // It is no body: nobody names it.
+        let query = self.read.definitions_mut().remove(name).unwrap_or_default();
+        let fields = query["properties"].as_object().cloned().unwrap_or_default();
+        let parameter = |(name, mut schema): (String, Value)| {
+            let about = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            json!({"name": name, "in": "query", "required": false, "description": about, "schema": not_null(schema)})
+        };
+        fields.into_iter().map(parameter).collect()
+    }
+
+    /// Returns all that were named.
+    pub(super) fn finish(mut self) -> Map<String, Value> {
+        let mut all = self.written.take_definitions(true);
+        for (name, schema) in self.read.take_definitions(true) {
+            if let Some(written) = all.insert(name.clone(), schema.clone()) {
+                // A name that means two things would mean one of them to whoever reads the document.
+                assert_eq!(written, schema, "{name} is read in another shape than it is written");
+            }
+        }
+        all
+    }
+}
+
+/// A parameter that is not given is left out: there is no null in a query.
+fn not_null(mut schema: Value) -> Value {
+    if let Some(Value::Array(types)) = schema.get("type")
+        && let Some(only) = types.iter().find(|one| **one != "null").cloned()
+    {
+        schema["type"] = only;
+    }
+    if let Some(Value::Array(any)) = schema.get("anyOf")
+        && let [one, null] = any.as_slice()
+        && null["type"] == "null"
+    {
+        return one.clone();
+    }
+    if let Some(map) = schema.as_object_mut()
+        && map.get("default") == Some(&Value::Null)
+    {
+        map.remove("default");
+    }
+    schema
+}
+
+/// Says of every whole number how large it may be: beyond that it is not read.
+pub(super) fn say_largest(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(say_largest),
+        Value::Object(schema) => {
+            schema.values_mut().for_each(say_largest);
+            let largest = match schema.get("format").and_then(Value::as_str) {
+                Some("uint64" | "uint") => u64::MAX,
+                Some("uint32") => u32::MAX.into(),
+                Some("int32") => i32::MAX.unsigned_abs().into(),
+                _ => return,
+            };
+            schema.entry("maximum").or_insert_with(|| largest.into());
+        }
+        _ => {}
+    }
+}
+
+/// Stands for the codes of all errors.
+pub(crate) struct AnyCode;
+
+impl JsonSchema for AnyCode {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut codes: Map<String, Value> = OwnCode::ALL
+            .iter()
+            .map(|code| (code.as_str(), code.meaning()))
+            .chain(Code::ALL.iter().map(|code| (code.as_str(), code.meaning())))
+            .map(|(word, meaning)| (word.to_owned(), meaning.into()))
+            .collect();
+        codes.insert(
+            REFUSED.to_owned(),
+            "the request is no HTTP that is taken here; the status says why".into(),
+        );
+        let words: Vec<&String> = codes.keys().collect();
+        json_schema!({
+            "type": "string",
+            "description": "A stable word for programs. Words may be added.",
+            "enum": words,
+            "x-meanings": codes,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Where a page of a list ends, as callers are told it: a place in the list's order, not an entry of it, so that the
+//! list goes on there whatever came, changed or went meanwhile.
+
+use std::str::FromStr;
+
+use rekindle_domain::time::Timestamp;
+
+use crate::code::Code;
+use crate::error::ServiceError;
+
+/// A place in an order by time, and by name where times are equal. Neither ever changes for what is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place<Id> {
+    pub(crate) at: Timestamp,
+    pub(crate) id: Id,
+}
+
+impl<Id: FromStr + ToString> Place<Id> {
+    /// Writes it as a cursor.
+    pub(crate) fn to_cursor(&self) -> String {
+        format!("{:x}.{}", self.at.as_millis(), self.id.to_string())
+    }
+
+    /// Reads a cursor, if there is one; anything but what was written is refused.
+    pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<Place<Id>>, ServiceError> {
+        let Some(text) = cursor else { return Ok(None) };
+        let place = text.split_once('.').and_then(|(at, id)| {
+            let at =
+                Timestamp::from_millis(i64::from_ne_bytes(u64::from_str_radix(at, 16).ok()?.to_ne_bytes()));
+            Some(Place { at, id: id.parse().ok()? })
+        });
+        match place.filter(|place| place.to_cursor() == text) {
+            Some(place) => Ok(Some(place)),
+            None => Err(refused()),
+        }
+    }
+}
+
+/// Says that a cursor is none.
+pub(crate) fn refused() -> ServiceError {
+    ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out")
+        .hint("take `next` of the page before as it is, or leave the cursor out to begin at the beginning")
+}
+
+/// Returns how many are to be on a page: what was asked for, within what is possible.
+pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ServiceError> {
+    match asked {
+        Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a page of none goes nowhere")
+            .hint(format_args!("limit is 1 to {most}"))),
+        asked => Ok(asked.unwrap_or(usual).min(most)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rekindle_domain::id::{SessionId, WaitId};
+
+    use super::*;
+
+    #[test]
+    fn a_place_comes_back_and_nothing_else_is_one() {
+        for millis in [1_800_000_000_000, 0, -5, i64::MAX] {
+            let id: SessionId = "sess_a-1".parse().expect("an id");
+            let place = Place { at: Timestamp::from_millis(millis), id };
+            let cursor = place.to_cursor();
+            assert_eq!(Place::from_cursor(Some(&cursor)), Ok(Some(place)), "{cursor}");
+            assert!(Place::<WaitId>::from_cursor(Some(&cursor)).is_err(), "another list's");
+        }
+        assert_eq!(Place::<SessionId>::from_cursor(None), Ok(None));
+        for bad in [
+            "",
+            ".",
+            "1.",
+            ".sess_a",
+            "sess_a",
+            "+1.sess_a",
+            "01.sess_a",
+            "1.sess_a ",
+            "1.run_a",
+            "1.sess_a.b",
+        ] {
+            let error = Place::<SessionId>::from_cursor(Some(bad)).expect_err(bad);
+            assert!(error.code == Code::InvalidCursor && error.hint.is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn pages_have_a_size_within_limits() {
+        assert_eq!(page_size(None, 50, 500), Ok(50));
+        assert_eq!(page_size(Some(3), 50, 500), Ok(3));
+        assert_eq!(page_size(Some(usize::MAX), 50, 500), Ok(500));
+        assert_eq!(page_size(Some(0), 50, 500).map_err(|error| error.code), Err(Code::InvalidQuery));
+    }
+}
