@@ -2,9 +2,11 @@
 //! This file reads the arguments and maps outcomes to exit codes; the work is in the modules.
 
 mod cargo;
+mod fuzz;
 mod house;
 mod plan;
 mod steps;
+mod tools;
 
 use std::env;
 use std::ffi::OsString;
@@ -31,13 +33,14 @@ Examples:
   cargo xtask test                 everything CI checks
   cargo xtask test torn_tail       only the tests whose name contains `torn_tail`
   cargo xtask house                only the house rules
+  cargo xtask fuzz api             only the fuzz of the HTTP interface
   cargo xtask demo                 build, and watch it work
   cargo xtask chaos                build, and have it test itself on this machine
   cargo xtask bench store          the benchmarks of the store";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check everything CI checks: format, lints, house rules, build, tests, documentation.
+    /// Check everything CI checks: format, lints, house rules, build, tests, documentation, fuzz.
     ///
     /// Stops at the first step that fails and prints the command that repeats it alone.
     #[command(after_help = "\
@@ -90,6 +93,12 @@ Examples:
         /// The arguments of `rekindle chaos`.
         #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<OsString>,
+    },
+
+    /// Let made-up requests at the product, and look whether it stands.
+    Fuzz {
+        #[command(subcommand)]
+        target: fuzz::Target,
     },
 
     /// Check the house rules alone: layers, file heads, file sizes, forbidden words, cited promises.
@@ -145,6 +154,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
         Command::Chaos { args } => {
             show(&root, "run --quiet --locked -p rekindle --bin rekindle -- chaos", args)
         }
+        Command::Fuzz { target: fuzz::Target::Api(args) } => fuzz::api(&root, args).map(|()| true),
         Command::House => house::report(&root, &mut io::stdout()),
     }
 }

@@ -5,8 +5,10 @@ use std::io;
 use std::path::Path;
 
 use crate::cargo::Invocation;
+use crate::fuzz;
 use crate::house;
 use crate::steps::Step;
+use crate::tools;
 
 /// The program that runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +38,23 @@ fn everything(root: &Path, runner: Runner, long: bool) -> Vec<Step> {
         cargo_step("lints", cargo("clippy --workspace --all-targets --locked -- -D warnings")),
         house_step(root),
         cargo_step("build", cargo("build --workspace --locked")),
+        tools_step(),
         cargo_step("tests", tests(root, runner, long, &[])),
         cargo_step("doc tests", lengthened(cargo("test --doc --workspace --locked"), long)),
         cargo_step("documentation", doc),
+        fuzz_step(root),
     ]
+}
+
+fn tools_step() -> Step {
+    let action = Box::new(|| tools::ALL.iter().try_for_each(tools::Tool::ensure));
+    Step { name: "tools", repeat: tools::INSTALL.to_owned(), action }
+}
+
+fn fuzz_step(root: &Path) -> Step {
+    let root = root.to_path_buf();
+    let action = Box::new(move || fuzz::api(&root, fuzz::CI));
+    Step { name: "fuzz", repeat: fuzz::repeat(fuzz::CI), action }
 }
 
 /// Returns the command for all tests but those in documentation.
@@ -97,9 +112,11 @@ mod tests {
                 "cargo clippy --workspace --all-targets --locked -- -D warnings",
                 "cargo xtask house",
                 "cargo build --workspace --locked",
+                "apt-get install curl python3-venv",
                 "cargo nextest run --workspace --locked",
                 "cargo test --doc --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
+                "cargo xtask fuzz api --seconds 60 --seed 1",
             ]
         );
     }
