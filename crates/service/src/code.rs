@@ -43,7 +43,6 @@ macro_rules! codes {
 
 codes! {
     AgentUnknown = "agent_unknown", Invalid: "no known agent has this name";
-    AnswerUnfit = "answer_unfit", Invalid: "the agent did not offer this answer";
     InvalidAgent = "invalid_agent", Invalid: "the agent's profile or command makes no sense";
     InvalidAnswer = "invalid_answer", Invalid: "an answer is exactly one of option, option_id, text and form";
     InvalidContent = "invalid_content", Invalid: "a message is a text, or a list of blocks, and not empty";
@@ -57,6 +56,7 @@ codes! {
     WaitUnknown = "wait_unknown", NotFound: "there is no such wait";
     AgentMissing = "agent_missing", Conflict: "the agent is not installed";
     AgentUnreachable = "agent_unreachable", Conflict: "the agent cannot be reached just now";
+    AnswerUnfit = "answer_unfit", Conflict: "the agent did not offer this answer";
     Busy = "busy", Conflict: "the session changes too quickly";
     EnvMissing = "env_missing", Conflict: "the agent needs variables that this daemon does not have";
     KeyReused = "key_reused", Conflict: "the Idempotency-Key was used for another request";

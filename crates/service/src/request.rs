@@ -8,6 +8,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde::de::Error;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -36,7 +37,8 @@ pub struct NewSession {
     #[serde(default)]
     pub permissions: Permissions,
     /// How long a question may wait for its answer, in seconds; for ever without it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(with = "Option<u64>")]
     pub wait_timeout_s: Option<u64>,
     /// Whether it continues by itself after an interruption.
     #[serde(default)]
@@ -246,6 +248,17 @@ pub struct HolderFilter {
     pub cursor: Option<String>,
 }
 
+/// Reads a whole number however it is written: to JSON, 600 and 600.0 are the same.
+fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
+    // Below 2^64 a float without a fraction is exactly one of ours.
+    let float =
+        || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..u64::MAX as f64).contains(float));
+    let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
+    let wrong = || D::Error::custom(format_args!("{number} is not a whole number from 0 to {}", u64::MAX));
+    whole.map(Some).ok_or_else(wrong)
+}
+
 /// Returns the names of the known agents.
 fn known_agents() -> Vec<&'static str> {
     rekindle_agent::known::TABLE.iter().map(|agent| agent.id).collect()
@@ -276,4 +289,27 @@ fn exactly_one(schema: &mut Schema) {
 fn answer_with_token(schema: &mut Schema) {
     schema.insert("if".into(), given("token"));
     schema.insert("then".into(), given("answer"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_read_however_it_is_written() {
+        let timeout = |number: &str| {
+            let text = format!(r#"{{"working_dir":"/","agent":"claude","wait_timeout_s":{number}}}"#);
+            serde_json::from_str(&text)
+                .map(|new: NewSession| new.wait_timeout_s)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(timeout("600"), Ok(Some(600)));
+        assert_eq!(timeout("600.0"), Ok(Some(600)));
+        assert_eq!(timeout("6e2"), Ok(Some(600)));
+        assert_eq!(timeout("18446744073709551615"), Ok(Some(u64::MAX)));
+        assert_eq!(timeout("null"), Ok(None));
+        for bad in ["0.5", "-1", "1e30", "\"600\"", "18446744073709551616"] {
+            assert!(timeout(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -68,7 +68,6 @@ pub(crate) fn api(root: &Path, args: ApiArgs) -> anyhow::Result<()> {
     ensure!(examples.success(), "examples have another shape than their schema");
 
     let mut run = python.command("schemathesis");
-    run.arg("--config-file").arg(root.join("xtask/fuzz/schemathesis.toml"));
     run.args(arguments(args)).arg("--url").arg(format!("http://{address}")).arg(&document);
     run.env("SCHEMATHESIS_HOOKS", "hooks").env("PYTHONPATH", root.join("xtask/fuzz"));
     run.env("REKINDLE_FUZZ_WORK", daemon.place("work")).env("REKINDLE_FUZZ_AGENT", daemon.agent());
