@@ -21,7 +21,9 @@ pub(crate) fn screen(output: &str, columns: usize) -> String {
             '\x07' => {}
             '\x08' => column = column.saturating_sub(1),
             '\x1b' => {
-                assert_eq!(chars.next(), Some('['), "an escape that nobody knows");
+                // The rest of one that ends here comes with what is read next.
+                let Some(next) = chars.next() else { break };
+                assert_eq!(next, '[', "an escape that nobody knows");
                 let mut number = String::new();
                 let end = chars.by_ref().find(|c| {
                     let is_end = c.is_ascii_alphabetic();
@@ -29,6 +31,7 @@ pub(crate) fn screen(output: &str, columns: usize) -> String {
                     is_end
                 });
                 match (end, number.as_str()) {
+                    (None, _) => break,
                     (Some('m'), _) => {}
                     (Some('A'), count) => row = row.saturating_sub(count.parse().unwrap_or(1)),
                     (Some('H'), "") => (row, column) = (0, 0),
@@ -87,5 +90,8 @@ fn lines_are_wrapped_overwritten_and_cleared() {
     assert_eq!(screen("x\r\nabcde\x1b[1A\r\x1b[J!", 3), "x\n!\n");
     assert_eq!(screen("one\r\n\x1b[?1049h\x1b[Habc\x1b[Hx\x1b[K\x1b[J", 80), "x\n", "another screen");
     assert_eq!(screen("one\r\n\x1b[?1049h\x1b[Habc\x1b[?1049ltwo", 80), "one\ntwo\n", "and back");
+    for half in ["", "[", "[?", "[?104"] {
+        assert_eq!(screen(&format!("one\x1b{half}"), 80), "one\n", "the rest is not there yet");
+    }
     assert_eq!(screen("\x1b[1;31mred\x1b[0m\r\n\x1b[1A\x1b[2Kx", 80), "x\n\n");
 }
