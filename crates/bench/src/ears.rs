@@ -1,20 +1,25 @@
 //! Subscribers of a session's events: one that waits, and a crowd of them on one thread, which must not cost more than
 //! what it listens to.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use serde::Deserialize;
 
 use crate::rig::PATIENCE;
 
 /// How much is read at once.
-const AT_ONCE: usize = 64 << 10;
+const AT_ONCE: usize = 16 << 10;
+
+/// How many of a crowd are looked after at once.
+const READY: usize = 256;
 
 /// The event that carries words of the agent.
 pub(crate) const WORDS: &str = "delta";
@@ -58,11 +63,10 @@ impl Ear {
         &mut self,
         mut told: impl FnMut(&str, &str) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut bytes = [0; AT_ONCE];
-        match self.stream.read(&mut bytes) {
+        self.raw.reserve(AT_ONCE);
+        match rustix::io::read(&self.stream, spare_capacity(&mut self.raw)) {
             Ok(0) => bail!("the daemon ended a stream"),
-            Ok(count) => self.raw.extend_from_slice(&bytes[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("a stream has nothing to tell"),
         }
         self.unpack()?;
@@ -115,12 +119,6 @@ impl Ear {
     }
 }
 
-impl AsFd for Ear {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
-    }
-}
-
 /// Tells whether an event ends a turn as it should; any other end is an error.
 pub(crate) fn is_end(event: &str) -> anyhow::Result<bool> {
     match event {
@@ -131,21 +129,38 @@ pub(crate) fn is_end(event: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// Listens for a while with all ears at once, and tells who heard what.
-pub(crate) fn listen(
-    ears: &mut [Ear],
-    most: Duration,
-    mut told: impl FnMut(usize, &str, &str) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let mut fds: Vec<PollFd<'_>> = ears.iter().map(|ear| PollFd::new(ear, PollFlags::IN)).collect();
-    let most = Timespec::try_from(most).context("that is too long")?;
-    match poll(&mut fds, Some(&most)) {
-        Err(rustix::io::Errno::INTR) => return Ok(()),
-        polled => polled?,
-    };
-    let ready: Vec<usize> = (0..fds.len()).filter(|index| !fds[*index].revents().is_empty()).collect();
-    drop(fds);
-    ready.into_iter().try_for_each(|index| ears[index].hear(|event, data| told(index, event, data)))
+/// Many subscribers on one thread. What nobody says anything to costs nothing, however many there are.
+pub(crate) struct Crowd {
+    ears: Vec<Ear>,
+    epoll: OwnedFd,
+}
+
+impl Crowd {
+    pub(crate) fn new(ears: Vec<Ear>) -> anyhow::Result<Crowd> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (index, ear) in ears.iter().enumerate() {
+            epoll::add(&epoll, &ear.stream, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
+        }
+        Ok(Crowd { ears, epoll })
+    }
+
+    /// Listens for a while with all ears at once, and tells who heard what.
+    pub(crate) fn listen(
+        &mut self,
+        most: Duration,
+        mut told: impl FnMut(usize, &str, &str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let most = Timespec::try_from(most).context("that is too long")?;
+        let mut ready: Vec<epoll::Event> = Vec::with_capacity(READY);
+        match epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&most)) {
+            Err(Errno::INTR) => return Ok(()),
+            waited => waited?,
+        };
+        ready.iter().try_for_each(|event| {
+            let index = event.data.u64() as usize;
+            self.ears[index].hear(|event, data| told(index, event, data))
+        })
+    }
 }
 
 #[cfg(test)]

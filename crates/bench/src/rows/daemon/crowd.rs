@@ -8,7 +8,7 @@ use rekindle_store::disk::RealDisk;
 use crate::actors;
 use crate::chatter;
 use crate::context::{Context, progress};
-use crate::ears::{self, WORDS, is_end};
+use crate::ears::{self, Crowd, WORDS, is_end};
 use crate::lab::{Lab, message};
 use crate::measure::Latencies;
 use crate::rig::PATIENCE;
@@ -36,6 +36,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         ear.turn(|_, _| Ok(()))?;
         crowd.push(ear);
     }
+    let mut crowd = Crowd::new(crowd)?;
     progress(&format!("{subscribers} subscribers hear {pieces} pieces"));
     link.send(message(&session, &chatter::say(pieces, PAUSE)).as_bytes())?;
     link.receive()?.expect(202)?;
@@ -44,7 +45,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let begin = Instant::now();
     while ended < subscribers {
         ensure!(begin.elapsed() < PATIENCE * 4, "{ended} of {subscribers} have heard the end");
-        ears::listen(&mut crowd, LOOK, |who, event, data| {
+        crowd.listen(LOOK, |who, event, data| {
             let arrived = actors::now();
             ended += usize::from(is_end(event)?);
             if event == WORDS {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::chatter::{self, PIECE};
 use crate::context::{Context, progress};
-use crate::ears::{self, COMPLETED, WORDS};
+use crate::ears::{self, COMPLETED, Crowd, WORDS};
 use crate::lab::{Lab, message};
 use crate::measure::Rounds;
 use crate::proc;
@@ -62,9 +62,10 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         link.receive()?.expect(202)?;
     }
     let mut heard: Vec<Heard> = ears.iter().map(|_| Heard::default()).collect();
+    let mut crowd = Crowd::new(ears)?;
     let (mut samples, mut looked) = (Vec::new(), begin);
     while !heard.iter().all(|heard| heard.ended) {
-        ears::listen(&mut ears, LOOK, |index, event, data| heard[index].take(event, data))?;
+        crowd.listen(LOOK, |index, event, data| heard[index].take(event, data))?;
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             samples.push(proc::memory(id)?[1]);

@@ -9,7 +9,7 @@ use anyhow::ensure;
 use crate::actors;
 use crate::chatter;
 use crate::context::{Context, progress};
-use crate::ears::{self, Ear, WORDS};
+use crate::ears::{self, Crowd, Ear, WORDS};
 use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, median};
@@ -45,9 +45,9 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         link.receive()?.expect(202)?;
         others.push(ear);
     }
-    let enough = AtomicBool::new(false);
+    let (others, enough) = (Crowd::new(others)?, AtomicBool::new(false));
     let loaded = std::thread::scope(|scope| {
-        let crowd = scope.spawn(|| drain(&mut others, &enough));
+        let crowd = scope.spawn(|| drain(others, &enough));
         let loaded = measure(&mut link, &session, &mut ear, pieces, rounds);
         enough.store(true, Ordering::Relaxed);
         crowd.join().expect("it does not panic")?;
@@ -98,9 +98,9 @@ fn measure(
 }
 
 /// Listens to the others until it is enough.
-fn drain(ears: &mut [Ear], enough: &AtomicBool) -> anyhow::Result<()> {
+fn drain(mut crowd: Crowd, enough: &AtomicBool) -> anyhow::Result<()> {
     while !enough.load(Ordering::Relaxed) {
-        ears::listen(ears, LOOK, |_, event, _| {
+        crowd.listen(LOOK, |_, event, _| {
             ensure!(event != "too_slow", "the subscribers of the others are too slow");
             Ok(())
         })?;
