@@ -75,7 +75,7 @@ impl Live {
             // News before the journal: whatever they announce is there by then.
             let news = self.hear_news()?;
             let read = self.read(&mut progress)?;
-            self.acknowledge(progress.ended.is_some() || progress.exited)?;
+            self.acknowledge(progress.exited)?;
             match news {
                 _ if progress.exited => break,
                 News::None if !read => break,
@@ -132,7 +132,7 @@ impl Live {
         let read = self.read(&mut progress)?;
         self.advance()?;
         self.close_input()?;
-        self.acknowledge(progress.ended.is_some() || progress.exited)?;
+        self.acknowledge(progress.exited)?;
         if !read && !progress.exited {
             // What a holder wrote before it hung up was read, or is by the next turn.
             let wait = self
