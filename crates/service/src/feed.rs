@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
+use crate::common::Common;
 use crate::metrics::{Stream, Subscription};
+use crate::recent::Recent;
 
 /// News that a follower may be behind before it is sent away to begin again.
 const BUFFER: usize = 1024;
@@ -40,7 +42,7 @@ pub enum News {
     /// Its log has grown to this record.
     Appended(u64),
     /// Its agent said something.
-    Said(Arc<Words>),
+    Said(Arc<Common<Words>>),
 }
 
 /// Something new anywhere.
@@ -65,13 +67,20 @@ pub struct LogLine {
     pub line: String,
 }
 
+impl LogLine {
+    /// Returns how many bytes of the log it takes.
+    pub(crate) fn space(&self) -> u64 {
+        self.line.len() as u64 + 1
+    }
+}
+
 /// What a follower gets.
 #[derive(Debug, Clone)]
 pub enum Told {
     /// A record.
-    Record(LogLine),
+    Record(Arc<Common<LogLine>>),
     /// Words.
-    Words(Arc<Words>),
+    Words(Arc<Common<Words>>),
     /// The status is another one than before.
     Status(Box<Derived>),
     /// The log is not what the follower thinks: begin again, it ends here.
@@ -98,10 +107,17 @@ pub struct LogPage {
     pub damage: Option<Arc<Damage>>,
 }
 
+/// A session that is followed.
+#[derive(Debug)]
+struct Followed {
+    news: broadcast::Sender<News>,
+    recent: Recent,
+}
+
 /// Where news come together.
 #[derive(Debug)]
 pub struct Feed {
-    sessions: Mutex<HashMap<SessionId, broadcast::Sender<News>>>,
+    sessions: Mutex<HashMap<SessionId, Followed>>,
     all: broadcast::Sender<Anywhere>,
     /// Those who follow one session, and those who follow every.
     pub(crate) one: Arc<Stream>,
@@ -121,8 +137,8 @@ impl Feed {
         if let News::Appended(last_seq) = news {
             let _ = self.all.send(Anywhere { session, last_seq });
         }
-        if let Some(sender) = self.lock().get(&session) {
-            let _ = sender.send(news);
+        if let Some(followed) = self.lock().get(&session) {
+            let _ = followed.news.send(news);
         }
     }
 
@@ -135,9 +151,28 @@ impl Feed {
     pub fn follow(&self, session: SessionId) -> Subscription<News> {
         let mut sessions = self.lock();
         // Those whom nobody follows any more are forgotten when somebody comes.
-        sessions.retain(|_, sender| sender.receiver_count() > 0);
-        let news = sessions.entry(session).or_insert_with(|| broadcast::channel(BUFFER).0).subscribe();
-        Subscription::new(news, self.one.clone())
+        sessions.retain(|_, followed| followed.news.receiver_count() > 0);
+        let followed = sessions
+            .entry(session)
+            .or_insert_with(|| Followed { news: broadcast::channel(BUFFER).0, recent: Recent::default() });
+        Subscription::new(followed.news.subscribe(), self.one.clone())
+    }
+
+    /// Returns records that another follower has read: the one that begins at a place of the log, and those behind it, up to
+    /// a number.
+    pub(crate) fn recent(&self, session: SessionId, begin: u64, up_to: u64) -> Vec<Arc<Common<LogLine>>> {
+        let sessions = self.lock();
+        let recent = sessions.get(&session).map(|followed| followed.recent.at(begin));
+        recent.into_iter().flatten().take_while(|line| line.seq <= up_to).cloned().collect()
+    }
+
+    /// Keeps a record that a follower has read from a place of the log, if there are others.
+    pub(crate) fn keep(&self, session: SessionId, begin: u64, line: &Arc<Common<LogLine>>) {
+        if let Some(followed) = self.lock().get_mut(&session)
+            && followed.news.receiver_count() > 1
+        {
+            followed.recent.keep(begin, line);
+        }
     }
 
     /// Follows everything from now on.
@@ -145,7 +180,7 @@ impl Feed {
         Subscription::new(self.all.subscribe(), self.every.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, broadcast::Sender<News>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Followed>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,7 @@ use rekindle_store::log::{Damage, LogReader};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::code::Code;
+use crate::common::Common;
 use crate::core::Core;
 use crate::daemon::Since;
 use crate::error::ServiceError;
@@ -122,18 +123,21 @@ impl Following {
 
     /// Returns what is new in some words. Those behind a gap are kept back: whoever comes in the middle of a message is
     /// about to be told its beginning, and these with it.
-    fn unheard(&mut self, words: &Arc<Words>) -> Option<Arc<Words>> {
+    fn unheard(&mut self, words: &Arc<Common<Words>>) -> Option<Arc<Common<Words>>> {
         let known = if self.heard.0 == words.message_id { self.heard.1 } else { 0 };
         let end = words.at + words.text.len();
         if words.at > known || end <= known {
             return None;
         }
-        self.heard = (words.message_id.clone(), end);
+        if self.heard.0 != words.message_id {
+            self.heard.0.clone_from(&words.message_id);
+        }
+        self.heard.1 = end;
         if words.at == known {
             return Some(words.clone());
         }
         let text = words.text.get(known - words.at..)?.to_owned();
-        Some(Arc::new(Words { at: known, text, ..Words::clone(words) }))
+        Some(Arc::new(Common::from(Words { at: known, text, ..Words::clone(words) })))
     }
 
     /// Returns the status if it is not what was told before: behind the records that made it so.
@@ -150,29 +154,53 @@ impl Following {
         })
     }
 
+    /// Gets the next records, from who has read them or from the log.
     fn read(&mut self) -> Result<(), ServiceError> {
-        let reader = reader(&self.core, self.session)?;
-        let mut lines = reader.forward(self.offset);
         let before = self.last;
-        let whole = self.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
-        while self.ready.len() < PAGE && self.last < self.known {
-            let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
-            let Some(raw) = next.filter(|raw| raw.start < whole) else { break };
-            let (len, Some(line)) = (raw.bytes.len() as u64 + 1, log_line(raw.bytes)) else { break };
-            self.offset += len;
-            self.last = line.seq;
-            let deleted = line.kind == "session.deleted";
-            self.ready.push_back(Told::Record(line));
-            if deleted {
-                self.ready.push_back(Told::Deleted);
-                self.over = true;
+        for line in self.core.feed.recent(self.session, self.offset, self.known) {
+            if !self.tell(line) {
+                break;
             }
+        }
+        if self.last == before {
+            self.read_log()?;
         }
         if self.last == before {
             // Known and not there: the log is behind and will be written; the next news tell.
             self.known = self.last;
         }
         Ok(())
+    }
+
+    fn read_log(&mut self) -> Result<(), ServiceError> {
+        let reader = reader(&self.core, self.session)?;
+        let mut lines = reader.forward(self.offset);
+        while self.ready.len() < PAGE && self.last < self.known {
+            let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
+            let Some(line) = next.and_then(|raw| log_line(raw.bytes)) else { break };
+            let (begin, line) = (self.offset, Arc::new(Common::from(line)));
+            if !self.tell(line.clone()) {
+                break;
+            }
+            self.core.feed.keep(self.session, begin, &line);
+        }
+        Ok(())
+    }
+
+    /// Tells the record that stands next in the log, unless the log is damaged there.
+    fn tell(&mut self, line: Arc<Common<LogLine>>) -> bool {
+        if self.over || self.damage.as_ref().is_some_and(|damage| self.offset >= damage.offset) {
+            return false;
+        }
+        self.offset += line.space();
+        self.last = line.seq;
+        let deleted = line.kind == "session.deleted";
+        self.ready.push_back(Told::Record(line));
+        if deleted {
+            self.ready.push_back(Told::Deleted);
+            self.over = true;
+        }
+        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! Coming in the middle of a message: what was said before is heard too.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lab::{Events, Lab};
 
@@ -55,5 +55,37 @@ fn whoever_comes_in_the_middle_of_a_message_hears_it_from_its_beginning() {
             }
             _ => {}
         }
+    }
+}
+
+/// Hears until so many turns are over, and returns every record with its id.
+fn records(events: &mut Events, turns: usize) -> Vec<(String, Value)> {
+    let (mut records, mut over) = (Vec::new(), 0);
+    while over < turns {
+        let heard = events.next().expect("an event");
+        over += usize::from(heard.event == "run.completed");
+        records.extend(heard.id.map(|id| (id, heard.data)));
+    }
+    records
+}
+
+// I2, I4: whoever of many followers reads a record from the log, each of them hears it once and in its place.
+#[test]
+fn all_who_follow_hear_every_record_whenever_they_came() {
+    let lab = Lab::new();
+    let id = lab.run("say one\ntool read a file\nbarrier here\nsay two");
+    lab.reach("here");
+    let mut early = [(); 3].map(|()| lab.follow(&id, None));
+    let begun = early.each_mut().map(|events| events.next().expect("the first record").id);
+    lab.pass("here");
+    lab.wait_end(&id);
+    let mut between = lab.follow(&id, begun[0].as_deref());
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "tool edit a file\nsay three"}));
+    let mut late = lab.follow(&id, None);
+    let whole = records(&mut late, 2);
+    let lines: Vec<_> = whole.iter().map(|(_, line)| line.clone()).collect();
+    assert_eq!(lines, lab.log(&id)[..lines.len()], "as the log has it");
+    for events in early.iter_mut().chain([&mut between]) {
+        assert_eq!(records(events, 2), whole[1..]);
     }
 }

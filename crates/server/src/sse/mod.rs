@@ -29,8 +29,8 @@ const PING_FRAME: &[u8] = b": ping\n\n";
 /// Writes what a follower is told as one event.
 pub fn frame(told: &Told) -> Bytes {
     match told {
-        Told::Record(line) => record(line),
-        Told::Words(words) => event("delta", words.as_ref()),
+        Told::Record(line) => line.written(record),
+        Told::Words(words) => words.written(|words| event("delta", words)),
         Told::Status(status) => event("status.derived", status.as_ref()),
         // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
         Told::Reset { last_seq } => {
@@ -124,7 +124,7 @@ mod tests {
 
     fn line(kind: &str, hash: Option<&str>, line: &str) -> Told {
         let hash = hash.map(|hash| hash.parse().expect("a hash"));
-        Told::Record(LogLine { seq: 7, kind: kind.to_owned(), hash, line: line.to_owned() })
+        Told::Record(Arc::new(LogLine { seq: 7, kind: kind.to_owned(), hash, line: line.to_owned() }.into()))
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             text: "two\nlines".to_owned(),
         };
         let data = r#"{"run_id":"run_1","message_id":"msg_1","kind":"message","at":0,"text":"two\nlines"}"#;
-        check(&Told::Words(Arc::new(words)), &format!("event: delta\ndata: {data}\n\n"));
+        check(&Told::Words(Arc::new(words.into())), &format!("event: delta\ndata: {data}\n\n"));
     }
 
     #[test]

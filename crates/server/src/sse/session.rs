@@ -5,10 +5,10 @@ use std::pin::Pin;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use futures_util::stream::{Stream, unfold};
+use futures_util::stream::{Stream, StreamExt, unfold};
 use rekindle_service::daemon::Following;
 use rekindle_service::feed::Told;
-use tokio::time::sleep;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::start::Start;
 use super::{PING, PING_FRAME, frame, is_last};
@@ -37,42 +37,42 @@ struct Watcher<F> {
     /// Never given up half-way, so that nothing on its way is lost to a ping; none when the last event is written.
     pending: Option<Next<F>>,
     next: fn(F) -> Next<F>,
-    stopped: Stopped,
+    /// One for the whole stream: to put it off costs less than to make another.
+    ping: Pin<Box<Sleep>>,
 }
 
 fn events<F: Send + 'static>(
     following: F,
     next: fn(F) -> Next<F>,
-    stopped: Stopped,
+    mut stopped: Stopped,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    let watcher = Watcher { pending: Some(next(following)), next, stopped };
-    unfold(watcher, |watcher| async {
+    let watcher = Watcher { pending: Some(next(following)), next, ping: Box::pin(sleep(PING)) };
+    let events = unfold(watcher, |watcher| async {
         let (bytes, watcher) = watcher.step().await?;
         Some((Ok(bytes), watcher))
-    })
+    });
+    events.take_until(async move { stopped.wait().await })
 }
 
 impl<F> Watcher<F> {
     async fn step(mut self) -> Option<(Bytes, Watcher<F>)> {
+        self.ping.as_mut().reset(Instant::now() + PING);
         let pending = self.pending.as_mut()?;
         tokio::select! {
             biased;
-            _ = self.stopped.wait() => None,
             (following, told) = pending => {
                 let told = told?;
                 self.pending = (!is_last(&told)).then(|| (self.next)(following));
                 Some((frame(&told), self))
             }
-            () = sleep(PING) => Some((Bytes::from_static(PING_FRAME), self)),
+            () = &mut self.ping => Some((Bytes::from_static(PING_FRAME), self)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt;
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-    use tokio::time::Instant;
 
     use super::*;
     use crate::stop::{Ending, Stop};

@@ -28,7 +28,7 @@ impl Worker {
         live.listen(Arc::new(move |delta| {
             seat.hear(clock.now(), delta);
             if feed.is_followed(session) {
-                feed.tell(session, News::Said(Arc::new(words(delta))));
+                feed.tell(session, News::Said(Arc::new(words(delta).into())));
             }
         }));
         self.live = Some(live);
@@ -46,7 +46,7 @@ impl Worker {
         if let Some(half) = self.live.as_ref().and_then(|live| live.connection().half_message())
             && core.feed.is_followed(self.session)
         {
-            core.feed.tell(self.session, News::Said(Arc::new(words(&half))));
+            core.feed.tell(self.session, News::Said(Arc::new(words(&half).into())));
         }
     }
 
