@@ -7,9 +7,10 @@ use std::sync::Arc;
 use crate::common::Common;
 use crate::feed::LogLine;
 
-/// What is kept at most. Whoever is further behind reads the log.
-const MOST_RECORDS: usize = 256;
-const MOST_BYTES: u64 = 1 << 20;
+/// What is kept at most: some records of ordinary size, because those who follow are rarely apart by more. Whoever is
+/// further behind reads the log, and so does everyone for a record that is larger than this.
+const MOST_RECORDS: usize = 64;
+const MOST_BYTES: u64 = 32 << 10;
 
 /// A record, and where in the log it stands.
 #[derive(Debug, Clone)]
@@ -94,9 +95,9 @@ mod tests {
     fn it_keeps_little() {
         let mut recent = Recent::default();
         (0..300).for_each(|n| recent.keep(n * 10, &line(n + 1, 10)));
-        assert_eq!(seqs(&recent, 43 * 10), NONE);
-        assert_eq!(seqs(&recent, 44 * 10).len(), 256);
-        recent.keep(3000, &line(301, 2 << 20));
+        assert_eq!(seqs(&recent, 235 * 10), NONE);
+        assert_eq!(seqs(&recent, 236 * 10).len(), 64);
+        recent.keep(3000, &line(301, 33 << 10));
         assert_eq!(seqs(&recent, 3000), NONE, "larger than everything together may be");
     }
 }
