@@ -14,6 +14,7 @@ mod live;
 mod logout;
 mod offline_session;
 mod output;
+mod payloads;
 mod prompt_arg;
 mod record_text;
 mod sanitise;

@@ -16,6 +16,7 @@ use rekindle_store::home;
 use rekindle_store::offline::Offline;
 use serde_json::{Value, json};
 
+use crate::payloads::Payloads;
 use crate::record_text::payload;
 
 /// Whoever looks at sessions: where, and when.
@@ -89,7 +90,9 @@ fn request(home: &Offline, session: SessionId, seq: u64) -> Option<Value> {
     let raw = lines.next().ok()??;
     let line = Line::parse(raw.bytes).ok()?;
     match line.event().ok()? {
-        Event::RunWaiting(waiting) => waiting.request.as_ref().map(|request| payload(request, &home.blobs())),
+        Event::RunWaiting(waiting) => {
+            waiting.request.as_ref().map(|request| payload(request, &Payloads::Here(home.blobs())))
+        }
         _ => None,
     }
 }

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use clap::builder::styling::Style;
 use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::line::Line;
-use rekindle_store::blobs::{BlobRef, Blobs};
+use rekindle_store::blobs::BlobRef;
 use serde_json::Value;
 
 use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, cut, grouped, plural, size, styled};
+use crate::payloads::Payloads;
 use crate::sanitise;
 
 /// The columns before a gist: number, time and kind.
@@ -20,13 +21,13 @@ pub(crate) struct Renderer {
     width: usize,
     /// Long lines of messages are broken between words; elsewhere they stay as they are.
     wraps: bool,
-    blobs: Blobs,
+    blobs: Payloads,
     day: String,
 }
 
 impl Renderer {
     /// Returns a renderer for stdout.
-    pub(crate) fn new(blobs: Blobs) -> Renderer {
+    pub(crate) fn new(blobs: Payloads) -> Renderer {
         Renderer { width: output::width(), wraps: output::is_terminal(), blobs, day: String::new() }
     }
 
@@ -92,11 +93,11 @@ impl Renderer {
 }
 
 /// Returns what a message says, fetched from where large ones are kept.
-pub(crate) fn message_text(content: &Raw<'_>, blobs: &Blobs) -> String {
+pub(crate) fn message_text(content: &Raw<'_>, blobs: &Payloads) -> String {
     let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
         return content_text(content);
     };
-    match blobs.get(&reference.blob) {
+    match blobs.get(&reference) {
         Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
             Ok(value @ (Value::String(_) | Value::Array(_))) => value_text(&value),
             _ => String::from_utf8_lossy(&bytes).into_owned(),
@@ -106,9 +107,9 @@ pub(crate) fn message_text(content: &Raw<'_>, blobs: &Blobs) -> String {
 }
 
 /// Returns a payload that may be kept apart.
-pub(crate) fn payload(raw: &Raw<'_>, blobs: &Blobs) -> Value {
+pub(crate) fn payload(raw: &Raw<'_>, blobs: &Payloads) -> Value {
     let fetched = serde_json::from_str::<BlobRef>(raw.as_json()).ok();
-    let fetched = fetched.and_then(|reference| blobs.get(&reference.blob).ok());
+    let fetched = fetched.and_then(|reference| blobs.get(&reference).ok());
     match fetched {
         Some(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
         None => serde_json::from_str(raw.as_json()).unwrap_or_default(),

@@ -50,6 +50,7 @@ codes! {
     HostNotAllowed = "host_not_allowed", FORBIDDEN: "over TCP: the request is not for this host";
     OriginNotAllowed = "origin_not_allowed", FORBIDDEN: "over TCP: requests from other pages are not taken";
     NoSuchPath = "no_such_path", NOT_FOUND: "there is nothing at this path";
+    BlobUnknown = "blob_unknown", NOT_FOUND: "there is no such payload";
     SessionUnknown = "session_unknown", NOT_FOUND: "there is no such session";
     WaitUnknown = "wait_unknown", NOT_FOUND: "there is no such wait";
     NoSuchMethod = "no_such_method", METHOD_NOT_ALLOWED: "the path does not take this method; Allow says which it takes";

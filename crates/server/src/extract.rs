@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_service::daemon::BlobId;
 use rekindle_service::key::Key;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -31,6 +32,9 @@ pub(crate) struct Session(pub(crate) SessionId);
 
 /// The wait a path names.
 pub(crate) struct Wait(pub(crate) WaitId);
+
+/// The blob a path names.
+pub(crate) struct Blob(pub(crate) BlobId);
 
 /// A query.
 pub(crate) struct Ask<T>(pub(crate) T);
@@ -56,6 +60,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
         let text = name(parts, state).await;
         let id = text.parse().map_err(|bad| unknown(OwnCode::WaitUnknown, bad, "rekindle waits"))?;
         Ok(Wait(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Blob {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Blob, ApiError> {
+        let text = name(parts, state).await;
+        let id = text.parse().map_err(|bad| ApiError::new(OwnCode::BlobUnknown, bad))?;
+        Ok(Blob(id))
     }
 }
 

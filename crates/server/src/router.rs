@@ -57,6 +57,7 @@ pub(crate) fn api() -> Api {
         .get("/api/sessions/{id}/log", sessions::log, describe::get_session_log())
         .get("/api/sessions/{id}/status", sessions::status, describe::get_session_status())
         .get("/api/sessions/{id}/events", session::follow, describe::follow_session())
+        .get("/api/blobs/{id}", sessions::blob, describe::get_blob())
         .get("/api/waits", waits::list, describe::list_waits())
         .post("/api/waits/{id}/token", waits::mint, describe::create_wait_token())
         .post("/api/waits/{id}/answer", waits::answer, describe::answer_wait())

@@ -52,11 +52,13 @@ codes! {
     NothingToChange = "nothing_to_change", Invalid: "the change names nothing";
     TokenUnknown = "token_unknown", Unauthorized: "the token is unknown, or its secret is wrong";
     TokenScope = "token_scope", Forbidden: "the token is for something else, or may do less";
+    BlobUnknown = "blob_unknown", NotFound: "there is no such payload";
     SessionUnknown = "session_unknown", NotFound: "there is no such session";
     WaitUnknown = "wait_unknown", NotFound: "there is no such wait";
     AgentMissing = "agent_missing", Conflict: "the agent is not installed";
     AgentUnreachable = "agent_unreachable", Conflict: "the agent cannot be reached just now";
     AnswerUnfit = "answer_unfit", Conflict: "the agent did not offer this answer";
+    BlobDamaged = "blob_damaged", Conflict: "the payload's file is damaged";
     Busy = "busy", Conflict: "the session changes too quickly";
     EnvMissing = "env_missing", Conflict: "the agent needs variables that this daemon does not have";
     KeyReused = "key_reused", Conflict: "the Idempotency-Key was used for another request";

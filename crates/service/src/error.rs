@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 
@@ -92,6 +93,18 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+impl From<BlobError> for ServiceError {
+    fn from(error: BlobError) -> ServiceError {
+        let code = match error {
+            BlobError::Missing(_) => Code::BlobUnknown,
+            BlobError::Damaged { .. } => Code::BlobDamaged,
+            BlobError::TooLarge(_) => Code::TooLarge,
+            BlobError::Io { .. } => Code::Storage,
+        };
+        ServiceError::new(code, chain(&error)).hint("rekindle doctor says more")
+    }
 }
 
 impl From<AppendError> for ServiceError {

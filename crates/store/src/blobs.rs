@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, DiskFile, EntryKind, OpenMode, SharedDisk, read_all, replace};
@@ -32,9 +33,9 @@ const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 const LEVEL: i32 = 3;
 
 /// The name of a blob: BLAKE3 of its plain bytes, in hex.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-pub struct BlobId(String);
+pub struct BlobId(#[schemars(extend("pattern" = "^[0-9a-f]{64}$"))] String);
 
 impl BlobId {
     /// Returns the name of some bytes.

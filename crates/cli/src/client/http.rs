@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_secs(5);
 
 /// How long any other answer may take. Ending every agent takes as long as agents get for it.
-const ANSWER: Duration = Duration::from_secs(90);
+pub(super) const ANSWER: Duration = Duration::from_secs(90);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
+use rekindle_store::blobs::BlobId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -148,6 +149,12 @@ impl Client {
         self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })
     }
 
+    /// Fetches a payload that is kept apart from a log: it may be large.
+    pub(crate) fn blob(&self, id: &BlobId) -> Result<Bytes, Failure> {
+        let path = format!("/api/blobs/{}", id.as_str());
+        self.ask(&Ask { method: "GET", path, within: Some(http::ANSWER), ..Ask::default() })
+    }
+
     /// Asks for something to be done; returns what was sent back.
     pub(crate) fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let body = Some(write(body)?);
@@ -230,6 +237,13 @@ impl Lost {
                 )
             }
             Lost::NotThere { .. } => Failure::no_daemon(self.to_string()),
+            // What `openssl req -x509` makes unless it is told otherwise.
+            Lost::Untrusted { ref source, .. } if source.to_string().contains("CaUsedAsEndEntity") => {
+                Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
+                    "the server shows the certificate of an authority (CA:TRUE), which nobody may take from a server: \
+                     make one with -addext basicConstraints=critical,CA:FALSE",
+                )
+            }
             Lost::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
                 "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
             ),

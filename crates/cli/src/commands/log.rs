@@ -5,13 +5,13 @@ use std::io::Write;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
-use rekindle_store::blobs::Blobs;
 use rekindle_store::log::LogReader;
 use rekindle_store::{LoadError, Want};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::payloads::Payloads;
 use crate::record_text::Renderer;
 use crate::session_arg::SessionArg;
 
@@ -69,7 +69,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if context.json {
         walk.print_json()?;
     } else {
-        walk.print_text(home.blobs())?;
+        walk.print_text(Payloads::Here(home.blobs()))?;
     }
     if let Some(bad) = walk.bad {
         return Err(Failure::damaged(session, bad.offset, &bad.why));
@@ -165,7 +165,7 @@ impl Walk {
         Ok(out.flush()?)
     }
 
-    fn print_text(&mut self, blobs: Blobs) -> Result<(), Failure> {
+    fn print_text(&mut self, blobs: Payloads) -> Result<(), Failure> {
         let mut out = output::stdout();
         let mut renderer = Renderer::new(blobs);
         self.each(|line| Ok(renderer.write(line, &mut out)?))?;

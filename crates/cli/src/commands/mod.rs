@@ -45,6 +45,7 @@ use crate::client::{CUT, Client, REPLACE, SILENT, start};
 use crate::failure::{Exit, Failure};
 use crate::home_arg;
 use crate::live::{Goal, Watch, watch};
+use crate::payloads::Payloads;
 
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
@@ -207,8 +208,11 @@ impl Context {
     }
 
     /// Returns the payloads that are kept apart.
-    pub(crate) fn blobs(&self) -> Blobs {
-        Blobs::reading(self.disk(), Layout::new(&self.home))
+    pub(crate) fn blobs(&self) -> Payloads {
+        match &self.server {
+            Some(server) => Payloads::There(Arc::clone(server)),
+            None => Payloads::Here(Blobs::reading(self.disk(), Layout::new(&self.home))),
+        }
     }
 
     /// Returns the daemon, if one lives.

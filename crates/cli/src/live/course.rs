@@ -2,18 +2,18 @@
 //! apart.
 
 use rekindle_domain::event::Event;
-use rekindle_store::blobs::Blobs;
 
 use super::ask::Ask;
 use super::end::End;
 use super::over::Over;
 use super::piece::{Piece, line};
 use crate::output::{BAD, COURSE, WARN};
+use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 use crate::sanitise;
 
 /// Shows what happens to a run.
-pub(super) fn course(event: &Event<'_>, blobs: &Blobs) -> Vec<Piece> {
+pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
     let by = |who: Option<&str>| who.map(|who| format!(" by {}", sanitise::line(who))).unwrap_or_default();
     let ended = |run: &rekindle_domain::id::RunId, end| Piece::Ended(run.to_string(), end);
     match event {

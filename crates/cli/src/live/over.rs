@@ -2,10 +2,10 @@
 //! kept apart.
 
 use rekindle_domain::event::{ResumeHow, RunResumed};
-use rekindle_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::ask::Ask;
+use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 use crate::sanitise;
 
@@ -21,7 +21,7 @@ pub(crate) struct Over {
 
 impl Over {
     /// Reads the record that says so.
-    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Blobs) -> Over {
+    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Payloads) -> Over {
         let answer = resumed.answer.as_ref().map(|raw| payload(raw, blobs)).unwrap_or_default();
         // What was sent to the agent is kept as the line that it was.
         let line = answer.as_str().and_then(|line| serde_json::from_str(line).ok());

@@ -2,7 +2,6 @@
 
 use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
-use rekindle_store::blobs::Blobs;
 use serde_json::Value;
 
 use super::course::course;
@@ -11,6 +10,7 @@ use super::piece::{Piece, line};
 use super::tools::Tools;
 use crate::client::wire::Words;
 use crate::output::{COURSE, DIM, GOOD, WARN, plural, size};
+use crate::payloads::Payloads;
 use crate::record_text::{message_text, payload, plan_gist};
 use crate::sanitise;
 
@@ -20,7 +20,7 @@ const ECHO_CHARS: usize = 2000;
 
 /// What was shown so far.
 pub(crate) struct Picture {
-    blobs: Blobs,
+    blobs: Payloads,
     messages: Messages,
     tools: Tools,
     planned: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     /// Begins with nothing shown.
-    pub(crate) fn new(blobs: Blobs) -> Picture {
+    pub(crate) fn new(blobs: Payloads) -> Picture {
         let (messages, tools) = Default::default();
         Picture { blobs, messages, tools, planned: false, policy: None }
     }

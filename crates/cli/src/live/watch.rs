@@ -7,7 +7,6 @@ use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use rekindle_store::blobs::Blobs;
 use serde_json::json;
 
 use super::diff::Styled;
@@ -22,6 +21,7 @@ use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
 use crate::output::{COURSE, DIM, WARN};
+use crate::payloads::Payloads;
 use crate::sanitise;
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.
@@ -32,7 +32,7 @@ pub(crate) struct Watch<'a> {
     /// The daemon.
     pub(crate) client: &'a Client,
     /// Large payloads.
-    pub(crate) blobs: Blobs,
+    pub(crate) blobs: Payloads,
     /// The session.
     pub(crate) session: String,
     /// The record behind which to begin.

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::client::{Token, elsewhere, listening, words};
+use crate::client::{Token, ask, elsewhere, listening, words};
 use crate::lab::Lab;
 
 struct There {
@@ -221,4 +221,36 @@ fn whoever_watches_from_elsewhere_goes_on_with_the_next_daemon() {
     assert_eq!(String::from_utf8_lossy(&first), "one");
     let rest = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!((rest.matches("one").count(), rest.matches("two").count()), (0, 1), "{}", words(&output));
+}
+
+// I2: what a record only names is there for whoever reads it, wherever they are.
+#[test]
+fn what_is_too_large_for_a_log_is_to_be_had_from_elsewhere() {
+    let there = There::new();
+    let run = there.begin("words 60000", &[]);
+    assert_eq!(run.status.code(), Some(0), "{}", words(&run));
+    let said = String::from_utf8_lossy(&run.stdout).trim().to_owned();
+    let list: Value = serde_json::from_str(&there.good(&["ps", "--json"])).expect("JSON");
+    let id = list["sessions"][0]["id"].as_str().expect("an id").to_owned();
+    let message = there.lab.log(&id).into_iter().find(|record| record["kind"] == "message.agent");
+    let content = &message.expect("a message")["content"];
+    let blob = content["blob"].as_str().expect("it is kept apart").to_owned();
+
+    let port = crate::client::port(&there.lab);
+    let reader = Token::create(&there.lab, &["--scope", "read", "--name", "reader"]);
+    let get = |name: &str| ask(port, "GET", &format!("/api/blobs/{name}"), Some(&reader), &Value::Null);
+    let got = get(&blob);
+    assert_eq!((got.status, got.header("content-type")), (200, Some("application/octet-stream")));
+    assert_eq!(got.body, json!(said), "the JSON that would stand in the record");
+    assert_eq!(get(&"0".repeat(64)).code(), (404, "blob_unknown"));
+    assert_eq!(get("..%2Fdaemon.json").code(), (404, "blob_unknown"));
+    assert_eq!(ask(port, "GET", &format!("/api/blobs/{blob}"), None, &Value::Null).status, 401);
+    for command in [&["log", &id][..], &["attach", &id]] {
+        assert!(there.good(command).contains(&said[said.len() - 50..]), "{command:?}");
+    }
+
+    let file = there.lab.home().join(format!("blobs/{}/{blob}.zst", &blob[..2]));
+    std::fs::write(&file, "rubbish").expect("written");
+    assert_eq!(get(&blob).code(), (409, "blob_damaged"));
+    assert!(there.good(&["log", &id]).contains("kept apart"), "and whoever reads the log is told");
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rcgen::generate_simple_self_signed;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
 use crate::client::{Token, connect, elsewhere, port, read, words};
@@ -17,6 +17,33 @@ fn certificate(lab: &Lab, name: &str, hosts: &[&str]) -> (PathBuf, PathBuf) {
     std::fs::write(&certificate, made.cert.pem()).expect("written");
     std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
     (certificate, key)
+}
+
+/// Makes a certificate as `openssl req -x509` does: it may sign others.
+fn authority(lab: &Lab, host: &str) -> (PathBuf, PathBuf) {
+    let mut parameters = CertificateParams::new([host.to_owned()]).expect("a name");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let made = parameters.self_signed(&key).expect("a certificate");
+    let (certificate, key_file) = (lab.path("authority.pem"), lab.path("authority.key"));
+    std::fs::write(&certificate, made.pem()).expect("written");
+    std::fs::write(&key_file, key.serialize_pem()).expect("written");
+    (certificate, key_file)
+}
+
+#[test]
+fn a_certificate_that_no_server_may_show_is_told_from_one_that_is_not_trusted() {
+    let mut lab = Lab::without_daemon();
+    let (certificate, key) = authority(&lab, "127.0.0.1");
+    lab.start_with(
+        &["--listen", "127.0.0.1:0", "--tls-cert", text(&certificate), "--tls-key", text(&key)],
+        &[],
+    );
+    let token = Token::create(&lab, &["--scope", "read"]);
+    let url = format!("https://127.0.0.1:{}", port(&lab));
+    let output = elsewhere(&lab, &url, Some(&token), &["--ca", text(&certificate), "ps"]);
+    assert_eq!(output.status.code(), Some(5), "{}", words(&output));
+    assert!(words(&output).contains("basicConstraints=critical,CA:FALSE"), "{}", words(&output));
 }
 
 fn text(path: &Path) -> &str {

@@ -313,6 +313,19 @@ pub(crate) fn get_session_status() -> Operation {
     .example(Value::Object(example.collect()))
 }
 
+pub(crate) fn get_blob() -> Operation {
+    let named = ("getBlob", "sessions", Scope::Read);
+    let about = (OK, "Its bytes: of a message, the JSON that would stand in the record.");
+    Operation::new::<String>(named, "Get what is too large for a log", about)
+        .more(
+            "A payload above 256 KiB is kept apart; the record has `{\"blob\":…,\"size\":…}` in its place. A name is \
+             BLAKE3 of the bytes in hex, so what it names never changes.",
+        )
+        .in_other_words("application/octet-stream")
+        .of_blob()
+        .refuses([Code::BlobDamaged, Code::Storage])
+}
+
 pub(crate) fn follow_session() -> Operation {
     let named = ("followSession", "sessions", Scope::Read);
     let id = json!({"type": "string", "pattern": "^[0-9]{1,19}(\\.[0-9a-f]{16})?$", "examples": ["7.4df9e30ab1d947d5"]});

@@ -176,6 +176,11 @@ impl Operation {
         self.named("The wait.", "WaitId").refuses([OwnCode::WaitUnknown]).refuses([Code::WaitUnknown])
     }
 
+    /// Its path names a blob.
+    pub(crate) fn of_blob(self) -> Operation {
+        self.named("The blob.", "BlobId").refuses([OwnCode::BlobUnknown]).refuses([Code::BlobUnknown])
+    }
+
     fn named(mut self, about: &str, kind: &str) -> Operation {
         let schema = json!({"$ref": format!("#/components/schemas/{kind}")});
         let parameter =

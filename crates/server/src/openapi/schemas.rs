@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::code::Code;
+use rekindle_service::daemon::BlobId;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -29,6 +30,7 @@ impl Schemas {
         let mut written = settings.for_serialize().into_generator();
         // Paths name them, whether or not anything else does.
         let _ = (written.subschema_for::<SessionId>(), written.subschema_for::<WaitId>());
+        let _ = written.subschema_for::<BlobId>();
         Schemas { read, written }
     }
 

@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 
 use axum::extract::State;
-use axum::http::header::LOCATION;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
@@ -18,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Caller;
 use crate::code::OwnCode;
 use crate::error::ApiError;
-use crate::extract::{Ask, Once, Raw, Session, json, json_if_any};
+use crate::extract::{Ask, Blob, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
 use crate::router::App;
 
@@ -220,6 +222,22 @@ pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page):
         Ok(respond::bytes(StatusCode::OK, records(&page)))
     })
     .await
+}
+
+/// `GET /api/blobs/{id}`: a payload that is kept apart from the log. What it names never changes; what it is only its reader
+/// knows, so nothing shows it by itself.
+pub(crate) async fn blob(State(app): State<App>, Blob(id): Blob) -> Answer {
+    let bytes = app.ask(move |daemon| Ok(daemon.blob(&id)?)).await?;
+    let mut response = respond::bytes(StatusCode::OK, bytes);
+    for (name, value) in [
+        (CONTENT_TYPE, "application/octet-stream"),
+        (CONTENT_DISPOSITION, "attachment"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "private, max-age=31536000, immutable"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
 }
 
 /// How a page of a log is written.

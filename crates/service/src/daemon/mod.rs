@@ -6,6 +6,7 @@ mod open;
 
 pub use crate::follow::Following;
 pub use open::OpenDaemonError;
+pub use rekindle_store::blobs::BlobId;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -179,6 +180,11 @@ impl Daemon {
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
         lists::log(&self.core, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+    }
+
+    /// Returns a payload that is kept apart from the log that names it.
+    pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, ServiceError> {
+        Ok(self.core.store.blobs().get(id)?)
     }
 
     /// Follows a session's log and what its agent says.

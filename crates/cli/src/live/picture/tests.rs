@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::layout::Layout;
 
@@ -9,7 +10,7 @@ use super::*;
 use crate::live::end::End;
 
 fn picture() -> Picture {
-    Picture::new(Blobs::reading(Arc::new(RealDisk), Layout::new("/nowhere")))
+    Picture::new(Payloads::Here(Blobs::reading(Arc::new(RealDisk), Layout::new("/nowhere"))))
 }
 
 fn record(fields: &str) -> String {
