@@ -180,6 +180,67 @@ fn a_damaged_journal_is_told_and_kept() {
     assert_eq!(std::fs::read(&journal).expect("a journal"), bytes);
 }
 
+// I9, I12: whatever cannot be judged is named and left alone, with consent too, and so is the agent behind it.
+#[test]
+fn an_agent_behind_what_cannot_be_judged_is_left_alone() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    let holder = holder_of(&lab, &id);
+    lab.leave();
+    let launch = lab.home().join("holders").join(&holder).join("launch.json");
+    let whole = std::fs::read(&launch).expect("a launch");
+    let mut newer: Value = serde_json::from_slice(&whole).expect("JSON");
+    newer["format"] = json!(999);
+    let log = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+    let records = std::fs::read(&log).expect("a log");
+    let mut flipped = records.clone();
+    flipped[records.len() / 2] ^= 1;
+
+    let check = |path: &Path, bytes: &[u8], code: &str| {
+        let before = std::fs::read(path).expect("a file");
+        std::fs::write(path, bytes).expect("written");
+        for repair in [&["doctor"][..], &["doctor", "--repair"]] {
+            let report = ask(&lab, repair);
+            assert_eq!(found(&report, code), [holder.as_str()], "{report}");
+        }
+        let freed = ask(&lab, &["gc", "--orphans-older-than", "0s"]);
+        assert_eq!(gone(&freed, "holder"), Vec::<String>::new(), "{code}: {freed}");
+        assert_eq!(lab.living_agents().len(), 1, "{code}");
+        std::fs::write(path, before).expect("written");
+    };
+    check(&launch, newer.to_string().as_bytes(), "holder_newer");
+    check(&launch, b"rubbish", "holder_unreadable");
+    check(&log, &flipped, "holder_quarantined");
+    // Everything is as it was, and the work goes on.
+    lab.start();
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!((lab.said(&id).contains("one"), lab.said(&id).contains("two")), (true, true));
+}
+
+// I9: a directory in which someone is at work belongs to whoever has its lock.
+#[test]
+fn a_dead_holder_in_whose_directory_someone_works_is_left_alone() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one\nbarrier here");
+    lab.reach("here");
+    let holder = holder_of(&lab, &id);
+    lab.kill();
+    lab.kill_holders();
+    let directory = lab.home().join("holders").join(&holder);
+    let lock = std::fs::File::open(directory.join("lock")).expect("a lock");
+    lock.lock().expect("nobody else has it");
+    let report = ask(&lab, &["doctor", "--repair"]);
+    assert_eq!(found(&report, "holder_busy"), [holder.as_str()], "{report}");
+    let freed = ask(&lab, &["gc", "--orphans-older-than", "0s"]);
+    assert_eq!(gone(&freed, "holder"), Vec::<String>::new(), "{freed}");
+    assert!(directory.exists());
+    drop(lock);
+    let report = ask(&lab, &["doctor"]);
+    assert_eq!(found(&report, "holder_unharvested"), [holder.as_str()], "{report}");
+}
+
 // I9, I14: killed anywhere, gc has removed what it may and nothing else, and the next one goes on.
 #[test]
 fn gc_that_is_killed_anywhere_takes_nothing_that_is_needed() {

@@ -92,7 +92,8 @@ enum About {
 }
 
 fn about(offline: &Offline, session: SessionId, holder: HolderId) -> About {
-    let loaded = match offline.load(session, Want::Status) {
+    // From its beginning, as a daemon does before it takes an agent over.
+    let loaded = match offline.examine(session, Want::Status) {
         Ok(loaded) => loaded,
         Err(LoadError::NotFound(_)) if is_aside(&**offline.disk(), offline.layout(), session) => {
             return About::Unusable("was set aside in damaged/".into());
