@@ -43,13 +43,6 @@ impl<'a> Looker<'a> {
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded, found);
-        let health = match &loaded.damage {
-            Some(damage) => {
-                let detail = format!("at byte {}: {}", damage.offset, damage.detail);
-                json!({"state": "damaged", "detail": detail, "offset": damage.offset})
-            }
-            None => json!({"state": "ok"}),
-        };
         json!({
             "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir,
             "agent": agent_name(&state.provider), "status": derived.status, "since": derived.since,
@@ -57,8 +50,16 @@ impl<'a> Looker<'a> {
             "run": state.run.as_ref().map(|run| run_view(run, || self.home.reader(state.id).ok())),
             "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
             "queued": state.queue.len(), "created_at": state.created_at, "updated_at": state.updated_at,
-            "health": health,
+            "health": health(loaded),
         })
+    }
+}
+
+/// Says whether a session is whole, as far as its log was read.
+pub(crate) fn health(loaded: &Loaded) -> Value {
+    match &loaded.damage {
+        Some(damage) => json!({"state": "damaged", "detail": damage.to_string(), "offset": damage.offset}),
+        None => json!({"state": "ok"}),
     }
 }
 

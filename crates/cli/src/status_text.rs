@@ -26,8 +26,22 @@ fn course(session: &Session) -> Course {
     }
 }
 
+/// Tells whether a session's log is damaged: nothing can be added to it.
+pub(crate) fn is_damaged(session: &Session) -> bool {
+    session.health.as_ref().is_some_and(|health| health.state == "damaged")
+}
+
+/// Tells whether not even the first record of a session can be read: its status and its times are then those of a session
+/// that was never made, and say nothing.
+pub(crate) fn is_unknown(session: &Session) -> bool {
+    is_damaged(session) && session.last_seq == 0
+}
+
 /// Returns the status in a word or two, for lists.
 pub(crate) fn label(session: &Session) -> String {
+    if is_unknown(session) {
+        return "damaged".into();
+    }
     match course(session) {
         Course::Failed => "idle, failed".into(),
         Course::Cancelled => "idle, cancelled".into(),
@@ -38,6 +52,9 @@ pub(crate) fn label(session: &Session) -> String {
 
 /// Returns how a status looks.
 pub(crate) fn style(session: &Session) -> Style {
+    if is_unknown(session) {
+        return BAD;
+    }
     match (course(session), session.status) {
         (Course::Failed, _) => BAD,
         (Course::Cancelled | Course::Cancelling, _) => WARN,
@@ -75,6 +92,9 @@ pub(crate) fn agent_lives(session: &Session) -> bool {
 
 /// Says what a status means for this session; `unheard` tells why no daemon said so, if none did.
 pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
+    if is_unknown(session) {
+        return "damaged, not even its first record can be read".into();
+    }
     let wait = session.waits.first().map(|wait| word(&wait.kind));
     let wait = wait.as_deref().unwrap_or("an answer");
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
@@ -83,10 +103,12 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
     let told = match session.status {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent => match detail {
             Some(detail) => format!("its run was cut: {detail}"),
+            // Nobody goes on with it.
+            None if is_damaged(session) => "its agent is gone".into(),
             None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
         },
         SessionStatus::InterruptedWaiting => {
-            let gone = session.waits.iter().any(|wait| wait.state == "void");
+            let gone = !is_damaged(session) && session.waits.iter().any(|wait| wait.state == "void");
             let why =
                 if gone { "; its agent is gone: an answer becomes the message of a new run" } else { "" };
             format!("its run waited for: {wait}, and can no longer be answered as it was asked{why}")
@@ -120,10 +142,17 @@ fn running(session: &Session) -> &'static str {
     }
 }
 
-/// Says what can be done now. What needs a daemon starts one.
+/// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there
+/// only the damage is spoken of.
 pub(crate) fn next(session: &Session) -> String {
     let id = &session.id;
     match session.status {
+        _ if is_unknown(session) => {
+            "restore its log from a backup; rekindle doctor says what else can be done".into()
+        }
+        _ if is_damaged(session) => format!(
+            "restore its log from a backup; rekindle doctor says what else can be done; rekindle log {id} shows what is whole"
+        ),
         _ if course(session) == Course::Cancelling => format!("rekindle attach {id} watches it end"),
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
@@ -245,6 +274,26 @@ mod tests {
                 (label(&session).as_str(), meaning(&session, (!daemon).then_some("no daemon"))),
                 (list, whole)
             );
+        }
+    }
+
+    #[test]
+    fn what_would_add_to_a_damaged_log_is_not_offered() {
+        let damaged = json!({"state": "damaged", "detail": "at byte 7: it has no end"});
+        for (status, last_seq) in
+            [("idle", 4), ("interrupted_startup", 4), ("waiting", 4), ("running", 4), ("idle", 0)]
+        {
+            let mut session = session(status, Value::Null, Value::Null);
+            session.health = serde_json::from_value(damaged.clone()).expect("a health");
+            session.last_seq = last_seq;
+            let next = next(&session);
+            assert!(next.contains("backup") && next.contains("rekindle doctor"), "{status}: {next}");
+            assert_eq!(next.contains("rekindle log sess_1"), last_seq > 0, "{next}");
+            for word in ["resume", "send", "answer", "attach"] {
+                assert!(!next.contains(word), "{status}: {next}");
+            }
+            assert_eq!(label(&session), if last_seq == 0 { "damaged" } else { status });
+            assert!(!meaning(&session, None).contains("goes on from there"));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, 
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
-use crate::log::{LogReader, broken_before};
+use crate::log::{Damage, LogReader, broken_before};
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
 
@@ -93,27 +93,53 @@ impl Offline {
     /// Loads a session. One that seems damaged is looked at again from the beginning: its owner may have written
     /// a snapshot since the write-ahead log was read, which then reaches further than what was seen of the log.
     pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        let mut loaded = load(&*self.disk, &self.layout, session, want);
+        let mut loaded = self.load_once(session, want);
         for _ in 1..TRIES {
             if !loaded.as_ref().is_ok_and(|loaded| loaded.damage.is_some()) {
                 break;
             }
             let Ok(again) = Offline::regardless(self.raw.clone(), self.layout.clone()) else { break };
-            loaded = load(&*again.disk, &self.layout, session, want);
+            loaded = again.load_once(session, want);
         }
         loaded
+    }
+
+    /// Loads a session, and takes for damaged what the next owner would: the write-ahead log may know of records that
+    /// neither it nor the log has any more, where the log by itself seems to have a torn end.
+    fn load_once(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+        let mut loaded = load(&*self.disk, &self.layout, session, want)?;
+        if loaded.damage.is_none() {
+            let known = self.lost().find(|(id, _)| *id == session);
+            loaded.damage = known.map(|(_, damage)| damage.clone());
+        }
+        Ok(loaded)
+    }
+
+    /// Returns the sessions that lack records by what the write-ahead log knows of them.
+    fn lost(&self) -> impl Iterator<Item = (SessionId, &Damage)> {
+        self.pending.iter().filter_map(|(session, completion)| match completion {
+            Completion::Damaged(damage) => Some((*session, damage)),
+            _ => None,
+        })
     }
 
     /// Loads a session, and reads what a snapshot has passed too: only so a byte that rotted there is seen.
     pub fn examine(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
         let mut loaded = self.load(session, want)?;
+        self.look_behind(&mut loaded)?;
+        Ok(loaded)
+    }
+
+    /// Reads what the caches of a loaded session have passed, unless it is known to be damaged already.
+    pub fn look_behind(&self, loaded: &mut Loaded) -> Result<(), LoadError> {
         if loaded.damage.is_none() && loaded.read_from > 0 {
+            let session = loaded.state.id;
             let found = self.reader(session);
             let found = found.and_then(|reader| broken_before(&reader, session, loaded.read_from));
             let path = self.layout.log(session);
             loaded.damage = found.map_err(|source| LoadError::Read { path, source })?;
         }
-        Ok(loaded)
+        Ok(())
     }
 
     /// Returns the blobs, which can be read and not written.
@@ -141,6 +167,13 @@ impl Offline {
         mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
     ) -> io::Result<()> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let lost: HashMap<SessionId, &Damage> = self.lost().collect();
+        let mut visit = |session: SessionId, mut loaded: Result<Loaded, LoadError>| {
+            if let (Ok(loaded), Some(damage)) = (&mut loaded, lost.get(&session)) {
+                loaded.damage.get_or_insert_with(|| (*damage).clone());
+            }
+            visit(session, loaded);
+        };
         survey(&*self.disk, &self.layout, &self.listing()?, threads, &mut visit);
         Ok(())
     }

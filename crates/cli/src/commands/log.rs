@@ -79,7 +79,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     if let Some(torn) = torn {
         anstream::eprintln!(
-            "note: the last {} never became records: a crash was survived, and the next use of the session cuts them off",
+            "note: the last {} are no whole records, as when a crash cuts a write short; the next use of the session cuts them off",
             output::plural(torn.len, "byte")
         );
     }

@@ -3,9 +3,11 @@
 mod canvas;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
+use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
@@ -15,17 +17,21 @@ use crate::client::{Client, List, wire};
 use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
-use crate::offline_session::{Looker, is_below};
+use crate::offline_session::{Looker, health, is_below};
 use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, plural, styled, wrap};
 use crate::sanitise;
 use crate::session_arg::{here, short, short_len};
-use crate::status_text::{agent_lives, label, last_run, style};
+use crate::status_text::{agent_lives, is_unknown, label, last_run, style};
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;
 
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
+
+/// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
+/// much as listing some thousands of sessions.
+const READ_AT_ONCE: u64 = 32 << 20;
 
 /// List sessions: what each is doing, since when, where
 ///
@@ -45,7 +51,8 @@ What a session is doing:
   running, cancelling   rekindle attach watches it
   waiting               for an answer: rekindle waits
   interrupted_…         cut short: rekindle resume, unless it goes on by itself
-  idle                  nothing; it says so if the last run failed or was cancelled")]
+  idle                  nothing; it says so if the last run failed or was cancelled
+  damaged               not even its first record can be read: rekindle doctor")]
 pub(crate) struct Args {
     /// All sessions
     #[arg(long, short)]
@@ -95,7 +102,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let unheard = asked.as_ref().err().copied();
     let sessions = match asked {
         Ok(sessions) => sessions,
-        Err(_) => wanted.on_disk(context, now)?,
+        Err(_) => wanted.on_disk(context, args, now)?,
     };
     let listing = Listing::new(sessions, args, now);
     let mut out = output::stdout();
@@ -129,15 +136,16 @@ struct Listing {
 impl Listing {
     fn new(mut sessions: Vec<Value>, args: &Args, now: Timestamp) -> Listing {
         let all = sessions.len();
-        // Whoever asks for a status wants all that have it.
-        sessions.retain(|session| args.all || !args.status.is_empty() || is_of_interest(session, now));
+        sessions.retain(|session| is_listed(session, args, now));
         Listing { sessions, all, narrow: args.is_narrow() }
     }
 
     /// Says how many there are and what they are doing.
     fn counted(&self) -> String {
         let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
-        let known = self.sessions.iter().filter_map(|session| session["status"].as_str());
+        let unknown = |session: &Value| has_damage(session) && session["last_seq"] == 0;
+        let status = |session| if unknown(session) { Some("damaged") } else { session["status"].as_str() };
+        let known = self.sessions.iter().filter_map(status);
         known.for_each(|status| *statuses.entry(status).or_default() += 1);
         let each: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let all = styled(BOLD, plural(self.all as u64, "session"));
@@ -168,7 +176,21 @@ fn report(
     Ok(read)
 }
 
+/// Tells whether a session that was asked for is shown. Whoever asks for a status wants all that have it.
+fn is_listed(session: &Value, args: &Args, now: Timestamp) -> bool {
+    args.all || !args.status.is_empty() || is_of_interest(session, now)
+}
+
+/// Tells whether the log of a session is known to be damaged.
+fn has_damage(session: &Value) -> bool {
+    session["health"]["state"] == "damaged"
+}
+
+/// Tells whether anything goes on in a session, happened of late, or has to be done by someone.
 fn is_of_interest(session: &Value, now: Timestamp) -> bool {
+    if has_damage(session) {
+        return true;
+    }
     let idle = session["status"] == "idle" && session["queued"].as_u64().unwrap_or(0) == 0;
     let updated = session["updated_at"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     !idle || updated.is_none_or(|at| now.millis_since(at) < RECENT_MILLIS)
@@ -187,6 +209,8 @@ struct Wanted {
     statuses: Vec<&'static str>,
     agent: Option<String>,
     words: Option<String>,
+    /// How far logs were found whole although caches have passed that: whoever watches has it read once.
+    whole: RefCell<HashMap<SessionId, u64>>,
 }
 
 impl Wanted {
@@ -196,6 +220,7 @@ impl Wanted {
             statuses: args.status.iter().map(|status| status.as_str()).collect(),
             agent: args.agent.clone(),
             words: args.search.clone(),
+            whole: RefCell::default(),
         })
     }
 
@@ -217,8 +242,13 @@ impl Wanted {
         Ok(sessions)
     }
 
-    /// Reads the sessions as `status` does without a daemon.
-    fn on_disk(&self, context: &Context, now: Timestamp) -> Result<Vec<Value>, Failure> {
+    /// Reads the sessions from the home.
+    ///
+    /// Each is taken from its caches and what its log has behind them. What the caches have passed is read too, as
+    /// `status` does, but only of sessions that are shown, the newest first, and only so many bytes in all: thousands of
+    /// finished sessions must not be read from their beginnings. Damage that is not come to here is found by `status`, by
+    /// `doctor` and by the daemon.
+    fn on_disk(&self, context: &Context, args: &Args, now: Timestamp) -> Result<Vec<Value>, Failure> {
         // Without one nothing was ever asked of anyone here.
         let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
@@ -228,8 +258,28 @@ impl Wanted {
         // As with a daemon: where anything happened last comes first.
         found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
         let looker = Looker::new(&home, now);
-        let sessions = found.iter().map(|loaded| looker.session(loaded));
-        Ok(sessions.filter(|session| self.has(session)).collect())
+        let mut left = READ_AT_ONCE;
+        let mut whole = self.whole.borrow_mut();
+        let mut sessions = Vec::new();
+        for mut loaded in found {
+            let mut session = looker.session(&loaded);
+            if !self.has(&session) {
+                continue;
+            }
+            let (id, end) = (loaded.state.id, loaded.read_from);
+            let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
+            if unread && end <= left && is_listed(&session, args, now) {
+                left -= end;
+                match home.look_behind(&mut loaded) {
+                    Ok(()) if loaded.damage.is_none() => drop(whole.insert(id, end)),
+                    Ok(()) => session["health"] = health(&loaded),
+                    // What cannot be read now proves nothing.
+                    Err(_) => {}
+                }
+            }
+            sessions.push(session);
+        }
+        Ok(sessions)
     }
 
     /// Tells whether a session is wanted for what is shown of it.
@@ -264,7 +314,7 @@ fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Times
             line.push_str(&cut(&sanitise::line(words), room));
         }
         writeln!(out, "{}", line.trim_end())?;
-        if long {
+        if long && !is_unknown(session) {
             for known in evidence_text::sentences(&session.evidence, now) {
                 writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
             }
@@ -292,7 +342,7 @@ fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
     [
         short(&session.id, len).to_owned(),
         status,
-        age(session.since, now),
+        if is_unknown(session) { String::new() } else { age(session.since, now) },
         sanitise::line(&session.agent),
         directory(&sanitise::line(&session.working_dir), std::env::var("HOME").ok().as_deref()),
     ]
@@ -338,7 +388,8 @@ mod tests {
         let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
         let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
             let (agent, words) = (agent.map(Into::into), words.map(Into::into));
-            Wanted { below: None, statuses: statuses.to_vec(), agent, words }.has(&session)
+            Wanted { below: None, statuses: statuses.to_vec(), agent, words, whole: RefCell::default() }
+                .has(&session)
         };
         assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
         assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));
@@ -351,5 +402,8 @@ mod tests {
         let (soon, late) = (Timestamp::from_millis(1000), Timestamp::from_millis(90_000_000));
         assert!(is_of_interest(&session("idle", 0), soon) && !is_of_interest(&session("idle", 0), late));
         assert!(is_of_interest(&session("idle", 1), late) && is_of_interest(&session("waiting", 0), late));
+        let mut damaged = session("idle", 0);
+        damaged["health"] = json!({"state": "damaged"});
+        assert!(is_of_interest(&damaged, late), "someone has to see to it");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use rekindle_domain::recovery::Found;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
 use serde_json::json;
@@ -14,12 +15,12 @@ use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
 use crate::live::Ask;
-use crate::offline_session::Looker;
+use crate::offline_session::{Looker, look};
 use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, meaning, next, style};
+use crate::status_text::{agent_lives, is_unknown, meaning, next, style};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -65,11 +66,18 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
     let home = context.offline()?;
     let loaded = home.examine(session.find(&home)?, Want::Everything)?;
     let mut told = Looker::new(&home, SystemClock.now()).session(&loaded);
-    if let Some(torn) = loaded.torn {
-        let bytes = plural(torn.len, "byte");
-        let at = torn.offset;
+    // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
+    if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
+        let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
+        let again = match look(&home, &loaded.state) {
+            Found::Lives | Found::Silent | Found::Dead => {
+                ", and records again what the agent's holder still has"
+            }
+            Found::Nobody | Found::Vanished { .. } => "",
+        };
         let text = format!(
-            "a crash left {bytes} at byte {at} that never became records; the next use cuts them off"
+            "the last {bytes}, from byte {at}, are no whole records, as when a crash cuts a write short; the next use cuts \
+             them off{again}"
         );
         told["tail"] = json!(text);
     }
@@ -98,14 +106,21 @@ fn show(
 }
 
 fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Vec<(&'static str, String)> {
-    let mut rows = vec![
-        ("session", format!("{} {}", session.id, session.title)),
-        ("in", session.working_dir.clone()),
-        ("agent", session.agent.clone()),
-        ("status", meaning(session, unheard.map(Unheard::words).as_deref())),
-        ("since", when(session.since, now)),
-    ];
-    for (index, known) in evidence_text::sentences(&session.evidence, now).into_iter().enumerate() {
+    let status = ("status", meaning(session, unheard.map(Unheard::words).as_deref()));
+    let mut rows = if is_unknown(session) {
+        vec![("session", session.id.clone()), status]
+    } else {
+        vec![
+            ("session", format!("{} {}", session.id, session.title)),
+            ("in", session.working_dir.clone()),
+            ("agent", session.agent.clone()),
+            status,
+            ("since", when(session.since, now)),
+        ]
+    };
+    let known =
+        if is_unknown(session) { Vec::new() } else { evidence_text::sentences(&session.evidence, now) };
+    for (index, known) in known.into_iter().enumerate() {
         rows.push((if index == 0 { "known by" } else { "" }, known));
     }
     if let Some(unheard) = unheard {
@@ -126,10 +141,8 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     }
     if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
         let detail = health.detail.as_deref().unwrap_or_default();
-        let text = format!(
-            "{} {detail}; what is before it can be read and nothing can be added; rekindle doctor says what can be done",
-            health.state
-        );
+        let rest = if is_unknown(session) { "" } else { "what is before it can be read and " };
+        let text = format!("{} {detail}; {rest}nothing can be added", health.state);
         rows.push(("health", text));
     }
     rows.extend(session.tail.clone().map(|tail| ("tail", tail)));

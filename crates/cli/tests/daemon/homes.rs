@@ -310,3 +310,145 @@ fn logs_that_nobody_asks_for_are_read_in_the_background() {
     assert_eq!(found, [ids[1].clone()]);
     assert!(lab.daemon_log().contains("its log is damaged at byte"), "{}", lab.daemon_log());
 }
+
+/// Returns what a command of ours prints.
+fn printed(lab: &Lab, arguments: &[&str]) -> String {
+    let output = lab.rekindle(arguments).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Checks that `status` speaks of the damage, and of nothing that would be refused for it.
+fn assert_told_as_damaged(lab: &Lab, id: &str) {
+    let told = printed(lab, &["status", id]);
+    let next = told.split("\nnext ").nth(1).expect("what to do");
+    assert!(told.contains("\nhealth    damaged at byte"), "{told}");
+    assert!(next.contains("backup") && next.contains("rekindle doctor"), "{told}");
+    for refused in ["rekindle resume", "rekindle send", "rekindle answer", "cuts them off"] {
+        assert!(!told.contains(refused), "{told}");
+    }
+}
+
+/// Removes the caches that know of a session, whichever there are.
+fn forget(lab: &Lab, id: &str) {
+    for cache in [format!("sessions/{id}.json"), "sessions/index.json".into()] {
+        if let Err(error) = std::fs::remove_file(lab.home().join(cache)) {
+            assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        }
+    }
+}
+
+// I12: whoever asks is not sent to what would be refused.
+#[test]
+fn what_to_do_about_a_damaged_session_is_about_the_damage() {
+    let mut lab = Lab::new();
+    let finished = lab.run("say rotten");
+    lab.wait_end(&finished);
+    let mut body = lab.session("say rotten\nbarrier here\nsay after");
+    body["resume"] = json!("ask");
+    let cut = lab.create(&body);
+    lab.reach("here");
+    lab.leave();
+    lab.kill_holders();
+    for id in [&finished, &cut] {
+        rot(&lab, id);
+        assert_told_as_damaged(&lab, id);
+    }
+    lab.start();
+    for id in [&finished, &cut] {
+        assert_told_as_damaged(&lab, id);
+    }
+}
+
+// I12: a list tells of damage too, whether a snapshot is before it or nothing at all can be read.
+#[test]
+fn a_list_without_a_daemon_tells_of_damage_behind_a_snapshot_and_of_sessions_nothing_is_known_of() {
+    let mut lab = Lab::new();
+    let [whole, rotten] = ["say whole", "say rotten"].map(|prompt| lab.run(prompt));
+    for id in [&whole, &rotten] {
+        lab.wait_end(id);
+    }
+    lab.post("/api/shutdown", &json!({"agents": true}));
+    lab.died();
+    let log = lab.home().join(format!("sessions/{rotten}.messages.jsonl"));
+    corrupt(&log, |bytes| bytes[60] ^= 1);
+    for arguments in [&["ps"][..], &["ps", "-a"]] {
+        let listed = printed(&lab, arguments);
+        assert_eq!(listed.matches("damaged at byte 0:").count(), 1, "{listed}");
+        assert_eq!(listed.matches("idle").count(), 2, "its snapshot tells what it did: {listed}");
+    }
+    forget(&lab, &rotten);
+    let check = |lab: &Lab| {
+        let listed = printed(lab, &["ps"]);
+        let line = listed.lines().find(|line| line.contains("  damaged")).expect(&listed);
+        // A daemon finds the agent's last words in what is left of the log.
+        let words: Vec<&str> = line.split_whitespace().skip(2).collect();
+        assert!(words.is_empty() || words == ["rotten"], "no age, no agent, no place: {listed}");
+        assert_eq!((listed.matches("damaged at byte 0:").count(), listed.matches("idle").count()), (1, 1));
+        let told = printed(lab, &["status", &rotten]);
+        assert!(told.contains("not even its first record can be read"), "{told}");
+        assert!(!told.contains("1970") && !told.contains("nothing was asked"), "{told}");
+        assert_told_as_damaged(lab, &rotten);
+    };
+    check(&lab);
+    lab.start();
+    check(&lab);
+}
+
+/// Cuts bytes off the end of a session's log.
+fn shorten(lab: &Lab, id: &str) {
+    let log = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+    corrupt(&log, |bytes| bytes.truncate(bytes.len() - 20));
+}
+
+// I2, I12: a log that lost its end is told of as the next daemon will find it.
+#[test]
+fn a_log_that_lost_its_end_is_what_the_next_daemon_makes_of_it() {
+    // The write-ahead log has it: nothing is missing.
+    let mut lab = Lab::new();
+    let id = lab.run("say kept");
+    lab.wait_end(&id);
+    let before = lab.log(&id);
+    lab.kill();
+    shorten(&lab, &id);
+    let told = printed(&lab, &["status", &id]);
+    assert!(told.contains("its last run is completed"), "{told}");
+    assert!(!told.contains("\ntail ") && !told.contains("\nhealth "), "{told}");
+    lab.start();
+    assert_eq!(lab.log(&id)[..before.len()], before);
+
+    // It only knows that the log was longer: records are lost, and nothing is cut off.
+    lab.kill();
+    lab.start();
+    lab.kill();
+    forget(&lab, &id);
+    shorten(&lab, &id);
+    assert_told_as_damaged(&lab, &id);
+    let listed = printed(&lab, &["ps"]);
+    assert!(listed.contains("damaged at byte"), "{listed}");
+    lab.start();
+    assert_eq!(lab.show(&id)["health"]["state"], "damaged");
+    assert_told_as_damaged(&lab, &id);
+}
+
+// I2: without anything that knows of an end there was, one that is torn is cut off, and its holder tells it again.
+#[test]
+fn a_torn_end_that_nobody_vouches_for_is_cut_off_and_told_again_by_the_holder() {
+    let mut lab = Lab::new();
+    let id = lab.run("say again");
+    lab.wait_end(&id);
+    lab.leave();
+    forget(&lab, &id);
+    shorten(&lab, &id);
+    let told = printed(&lab, &["status", &id]);
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("the next use cuts them off, and records again what the agent's holder"),
+        "{told}"
+    );
+    assert!(!words.contains("never became"), "{told}");
+    lab.start();
+    lab.wait_end(&id);
+    assert_eq!(lab.said(&id), "again");
+    assert_eq!(lab.show(&id)["health"]["state"], "ok");
+}

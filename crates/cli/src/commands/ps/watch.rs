@@ -193,7 +193,7 @@ impl Watching<'_> {
             },
             // Of one elsewhere there is no disk to look at.
             None if self.context.server.is_some() => return Ok(()),
-            None => self.wanted.on_disk(self.context, SystemClock.now())?,
+            None => self.wanted.on_disk(self.context, self.args, SystemClock.now())?,
         };
         Ok(())
     }
