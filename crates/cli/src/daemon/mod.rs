@@ -220,6 +220,8 @@ pub(crate) fn beside_us(name: &str) -> Result<PathBuf, Failure> {
 fn listen_to_ourselves() {
     let level = std::env::var("REKINDLE_LOG").ok().and_then(|level| level.parse().ok());
     let _ = tracing_subscriber::fmt()
+        // It would complain on the same stream, and a complaint that cannot be written is a panic.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)

@@ -36,5 +36,6 @@ mod slept;
 mod statuses;
 mod sweep;
 mod terminal;
+mod unheard;
 mod upkeep;
 mod waits;
