@@ -136,3 +136,22 @@ fn a_cancelled_command_ends_whether_it_was_told_its_prompt_or_not() {
         assert_eq!(lab.count(&id, "run.cancelled"), 1, "{script}");
     }
 }
+
+#[test]
+fn a_prompt_that_is_too_long_for_an_argument_is_refused_at_once() {
+    let lab = Lab::new();
+    let file = lab.path("prompt.txt");
+    for bytes in [200_000, 1_100_000] {
+        std::fs::write(&file, "x".repeat(bytes)).expect("written");
+        let file = file.to_str().expect("text");
+        let run = lab.rekindle(&["run", "-f", file, "--", "echo", "{prompt}"]).output().expect("it runs");
+        let words = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{words}");
+        assert!(words.contains("without {prompt} it reads its prompt from its input"), "{words}");
+        let run = lab.rekindle(&["run", "-f", file, "--", "wc", "-c"]).output().expect("it runs");
+        assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+        assert_eq!(String::from_utf8_lossy(&run.stdout).trim(), (bytes + 1).to_string(), "a line ends");
+    }
+    let holders = std::fs::read_dir(lab.home().join("holders")).expect("a directory");
+    assert_eq!(holders.count(), 2, "nothing was made for what could not begin");
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, REKINDLE, wait_for};
+use crate::lab::{Lab, REKINDLE, holds, wait_for};
 
 fn json_of(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
@@ -239,6 +239,26 @@ fn a_dead_holder_in_whose_directory_someone_works_is_left_alone() {
     drop(lock);
     let report = ask(&lab, &["doctor"]);
     assert_eq!(found(&report, "holder_unharvested"), [holder.as_str()], "{report}");
+}
+
+// Whoever deletes a session means what its agents said too.
+#[test]
+fn what_a_deleted_session_said_is_in_no_journal() {
+    let lab = Lab::new();
+    for prompt in ["say secretword", "say secretword\nbarrier here"] {
+        let id = lab.run(prompt);
+        if prompt.contains("barrier") {
+            lab.reach("here")
+        } else {
+            drop(lab.wait_end(&id))
+        }
+        let holder = lab.home().join("holders").join(holder_of(&lab, &id));
+        assert!(holds(&holder, "secretword"));
+        assert_eq!(lab.ask("DELETE", &format!("/api/sessions/{id}?force=1"), &Value::Null).status, 204);
+        wait_for("the journal's end", || (!holder.exists()).then_some(()));
+        wait_for("the log's end", || (!holds(&lab.home().join("sessions"), "secretword")).then_some(()));
+    }
+    wait_for("the agents' end", || lab.living_agents().is_empty().then_some(()));
 }
 
 // I9, I14: killed anywhere, gc has removed what it may and nothing else, and the next one goes on.

@@ -5,6 +5,9 @@ use rekindle_domain::id::WaitId;
 use rekindle_holder::client::{ConnectError, FollowError, RequestError};
 use rekindle_store::{AppendError, OpenSessionError};
 
+/// Longest argument of a command, by what Linux takes.
+pub(super) const MAX_ARGUMENT: usize = (128 << 10) - 1;
+
 /// Why a session cannot be driven on. What happened so far is in its log.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
@@ -54,6 +57,14 @@ pub enum LiveError {
     /// The prompt is part of the command, and there is none.
     #[error("the command cannot be launched before there is a prompt for it")]
     NoPrompt,
+    /// The prompt is part of the command, and longer than anything that can be.
+    #[error(
+        "an argument of {bytes} bytes is longer than the {MAX_ARGUMENT} that a command takes: without {{prompt}} it reads its prompt from its input"
+    )]
+    ArgumentTooLong {
+        /// How long.
+        bytes: usize,
+    },
     /// The agent was to be started, and needs variables that nobody has.
     #[error("the agent needs {}, which nobody has brought", .0.join(", "))]
     EnvMissing(Vec<String>),

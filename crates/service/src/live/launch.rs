@@ -15,6 +15,7 @@ use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
 
+use super::error::MAX_ARGUMENT;
 use super::prompt::{Memory, Unsent};
 use super::{Live, LiveError, Supervisor};
 use crate::crash::crash_point;
@@ -66,6 +67,9 @@ impl Live {
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
             _ => launching.argv,
         };
+        if let Some(bytes) = command.iter().map(String::len).find(|bytes| *bytes > MAX_ARGUMENT) {
+            return Err(LiveError::ArgumentTooLong { bytes });
+        }
         let spec = Spec {
             session_id: session.to_string(),
             attempt: 1,

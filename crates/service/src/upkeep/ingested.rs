@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rekindle_domain::event::Kind;
+use rekindle_domain::event::{Event, Kind};
 use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::SessionState;
@@ -17,17 +17,20 @@ pub(crate) fn is_ingested(
     reader: impl FnOnce() -> io::Result<LogReader>,
 ) -> io::Result<bool> {
     match &state.agent {
-        Some(agent) if agent.holder_id == holder => return Ok(agent.exited),
-        None => return Ok(false),
-        Some(_) => {}
+        Some(agent) if agent.holder_id == holder => Ok(agent.exited),
+        None => Ok(false),
+        Some(_) => Ok(launched(&reader()?)?.contains(&holder)),
     }
-    let reader = reader()?;
-    let mut lines = reader.forward(0);
+}
+
+/// Returns every holder that a log says was launched.
+pub(crate) fn launched(log: &LogReader) -> io::Result<Vec<HolderId>> {
+    let (mut holders, mut lines) = (Vec::new(), log.forward(0));
     while let Some(raw) = lines.next()? {
-        let launch = Line::parse(raw.bytes).ok().filter(|line| line.kind == Kind::AgentLaunching.as_str());
-        if launch.is_some_and(|line| line.text.contains(holder.as_str())) {
-            return Ok(true);
+        let line = Line::parse(raw.bytes).ok().filter(|line| line.kind == Kind::AgentLaunching.as_str());
+        if let Some(Ok(Event::AgentLaunching(launching))) = line.map(|line| line.event()) {
+            holders.push(launching.holder_id);
         }
     }
-    Ok(false)
+    Ok(holders)
 }

@@ -17,6 +17,6 @@ mod set_aside;
 pub use doctor::examine;
 pub use gc::{Age, Freed, GcOptions, Gone, Left, gc};
 pub use holders::{Holder, Standing, look_at_holders};
-pub(crate) use ingested::is_ingested;
+pub(crate) use ingested::{is_ingested, launched};
 pub use plan::{Mend, mend};
 pub use repair::{Asked, Done, RepairError, Repaired, repair};

@@ -11,7 +11,8 @@ use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::{Circumstances, Found, Held, Step, next_step};
 use rekindle_domain::session::SessionState;
-use rekindle_holder::client::{ConnectError, harvest};
+use rekindle_holder::client::{ConnectError, harvest, remove};
+use rekindle_store::AppendError;
 
 use super::observe::{has_directory, observe};
 use super::{GRACE, Worker};
@@ -22,6 +23,7 @@ use crate::error::{ServiceError, chain};
 use crate::link::Turn;
 use crate::live::prompt::find_back;
 use crate::live::{Live, LiveError, command, derived, run_started};
+use crate::upkeep::launched;
 
 /// Steps in a row before others get their turn: far more than any session needs.
 const MOST_STEPS: usize = 64;
@@ -126,11 +128,27 @@ impl Worker {
     /// Removes the files of a session whose deletion is recorded and whose agent is gone.
     fn remove(&mut self, core: &Core) -> Result<(), ServiceError> {
         crash_point("delete.before_remove");
+        self.remove_holders(core);
+        crash_point("delete.after_holders");
         core.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
         crash_point("delete.after_remove");
         core.directory.forget(self.session);
         core.last_words.forget(self.session);
         Ok(())
+    }
+
+    /// Removes what its dead holders left: whoever deletes a session means what its agents said too. The log, which names
+    /// them, goes after them.
+    fn remove_holders(&self, core: &Core) {
+        let launched = core.store.reader(self.session).and_then(|reader| launched(&reader));
+        for holder in launched.unwrap_or_default() {
+            let dir = core.holder_dir(holder);
+            if dir.path().exists()
+                && let Err(error) = remove(&dir)
+            {
+                tracing::warn!(session = %self.session, %holder, "what a holder left stays: {error}");
+            }
+        }
     }
 
     fn circumstances(&mut self, state: &SessionState, found: Found) -> Circumstances {
@@ -318,6 +336,14 @@ impl Worker {
             Ok(live) => {
                 crash_point("start.after_launch");
                 self.listen(core, live);
+                Ok(Then::Again)
+            }
+            // No other try would come to anything else.
+            Err(
+                error @ (LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })),
+            ) => {
+                self.turn(Turn::Fails);
+                self.fail(core, state, format!("the agent could not be launched: {}", chain(&error)))?;
                 Ok(Then::Again)
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
