@@ -44,7 +44,7 @@ impl<'a> Looker<'a> {
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded, found);
         json!({
-            "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir,
+            "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir, "profile": state.provider.profile,
             "agent": agent_name(&state.provider), "status": derived.status, "since": derived.since,
             "evidence": derived.evidence, "last_seq": state.last_seq,
             "run": state.run.as_ref().map(|run| run_view(run, || self.home.reader(state.id).ok())),

@@ -154,6 +154,9 @@ pub(crate) fn next(session: &Session) -> String {
             "restore its log from a backup; rekindle doctor says what else can be done; rekindle log {id} shows what is whole"
         ),
         _ if course(session) == Course::Cancelling => format!("rekindle attach {id} watches it end"),
+        SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
+            format!("rekindle resume {id} runs its command again, from the beginning")
+        }
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
         | SessionStatus::InterruptedAgent => format!("rekindle resume {id} continues it"),

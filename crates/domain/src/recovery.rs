@@ -71,6 +71,8 @@ pub enum Held {
     Never,
     /// Side effects are uncertain.
     Uncertain,
+    /// A command was cut, which can only be run again.
+    Command,
     /// It was tried often enough.
     Budget,
     /// Nobody answered in time.
@@ -87,6 +89,9 @@ impl Held {
             Held::Never => "it does not continue by itself: resume it, or send a message",
             Held::Uncertain => {
                 "tool calls may or may not have had their effect: look at them, then resume it or send a message"
+            }
+            Held::Command => {
+                "its command was cut, and only runs again from its beginning: look at what it did, then resume it or send a message"
             }
             Held::Budget => "it was continued twice and cut again: resume it when you know why",
             Held::TimedOut => "nobody answered in time: resume it, or send a message",
@@ -192,7 +197,7 @@ fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about
         ResumePolicy::Never => Some(Held::Never),
         ResumePolicy::Auto if run.attempt > MOST_CONTINUATIONS => Some(Held::Budget),
         ResumePolicy::Auto if uncertain && state.options.on_uncertain == OnUncertain::Ask => {
-            Some(Held::Uncertain)
+            Some(if state.provider.is_command() { Held::Command } else { Held::Uncertain })
         }
         ResumePolicy::Auto if !about.has_directory => Some(Held::NoDirectory),
         ResumePolicy::Auto => {

@@ -32,6 +32,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
         agent: agent_name(state),
+        profile: state.provider.profile.clone(),
         status: derived.status,
         since: derived.since,
         evidence: derived.evidence,

@@ -22,6 +22,8 @@ pub struct SessionView {
     pub working_dir: String,
     /// Its agent's name, or its command's.
     pub agent: String,
+    /// How its agent is spoken with: `acp`, or `exec` for a command that reads a prompt and writes an answer.
+    pub profile: String,
     /// What it is doing.
     pub status: SessionStatus,
     /// Since when.

@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub(crate) working_dir: String,
     #[serde(default)]
     pub(crate) agent: String,
+    #[serde(default)]
+    pub(crate) profile: String,
     pub(crate) status: SessionStatus,
     pub(crate) since: Timestamp,
     #[serde(default)]

@@ -12,7 +12,8 @@ use crate::session_arg::SessionArg;
 
 /// Continue an interrupted session from where it was
 ///
-/// Finished work is not repeated: the agent is told where it was cut and what is uncertain.
+/// Finished work is not repeated: the agent is told where it was cut and what is uncertain. A command that is no
+/// agent knows nothing of before: it runs again from its beginning, with the same prompt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle resume

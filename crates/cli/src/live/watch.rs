@@ -224,7 +224,12 @@ impl Watching<'_> {
         };
         let Some(why) = over else { return Ok(None) };
         self.say(WARN, &why)?;
-        self.how_to_resume()?;
+        if session.profile == "exec" {
+            let text = format!("run it again with: rekindle resume {}", self.watch.session);
+            self.say(DIM, &text)?;
+        } else {
+            self.how_to_resume()?;
+        }
         Ok(Some(Exit::Interrupted))
     }
 

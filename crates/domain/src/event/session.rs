@@ -25,6 +25,13 @@ pub struct Provider {
     pub command: Option<Vec<String>>,
 }
 
+impl Provider {
+    /// Tells whether it is a command that knows nothing of sessions: it can only be run again.
+    pub fn is_command(&self) -> bool {
+        self.profile == "exec"
+    }
+}
+
 /// Whether an interrupted session continues by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -417,7 +417,7 @@ const ANSWERING: [Code; 14] = [
 fn session() -> Value {
     json!({
         "id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "title": "fix the failing test", "working_dir": "/repo",
-        "agent": "claude", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
+        "agent": "claude", "profile": "acp", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
         "evidence": {
             "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e",
             "holder": {"id": "h_00112233445566778899aabbccddeeff", "alive": true, "proof": "lock", "pid": 4712, "started": 815},
