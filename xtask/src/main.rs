@@ -162,8 +162,8 @@ fn run(command: Command) -> anyhow::Result<bool> {
 /// Builds both binaries and has one show something.
 fn show(root: &Path, words: &'static str, args: Vec<OsString>) -> anyhow::Result<bool> {
     // The word goes where it is in nobody's way: stdout may be for a program.
-    eprintln!("building rekindle and rekindle-holder");
-    let build = Invocation::new(root, "build --quiet --locked -p rekindle --bins");
+    eprintln!("building rekindle and rekindle-holder; the first time takes some minutes");
+    let build = Invocation::new(root, "build --locked -p rekindle --bins");
     build.succeed().context("the binaries could not be built")?;
     Ok(Invocation::new(root, words).args(args).status()?.success())
 }

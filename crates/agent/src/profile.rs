@@ -110,7 +110,7 @@ pub enum AnswerError {
 
 fn list(offered: &[Choice]) -> String {
     if offered.is_empty() {
-        return "none to choose from".into();
+        return "none to choose from: answer with a text".into();
     }
     let name = |choice: &Choice| match choice.kind.as_str() {
         "" => choice.option_id.clone(),

@@ -127,7 +127,7 @@ fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let missing = || {
         ApiError::new(OwnCode::TokenMissing, "an access token is needed").hint(
-            "send Authorization: Bearer TOKEN; on the daemon's machine, rekindle token create makes one",
+            "send Authorization: Bearer TOKEN, or give commands --token-file FILE; on the daemon's machine, rekindle token create makes one",
         )
     };
     let value = values.next().ok_or_else(missing)?;

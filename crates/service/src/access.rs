@@ -152,7 +152,13 @@ fn denied(denial: Denial) -> ServiceError {
         Denial::Expired => Code::TokenExpired,
         Denial::Revoked => Code::TokenRevoked,
     };
-    ServiceError::new(code, denial).hint("on the daemon's machine, rekindle token create makes another")
+    let hint = match denial {
+        Denial::Scope { needs, .. } => {
+            format!("on the daemon's machine, rekindle token create --scope {} makes another", needs.as_str())
+        }
+        _ => "on the daemon's machine, rekindle token create makes another".to_owned(),
+    };
+    ServiceError::new(code, denial).hint(hint)
 }
 
 /// Why a token was not made or taken back.

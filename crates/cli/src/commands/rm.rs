@@ -10,10 +10,11 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::session_arg::{find_live, find_offline};
 
-/// Remove sessions, with their logs
+/// Remove sessions, with their logs and journals
 ///
 /// The agent of a session is ended first. A session whose run has not ended is refused unless --force is given, and so is
-/// one whose log is damaged: that is set aside, and nothing of it is removed.
+/// one whose log is damaged: that is set aside, and nothing of it is removed. What was
+/// removed may stay in the write-ahead log until its next checkpoint, and large payloads for a day, until `rekindle gc`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle rm 01khz0p6r8

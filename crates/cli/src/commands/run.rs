@@ -20,8 +20,8 @@ use crate::prompt_arg::prompt;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///
-/// Starts a daemon in the background if none runs. The agent's answer goes to stdout as it is, everything else to
-/// stderr. Ctrl-C leaves and the agent works on; Esc cancels the run.
+/// Starts a daemon in the background if none runs. The agent's answer goes to stdout, unwrapped and without control
+/// characters, everything else to stderr. Ctrl-C leaves and the agent works on; Esc cancels the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle run \"fix the failing test\"
