@@ -142,6 +142,8 @@ pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
         Found::Lives => return Step::Adopt,
         Found::Silent => return Step::Wait(Duration::from_secs(1)),
         Found::Dead => return Step::Harvest,
+        // Its journal was removed before it, or by somebody else: there is nothing to record of a session that is to go.
+        Found::Vanished { .. } if state.deleted => return Step::Remove,
         Found::Vanished { rebooted } => {
             let reason = match rebooted {
                 true => InterruptReason::MachineRestart,

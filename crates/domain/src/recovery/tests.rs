@@ -117,5 +117,6 @@ fn the_queue_waits_behind_a_continuation_and_moves_when_a_run_has_ended() {
 fn a_deletion_is_finished_once_nobody_is_left() {
     check(&[STARTED, AGENT, "session.deleted"], &found(Found::Lives), Step::Dismiss);
     check(&[STARTED, AGENT, "session.deleted"], &found(Found::Dead), Step::Harvest);
+    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Vanished { rebooted: false }), Step::Remove);
     check(&["session.created", "session.deleted"], &nobody(), Step::Remove);
 }
