@@ -51,6 +51,15 @@ fn a_command_that_was_cut_is_not_run_again_by_itself() {
         wait_for("the end", || (lab.count(&id, "run.interrupted") == times).then_some(()));
         let shown = lab.wait_status(&id, "interrupted_agent");
         assert!(shown["held"].as_str().is_some_and(|held| !held.is_empty()), "{shown}");
+        assert_eq!(shown["profile"], "exec");
+        // Nobody is told that it goes on from where it was.
+        let status = lab.rekindle(&["status", &id]).output().expect("it runs");
+        let words = String::from_utf8_lossy(&status.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains(&format!("rekindle resume {id} runs its command again, from the beginning")),
+            "{words}"
+        );
+        assert!(!words.contains("tool calls"), "{words}");
         assert_eq!(lines(&ran), "ran\n".repeat(times));
         assert_eq!(lines(&heard), "count these\n".repeat(times));
         if times == 1 {
