@@ -91,9 +91,29 @@ impl Lab {
 
     /// Starts a daemon and waits until it listens.
     pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+        self.serve(&[])
+    }
+
+    /// Stops the daemon in its tracks, as a debugger would, so that it can be replaced.
+    pub(crate) fn freeze(&self) -> anyhow::Result<()> {
+        signal_exactly(&Identity::of(self.id()? as i32)?, Signal::STOP)?;
+        Ok(())
+    }
+
+    /// Starts a daemon in the place of one that does not leave by itself, and waits until it listens.
+    pub(crate) fn take_over(&mut self) -> anyhow::Result<()> {
+        // It is the new daemon that has to end it, not our guard.
+        let replaced = self.daemon.take();
+        let taken = self.serve(&["--takeover"]);
+        drop(replaced);
+        taken
+    }
+
+    fn serve(&mut self, arguments: &[&str]) -> anyhow::Result<()> {
         let log = self.dir.path().join("daemon.log");
         let file = fs::OpenOptions::new().create(true).append(true).open(&log)?;
         let mut command = self.rekindle(&["serve", "--background"])?;
+        command.args(arguments);
         let mut daemon = Process::spawn(command.stdout(Stdio::piped()).stderr(file))?;
         let pipe = daemon.child().stdout.take().context("the daemon has no output")?;
         self.daemon = Some(daemon);

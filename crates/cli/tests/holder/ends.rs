@@ -1,6 +1,6 @@
 //! How agents and holders end, and that nobody is left.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_holder::client::{Started, harvest};
 use rekindle_holder::dir::{ExitReason, HolderDir, Limits};
@@ -48,7 +48,7 @@ fn an_agent_that_ends_while_nobody_is_attached_is_found_ended() {
 
 // I4, I9
 #[test]
-fn a_holder_killed_in_mid_turn_leaves_everything_written_and_its_tree_is_gone_in_two_seconds() {
+fn a_holder_killed_in_mid_turn_leaves_everything_written_and_its_tree_is_ended() {
     let lab = Lab::new();
     let script = "(setsid sleep 300 >/dev/null 2>&1 </dev/null &) ; sleep 300 & \
                   i=0; while :; do i=$((i+1)); echo \"{\\\"n\\\":$i}\"; done";
@@ -58,11 +58,9 @@ fn a_holder_killed_in_mid_turn_leaves_everything_written_and_its_tree_is_gone_in
     assert!(tree.len() >= 3, "the agent, its child and the one that left: {}", tree.len());
     drop(control);
     held.kill();
-    let since = Instant::now();
     let harvested = harvest(&held.dir).expect("a dead holder");
     assert!(harvested.exit.is_none(), "it did not live to write one");
     assert!(harvested.tree_gone, "{:?}", harvested.left);
-    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
     for process in tree {
         assert_eq!(process.presence().expect("readable"), Presence::Gone);
     }

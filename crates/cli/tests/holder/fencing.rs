@@ -17,6 +17,9 @@ use crate::lab::{Lab, PATIENCE, limits, wait_for, wait_for_event};
 
 const ECHO: &[&str] = &["cat"];
 
+/// What a holder grants a peer that does not read.
+const STEP: Duration = Duration::from_secs(2);
+
 // I4
 #[test]
 fn a_frozen_predecessor_loses_command_at_once_and_for_ever() {
@@ -26,7 +29,7 @@ fn a_frozen_predecessor_loses_command_at_once_and_for_ever() {
     // It does not read, does not write, does not hang up: as a stopped process.
     let since = Instant::now();
     let mut new = held.control(2);
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert!(since.elapsed() < STEP, "nobody waited for it: {:?}", since.elapsed());
     new.input(2, "prompt", b"two\n").expect("the new one commands");
     // It wakes up.
     let error = frozen.input(3, "prompt", b"three\n").expect_err("fenced");
@@ -51,7 +54,7 @@ fn a_supervisor_that_was_stopped_finds_itself_replaced_when_it_goes_on() {
     kill_process(pid, Signal::STOP).expect("our child");
     let since = Instant::now();
     let mut new = held.control(3);
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert!(since.elapsed() < STEP, "nobody waited for it: {:?}", since.elapsed());
     let accepted = new.marks().accepted;
     new.input(accepted + 1, "prompt", b"{\"mine\":1}\n").expect("the new one commands");
     held.wait_for_line("{\"mine\":1}");

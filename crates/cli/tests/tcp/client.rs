@@ -1,8 +1,9 @@
 //! A daemon that listens on TCP, tokens for it, and the smallest client that can talk to it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::Output;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -112,6 +113,7 @@ pub(crate) fn read(mut stream: impl Read) -> Reply {
 /// Events as they come.
 pub(crate) struct Events {
     lines: BufReader<TcpStream>,
+    since: Instant,
 }
 
 impl Events {
@@ -128,15 +130,19 @@ impl Events {
         let mut line = String::new();
         lines.read_line(&mut line).expect("a status");
         assert!(line.contains(" 200 "), "{line}");
-        Events { lines }
+        Events { lines, since: Instant::now() }
     }
 
-    /// Returns the id of the next record; none when the stream ends.
+    /// Returns the id of the next record; none when the stream ends. A stream that only shows that it is there does not
+    /// end.
     pub(crate) fn next_id(&mut self) -> Option<String> {
         loop {
             let mut line = String::new();
-            if self.lines.read_line(&mut line).ok()? == 0 {
-                return None;
+            match self.lines.read_line(&mut line) {
+                Ok(0) => return None,
+                Ok(_) => assert!(self.since.elapsed() < PATIENCE * 2, "the stream goes on and says nothing"),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the stream is silent"),
+                Err(_) => return None,
             }
             if let Some(id) = line.strip_prefix("id: ") {
                 return Some(id.trim().to_owned());

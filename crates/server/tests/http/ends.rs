@@ -40,5 +40,6 @@ async fn a_caller_in_the_middle_of_a_request_cannot_hold_up_the_end() {
     let begun = Instant::now();
     server.end();
     assert_eq!(server.ended().await, Ending::Told);
-    assert!(begun.elapsed() < Duration::from_secs(4), "took {:?}", begun.elapsed());
+    // Longer than it is given, far less than a body may take.
+    assert!(begun.elapsed() < Duration::from_secs(20), "took {:?}", begun.elapsed());
 }

@@ -1,5 +1,6 @@
 //! A daemon that begins with ten thousand known sessions and a hundred agents in the middle of a turn: until it answers,
-//! and until all agents are taken over. Once after a daemon that was killed, once after one that left in order.
+//! and until all agents are taken over. Once after a daemon that was killed, once after one that left in order, and once in
+//! the place of one that is stopped and has to be ended first.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,8 +18,9 @@ use crate::measure::{median, micros};
 use crate::rig::PATIENCE;
 use crate::table::{Row, Target, Unit};
 
-/// Until it answers, and until everything is taken over, in milliseconds.
+/// Until it answers, until it answers in the place of a stopped one, and until everything is taken over, in milliseconds.
 const ANSWERS: f64 = 50.0;
+const REPLACES: f64 = 1_000.0;
 const ADOPTED: f64 = 1_000.0;
 
 /// Longer than anything that a holder or the daemon does after the last thing that happened.
@@ -38,24 +40,29 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let working = begin(&lab, live)?;
     let what = format!("from exec to an answer, {known} sessions, {live} agents");
     progress(&format!("measuring {what}, {rounds} rounds"));
-    let mut figures: [Vec<f64>; 4] = Default::default();
+    let mut figures: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
         std::thread::sleep(SETTLED);
         lab.kill();
-        let [killed_answers, killed_adopted] = start(&mut lab, &working)?;
+        let [killed_answers, killed_adopted] = start(&mut lab, &working, Lab::start)?;
         std::thread::sleep(SETTLED);
         lab.leave()?;
-        let [left_answers, left_adopted] = start(&mut lab, &working)?;
-        let round = [killed_answers, killed_adopted, left_answers, left_adopted];
+        let [left_answers, left_adopted] = start(&mut lab, &working, Lab::start)?;
+        std::thread::sleep(SETTLED);
+        lab.freeze()?;
+        let [replaces, _] = start(&mut lab, &working, Lab::take_over)?;
+        let round = [killed_answers, killed_adopted, left_answers, left_adopted, replaces];
         figures.iter_mut().zip(round).for_each(|(figure, value)| figure.push(value));
     }
-    let [killed_answers, killed_adopted, left_answers, left_adopted] = figures.map(|figure| median(&figure));
+    let [killed_answers, killed_adopted, left_answers, left_adopted, replaces] =
+        figures.map(|figure| median(&figure));
     let row = |what: &str, value, most| Row::alone(what, Unit::Millis, value, Target::AtMost(most));
     Ok(vec![
         row(&format!("{what}, after a kill"), killed_answers, ANSWERS),
         row("… all agents taken over", killed_adopted, ADOPTED),
         row("… to an answer, after one that left", left_answers, ANSWERS),
         row("… all agents taken over", left_adopted, ADOPTED),
+        row("… to an answer, in the place of a stopped one", replaces, REPLACES),
     ])
 }
 
@@ -78,11 +85,15 @@ fn begin(lab: &Lab, count: usize) -> anyhow::Result<Vec<Working>> {
     Ok(working)
 }
 
-/// Starts a daemon; returns when it answered and when it had taken over all agents.
-fn start(lab: &mut Lab, working: &[Working]) -> anyhow::Result<[f64; 2]> {
+/// Starts a daemon in one way or another; returns when it answered and when it had taken over all agents.
+fn start(
+    lab: &mut Lab,
+    working: &[Working],
+    way: fn(&mut Lab) -> anyhow::Result<()>,
+) -> anyhow::Result<[f64; 2]> {
     let before: Vec<u64> = working.iter().map(Working::length).collect::<anyhow::Result<_>>()?;
     let begin = Instant::now();
-    lab.start()?;
+    way(lab)?;
     let mut link = lab.link()?;
     link.get("/healthz")?;
     let answers = begin.elapsed();

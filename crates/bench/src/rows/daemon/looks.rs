@@ -27,6 +27,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     }
     progress(&format!("looking {times} times at {known} sessions"));
     let list = often(&mut link, "/api/sessions", times)?;
+    // Every one has to be looked at before it is clear that there is none.
+    let none = often(&mut link, "/api/sessions?status=waiting&q=no%20title%20has%20this", times)?;
     let metrics = often(&mut link, "/metrics", times)?;
     let page = link.ask("GET", "/metrics", "")?.expect(200)?;
     ensure!(
@@ -37,6 +39,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     Ok(vec![
         row(format!("list of {known} sessions, first page, p50"), list.percentile(0.5) / 1000.0, LIST),
         row("… p99".into(), list.percentile(0.99) / 1000.0, LIST),
+        row("… of those that a filter asks for, none, p50".into(), none.percentile(0.5) / 1000.0, LIST),
         row(
             format!("/metrics, {known} sessions, {LIVE} agents, p50"),
             metrics.percentile(0.5) / 1000.0,
