@@ -47,7 +47,7 @@ impl<'a> Looker<'a> {
             "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir, "profile": state.provider.profile,
             "agent": agent_name(&state.provider), "status": derived.status, "since": derived.since,
             "evidence": derived.evidence, "last_seq": state.last_seq,
-            "run": state.run.as_ref().map(|run| run_view(run, || self.home.reader(state.id).ok())),
+            "run": run_view(state, || self.home.reader(state.id).ok()),
             "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
             "queued": state.queue.len(), "created_at": state.created_at, "updated_at": state.updated_at,
             "health": health(loaded),

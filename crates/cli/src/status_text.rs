@@ -7,6 +7,9 @@ use crate::client::wire::{Run, Session};
 use crate::output::{BAD, COURSE, GOOD, WARN};
 use crate::record_text::word;
 
+/// Tool calls that are named one by one.
+const SHOWN_CALLS: usize = 5;
+
 /// How the latest run stands, as far as the status does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
@@ -140,6 +143,21 @@ fn running(session: &Session) -> &'static str {
         Some("unresponsive") => "its run goes on, as far as the log tells; its agent does not answer",
         _ => "its run goes on",
     }
+}
+
+/// Says what may or may not have happened when the last run was cut.
+pub(crate) fn uncertain(session: &Session) -> Vec<String> {
+    let Some(open) = session.run.as_ref().and_then(|run| run.uncertain.as_ref()) else { return Vec::new() };
+    let mut lines: Vec<String> = open.tool_calls.iter().map(|call| call.title.clone()).collect();
+    if lines.len() > SHOWN_CALLS {
+        let more = lines.split_off(SHOWN_CALLS).len();
+        lines.push(format!("and {} more; rekindle log {} shows them", more, session.id));
+    }
+    // Whoever knows which calls it may have been needs no more than them.
+    if open.turn && lines.is_empty() {
+        lines.push("what the agent did last may or may not have happened".into());
+    }
+    lines
 }
 
 /// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there

@@ -5,10 +5,10 @@ use std::io;
 use rekindle_domain::event::{CancelReason, Event};
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Line;
-use rekindle_domain::session::{End, Run};
+use rekindle_domain::session::{End, Run, SessionState};
 use rekindle_store::log::LogReader;
 
-use crate::view::RunView;
+use crate::view::{RunView, UncertainView};
 
 /// Lines looked at at first. The end of the latest run is among the last few, unless others spoke after it.
 const FIRST_PAGE: usize = 4;
@@ -19,8 +19,9 @@ const MOST_LINES: usize = 256;
 /// Characters of a reason that are shown.
 const SHOWN: usize = 500;
 
-/// Shows a run; the log is asked for only if there is something to look for.
-pub fn run_view(run: &Run, log: impl FnOnce() -> Option<LogReader>) -> RunView {
+/// Shows a session's latest run, if it had one; the log is asked for only if there is something to look for.
+pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>) -> Option<RunView> {
+    let run = session.run.as_ref()?;
     let state = match run.end {
         None if run.cancel.is_some() => "cancelling",
         None if run.waits.is_empty() => "running",
@@ -31,8 +32,14 @@ pub fn run_view(run: &Run, log: impl FnOnce() -> Option<LogReader>) -> RunView {
         Some(End::Interrupted { .. }) => "interrupted",
     };
     let detail = run.end.and_then(|_| find(&log()?, run.run_id).ok()?);
+    let cut = session.recovery.interruption.as_ref().filter(|cut| cut.run_id == run.run_id);
+    let uncertain = cut.map(|cut| UncertainView {
+        turn: cut.uncertain_turn,
+        tool_calls: cut.uncertain.iter().map(Into::into).collect(),
+    });
+    let uncertain = uncertain.filter(|uncertain| uncertain.turn || !uncertain.tool_calls.is_empty());
     let Run { run_id, started_at, ended_at, attempt, .. } = *run;
-    RunView { run_id, state, started_at, ended_at, attempt, detail }
+    Some(RunView { run_id, state, started_at, ended_at, attempt, detail, uncertain })
 }
 
 /// Finds why a run ended as it did.

@@ -38,7 +38,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         evidence: derived.evidence,
         connection: seen.as_ref().map(|seen| seen.link).unwrap_or_default(),
         last_seq: state.last_seq,
-        run: state.run.as_ref().map(|run| run_view(run, || core.store.reader(state.id).ok())),
+        run: run_view(state, || core.store.reader(state.id).ok()),
         wait: open().and_then(|at| state.run.as_ref().map(|run| wait(core, state.id, run, &run.waits[at]))),
         waits,
         queued: state.queue.len(),

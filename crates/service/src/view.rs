@@ -1,6 +1,6 @@
 //! What the daemon shows: the shapes that callers rely on. Fields may be added, none of these goes.
 
-use rekindle_domain::event::Usage;
+use rekindle_domain::event::{UncertainTool, Usage};
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
@@ -75,6 +75,36 @@ pub struct RunView {
     pub attempt: u32,
     /// Why it ended as it did, for people: what went wrong, who cancelled it, what cut it.
     pub detail: Option<String>,
+    /// What may or may not have happened when it was cut, until the session goes on.
+    pub uncertain: Option<UncertainView>,
+}
+
+/// What an interruption left open.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Uncertain")]
+pub struct UncertainView {
+    /// Nothing is known of the end of the turn, as after a loss of power.
+    pub turn: bool,
+    /// The tool calls that had begun and not ended.
+    pub tool_calls: Vec<UncertainCall>,
+}
+
+/// A tool call that may or may not have had its effect.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct UncertainCall {
+    /// The agent's name for it.
+    pub tool_call_id: String,
+    /// What people are shown.
+    pub title: String,
+    /// `read`, `edit`, `execute` and so on, if the agent said so.
+    pub kind: Option<String>,
+}
+
+impl From<&UncertainTool> for UncertainCall {
+    fn from(tool: &UncertainTool) -> UncertainCall {
+        let UncertainTool { tool_call_id, title, kind } = tool.clone();
+        UncertainCall { tool_call_id, title, kind }
+    }
 }
 
 /// A wait.

@@ -47,6 +47,24 @@ pub(crate) struct Run {
     pub(crate) state: String,
     #[serde(default)]
     pub(crate) detail: Option<String>,
+    #[serde(default)]
+    pub(crate) uncertain: Option<Uncertain>,
+}
+
+/// What an interruption left open.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Uncertain {
+    #[serde(default)]
+    pub(crate) turn: bool,
+    #[serde(default)]
+    pub(crate) tool_calls: Vec<UncertainCall>,
+}
+
+/// A tool call that may or may not have had its effect.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct UncertainCall {
+    #[serde(default)]
+    pub(crate) title: String,
 }
 
 /// A wait.

@@ -11,7 +11,7 @@ use crate::output;
 /// Answer what an agent asks
 ///
 /// An option is named by its number, its id, its kind (allow_once, reject_once, …) or its words; `yes` and `no` mean
-/// once. The first answer wins, wherever it comes from.
+/// once. The first answer wins, wherever it comes from; the same one again is no error, and does nothing.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "rekindle answer [OPTIONS] [WAIT] [OPTION]",
@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
             let Some(late) = late::anywhere(context, &client, name) else { return Err(failure) };
-            return Err(late.failure(&answer(&late.ask)?));
+            return late.again(&client, &answer(&late.ask)?, context.json);
         }
         (found, _) => found?,
     };

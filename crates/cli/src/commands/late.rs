@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::Context;
 use crate::client::{Client, List, wire};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::live::{Ask, Over, chosen, given};
+use crate::output;
 use crate::record_text::{payload, word};
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
@@ -27,15 +28,25 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Says so to someone whose answer was not used, though it may be the same.
-    pub(super) fn failure(&self, answer: &Value) -> Failure {
+    /// Answers once more if it is the answer that was given, as whoever did not hear of its success does; the daemon says
+    /// again what it said then, and does nothing.
+    pub(super) fn again(&self, client: &Client, answer: &Value, json: bool) -> Result<Exit, Failure> {
+        if !self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
+            return Err(self.failure(answer));
+        }
+        let body = client.post(&format!("/api/waits/{}/answer", self.over.wait_id), answer)?;
         let how = self.over.text(&self.ask);
-        let error = if self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
-            anyhow::anyhow!("it was {how} already, just as you answer now; nothing more was done")
-        } else {
-            let answer = chosen(&self.ask, answer);
-            anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used")
-        };
+        let text = format!(
+            "it was {how} already, just as you answer now; watch it with: rekindle attach {}",
+            self.session
+        );
+        output::taken(json, &body, &text)
+    }
+
+    /// Says so to someone whose answer was not used.
+    pub(super) fn failure(&self, answer: &Value) -> Failure {
+        let (how, answer) = (self.over.text(&self.ask), chosen(&self.ask, answer));
+        let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
         Failure::failed("token_consumed", error).hint(format!("rekindle attach {}", self.session))
     }
 }

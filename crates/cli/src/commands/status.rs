@@ -20,7 +20,7 @@ use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, is_unknown, meaning, next, style};
+use crate::status_text::{agent_lives, is_unknown, meaning, next, style, uncertain};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -133,6 +133,9 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     }
     if session.queued > 0 {
         rows.push(("queued", plural(session.queued as u64, "message")));
+    }
+    for (index, open) in uncertain(session).into_iter().enumerate() {
+        rows.push((if index == 0 { "uncertain" } else { "" }, open));
     }
     rows.extend(session.held.clone().map(|held| ("held", held)));
     for wait in &session.waits {

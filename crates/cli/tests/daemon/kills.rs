@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::lab::{Lab, PATIENCE, wait_for};
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     let process = Identity::of(pid).expect("it lives");
     signal_exactly(&process, Signal::KILL).expect("killed");
     await_end(&process, PATIENCE).expect("gone");

@@ -36,6 +36,7 @@ mod slept;
 mod statuses;
 mod sweep;
 mod terminal;
+mod uncertain;
 mod unheard;
 mod upkeep;
 mod waits;

@@ -42,6 +42,13 @@ impl Ran {
         self
     }
 
+    /// Expects words on stdout.
+    #[track_caller]
+    pub(crate) fn shows(self, words: &str) -> Ran {
+        assert!(self.out.contains(words), "{words:?} in {self:#?}");
+        self
+    }
+
     /// Reads stdout as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
