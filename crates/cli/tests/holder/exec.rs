@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Capabilities, Outgoing, Profile, Sent};
@@ -156,10 +156,16 @@ fn a_command_whose_supervisors_are_killed_at_random_is_in_the_log_once() {
     let home = Home::new();
     let arguments = &["--profile", "exec", "--stdin", "--prompt", "line"];
     let mut rng = Rng::new(7);
-    for _ in 0..rounds {
+    // As long as a start takes, and as long again: on a slow machine the moments lie further apart.
+    let since = Instant::now();
+    let first = home.command(arguments, &["sh", "-c", script]);
+    wait_for("the command", || (home.count("agent.started") == 1).then_some(()));
+    let most = 2 * since.elapsed().as_micros() as u64;
+    kill(first);
+    for _ in 1..rounds {
         let supervisor = home.command(arguments, &["sh", "-c", script]);
         // The moment is the point: there is nothing to wait for but time.
-        std::thread::sleep(Duration::from_millis(rng.below(120)));
+        std::thread::sleep(Duration::from_micros(rng.below(most)));
         kill(supervisor);
     }
     let adopted = home.count("run.adopted");
