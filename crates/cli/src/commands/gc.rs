@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rekindle_service::upkeep::{Age, Freed, GcOptions, gc};
+use rekindle_service::upkeep::{Age, Freed, GcOptions, Left, gc};
 use serde_json::json;
 
 use super::Context;
@@ -68,8 +68,9 @@ fn print_text(out: &mut impl Write, context: &Context, dry_run: bool, freed: &Fr
         writeln!(out, "  {}", styled(DIM, format!("and {more} more; --json lists them")))?;
     }
     for (word, style, list) in [("stays", DIM, &freed.left), ("failed", BAD, &freed.failed)] {
-        for left in list.iter().take(MAX_SHOWN) {
-            writeln!(out, "  {} {}", styled(style, word), shown(&left.path))?;
+        for (left, others) in by_reason(list) {
+            let more = if others == 0 { String::new() } else { format!(" and {others} more") };
+            writeln!(out, "  {} {}{more}", styled(style, word), shown(&left.path))?;
             writeln!(out, "{}", wrap(&sanitise::line(&left.why), width, "    ", "    "))?;
         }
     }
@@ -80,4 +81,32 @@ fn print_text(out: &mut impl Write, context: &Context, dry_run: bool, freed: &Fr
         (false, false) => format!("removed {count}, {}", output::size(freed.bytes())),
     };
     Ok(writeln!(out, "{text}")?)
+}
+
+/// Returns the first thing for each reason, and how many more have it: a hundred dead agents are one line.
+fn by_reason(list: &[Left]) -> Vec<(&Left, usize)> {
+    let mut reasons: Vec<(&Left, usize)> = Vec::new();
+    for left in list {
+        match reasons.iter_mut().find(|(first, _)| first.why == left.why) {
+            Some((_, others)) => *others += 1,
+            None => reasons.push((left, 0)),
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_for_the_same_reason_is_told_once() {
+        let left = |path: &str, why: &str| Left { kind: "holder", path: path.into(), why: why.into() };
+        let list = [left("a", "young"), left("b", "damaged"), left("c", "young"), left("d", "young")];
+        let told: Vec<(String, usize)> = by_reason(&list)
+            .into_iter()
+            .map(|(first, more)| (first.path.display().to_string(), more))
+            .collect();
+        assert_eq!(told, [("a".into(), 2), ("b".into(), 0)]);
+    }
 }

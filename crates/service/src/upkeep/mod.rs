@@ -4,18 +4,17 @@
 //! [`examine`] looks and changes nothing. [`repair`] does what `plan` says is safe, keeps what it takes away, and looks
 //! again. [`gc`] removes what nobody needs any more.
 
-mod blobs;
+mod age;
 mod doctor;
 mod gc;
 mod holders;
 mod ingested;
-mod orphan;
 mod plan;
 mod repair;
-mod set_aside;
 
+pub use age::Age;
 pub use doctor::examine;
-pub use gc::{Age, Freed, GcOptions, Gone, Left, gc};
+pub use gc::{Freed, GcOptions, Gone, Left, gc};
 pub use holders::{Holder, Standing, look_at_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use plan::{Mend, mend};

@@ -12,7 +12,7 @@ use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 use rekindle_store::names::named_blobs;
 
-use super::gc::{Freed, Gone, Left};
+use super::{Freed, Gone, Left};
 use crate::crash::crash_point;
 
 /// Removes the blobs that no file of the home names.

@@ -12,9 +12,9 @@ use rekindle_store::check::Report;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
-use super::plan::is_damage;
-use super::repair::Done;
+use super::Done;
 use crate::cancelling::{cancel_records, has_something_to_cancel};
+use crate::upkeep::plan::is_damage;
 
 /// Who asks in the records.
 const BY: &str = "doctor";

@@ -14,8 +14,8 @@ use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 use rustix::process::Signal;
 
-use super::holders::{Standing, look_at_holders};
 use crate::crash::crash_point;
+use crate::upkeep::holders::{Standing, look_at_holders};
 
 /// What a holder needs beyond the two steps of its agent's end: collecting the rest of its output and the tree.
 const BEYOND: Duration = Duration::from_secs(15);

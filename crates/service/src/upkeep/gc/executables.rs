@@ -1,0 +1,78 @@
+//! Copies of the holder's executable that nobody runs.
+
+use std::path::{Path, PathBuf};
+
+use rekindle_holder::client::{Found, LockState};
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::home::{self, HomeError};
+use rekindle_store::offline::Offline;
+
+use super::{Freed, GcOptions, Gone, Left, size_of};
+use crate::crash::crash_point;
+use crate::error::chain;
+use crate::upkeep::holders::look_at_holders;
+
+/// Removes copies of the holder's executable. A daemon starts holders from one of them: beside it none is touched.
+pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, freed: &mut Freed) {
+    let layout = offline.layout();
+    let bin = layout.home().join("bin");
+    let Ok(entries) = std::fs::read_dir(&bin) else { return };
+    let mut copies: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_copy(path)).collect();
+    copies.sort();
+    if copies.is_empty() {
+        return;
+    }
+    // Held while this looks and removes, so that none starts meanwhile.
+    let held = if options.dry_run {
+        home::owner(&**disk, layout).map_or(Ok(None), |_| Err(None))
+    } else {
+        home::hold(&**disk, layout, std::process::id()).map(Some).map_err(|error| match error {
+            HomeError::Locked { .. } => None,
+            other => Some(chain(&other)),
+        })
+    };
+    let _held = match held {
+        Ok(held) => held,
+        Err(why) => {
+            let why = why.unwrap_or_else(|| {
+                "a daemon runs and starts holders from them; stop it first, agents work on".into()
+            });
+            return freed.left.push(Left { kind: "executable", path: bin, why });
+        }
+    };
+    let Ok(all) = look_at_holders(offline) else { return };
+    let mut used = Vec::new();
+    for holder in
+        all.iter().filter(|one| !matches!(one.seen.lock, LockState::Free { .. } | LockState::Missing))
+    {
+        match &holder.seen.launch {
+            Found::There(launch) => used.push(launch.executable.clone()),
+            Found::Missing | Found::Unreadable(_) => {
+                let why = format!("{} may run any of them", holder.seen.holder_id);
+                return freed.left.push(Left { kind: "executable", path: bin, why });
+            }
+        }
+    }
+    for path in copies {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if used.contains(&name) {
+            continue;
+        }
+        let bytes = size_of(&path);
+        crash_point("gc.before_executable");
+        match if options.dry_run { Ok(()) } else { std::fs::remove_dir_all(&path) } {
+            Ok(()) => {
+                let why = "no living holder runs it, and a daemon makes its own again".into();
+                freed.gone.push(Gone { kind: "executable", path, bytes, why });
+            }
+            Err(error) => freed.failed.push(Left { kind: "executable", path, why: error.to_string() }),
+        }
+    }
+}
+
+/// Tells whether a directory is one of our copies, by its name.
+fn is_copy(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit()) && path.is_dir()
+}

@@ -1,0 +1,136 @@
+//! Removing what is there for nothing: directories of dead holders whose journals are in a log, blobs that nothing names,
+//! copies of the holder's executable that nobody runs, old repairs. Only by proof, beside a daemon or without one; what
+//! stays is said with the reason.
+
+mod blobs;
+mod executables;
+mod holders;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rekindle_store::check::Holding;
+use rekindle_store::disk::SharedDisk;
+use rekindle_store::layout::Layout;
+use rekindle_store::offline::{Offline, OfflineError};
+use serde::{Serialize, Serializer};
+
+use super::doctor::examine;
+use crate::crash::crash_point;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GcOptions {
+    /// Say what would be removed, and remove nothing.
+    pub dry_run: bool,
+    /// Also what repairs took away longer ago than this.
+    pub repairs_older_than: Option<Duration>,
+    /// Also directories of dead holders that no session here claims and that were not touched for longer than this.
+    pub orphans_older_than: Option<Duration>,
+}
+
+/// Something that was removed, or would be.
+#[derive(Debug, Clone, Serialize)]
+pub struct Gone {
+    /// `holder`, `blob`, `executable` or `repairs`.
+    pub kind: &'static str,
+    /// What.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Room it took.
+    pub bytes: u64,
+    /// Why it could go.
+    pub why: String,
+}
+
+/// Something that stays, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Left {
+    /// Of which kind.
+    pub kind: &'static str,
+    /// What.
+    #[serde(serialize_with = "lossy")]
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// What was removed and what stays.
+#[derive(Debug, Default, Serialize)]
+pub struct Freed {
+    /// Removed, or would be.
+    pub gone: Vec<Gone>,
+    /// Left, where someone may have thought it would go.
+    pub left: Vec<Left>,
+    /// What could not be removed.
+    pub failed: Vec<Left>,
+}
+
+impl Freed {
+    /// Returns how much room that makes.
+    pub fn bytes(&self) -> u64 {
+        self.gone.iter().map(|gone| gone.bytes).sum()
+    }
+}
+
+/// Removes what is there for nothing.
+pub fn gc(disk: &SharedDisk, home: &Path, options: GcOptions) -> Result<Freed, OfflineError> {
+    let offline = Offline::open(disk.clone(), home)?;
+    let mut freed = Freed::default();
+    holders::collect(disk, &offline, options, &mut freed);
+    // Whether a log can be read decides about blobs, and every log is read for that.
+    let report = examine(disk, home, Holding::Nothing, &mut |_| {})?;
+    let layout = Layout::new(home);
+    if let Err(error) = blobs::collect(disk, &layout, &report, options.dry_run, &mut freed) {
+        freed.failed.push(Left { kind: "blobs", path: layout.blobs(), why: error.to_string() });
+    }
+    executables::collect(disk, &offline, options, &mut freed);
+    old_repairs(&layout, options, &mut freed);
+    Ok(freed)
+}
+
+/// Removes what repairs took away long ago, if someone says how long that is.
+fn old_repairs(layout: &Layout, options: GcOptions, freed: &mut Freed) {
+    let Some(least) = options.repairs_older_than else { return };
+    let Ok(entries) = std::fs::read_dir(layout.repairs()) else { return };
+    let mut old: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    old.retain(|path| path.is_dir() && age_of(path) >= least);
+    old.sort();
+    for path in old {
+        let bytes = size_of(&path);
+        crash_point("gc.before_repairs");
+        match if options.dry_run { Ok(()) } else { std::fs::remove_dir_all(&path) } {
+            Ok(()) => {
+                let why = "it is what a repair took away, and old enough".into();
+                freed.gone.push(Gone { kind: "repairs", path, bytes, why });
+            }
+            Err(error) => freed.failed.push(Left { kind: "repairs", path, why: error.to_string() }),
+        }
+    }
+}
+
+/// How long nothing in a directory was changed; nothing if that cannot be told.
+fn age_of(path: &Path) -> Duration {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    each_below(path, &mut |metadata| newest = newest.max(metadata.modified().unwrap_or(SystemTime::now())));
+    SystemTime::now().duration_since(newest).unwrap_or_default()
+}
+
+fn size_of(path: &Path) -> u64 {
+    let mut bytes = 0;
+    each_below(path, &mut |metadata| bytes += if metadata.is_file() { metadata.len() } else { 0 });
+    bytes
+}
+
+fn each_below(path: &Path, visit: &mut dyn FnMut(&std::fs::Metadata)) {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return };
+    visit(&metadata);
+    if metadata.is_dir() {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.for_each(|entry| each_below(&entry.path(), visit));
+    }
+}
