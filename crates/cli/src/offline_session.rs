@@ -10,7 +10,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::steady::Steady;
-use rekindle_service::{look_for_holder, run_view};
+use rekindle_service::{last_words, look_for_holder, run_view};
 use rekindle_store::Loaded;
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
@@ -49,10 +49,16 @@ impl<'a> Looker<'a> {
             "evidence": derived.evidence, "last_seq": state.last_seq,
             "run": run_view(state, || self.home.reader(state.id).ok()),
             "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
-            "queued": state.queue.len(), "created_at": state.created_at, "updated_at": state.updated_at,
+            "queued": state.queue.len(), "usage": state.usage, "created_at": state.created_at, "updated_at": state.updated_at,
+            "cursor": state.agent.as_ref().and_then(|agent| agent.cursor.as_ref()),
             "health": health(loaded),
         })
     }
+}
+
+/// Reads what a session's agent said last.
+pub(crate) fn words(home: &Offline, session: SessionId) -> Option<String> {
+    last_words(&home.reader(session).ok()?)
 }
 
 /// Says whether a session is whole, as far as its log was read.

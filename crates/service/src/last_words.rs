@@ -34,6 +34,11 @@ struct Known {
     from: u64,
 }
 
+/// Returns the end of what an agent said last, in one line, as its log has it.
+pub fn last_words(log: &LogReader) -> Option<String> {
+    look_back(log)?.words
+}
+
 /// The last words of every session that was shown.
 #[derive(Debug, Default)]
 pub(crate) struct LastWords {

@@ -37,5 +37,6 @@ pub mod upkeep;
 pub mod view;
 mod worker;
 
+pub use last_words::last_words;
 pub use run_view::run_view;
 pub use worker::look_for_holder;

@@ -1,37 +1,27 @@
 //! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
 
 mod canvas;
+mod table;
+mod wanted;
 mod watch;
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::Write;
 
-use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
+use self::wanted::Wanted;
 use super::{Context, Unheard};
-use crate::client::{Client, List, wire};
+use crate::client::wire;
 use crate::clock::SystemClock;
-use crate::evidence_text;
 use crate::failure::{Exit, Failure};
-use crate::offline_session::{Looker, health, is_below};
-use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, plural, styled, wrap};
-use crate::sanitise;
-use crate::session_arg::{here, short, short_len};
-use crate::status_text::{agent_lives, is_unknown, label, last_run, style};
+use crate::output::{self, BOLD, DIM, plural, styled};
+use crate::status_text::agent_lives;
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;
-
-/// Where there is less room than this, a session's last words are left out.
-const LEAST_WORDS: usize = 8;
-
-/// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
-/// much as listing some thousands of sessions.
-const READ_AT_ONCE: u64 = 32 << 20;
 
 /// List sessions: what each is doing, since when, where
 ///
@@ -163,7 +153,7 @@ fn report(
     let read: Result<Vec<wire::Session>, _> =
         listing.sessions.iter().cloned().map(serde_json::from_value).collect();
     let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
-    show(out, &read, long, now)?;
+    table::show(out, &read, long, now)?;
     if read.len() < listing.all {
         let idle = plural((listing.all - read.len()) as u64, "idle session");
         writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
@@ -203,198 +193,9 @@ fn statuses(text: &str) -> Result<SessionStatus, String> {
     found.ok_or_else(|| format!("one of {}", all.map(|status| status.as_str()).join(", ")))
 }
 
-/// Which sessions are to be listed.
-struct Wanted {
-    below: Option<String>,
-    statuses: Vec<&'static str>,
-    agent: Option<String>,
-    words: Option<String>,
-    /// How far logs were found whole although caches have passed that: whoever watches has it read once.
-    whole: RefCell<HashMap<SessionId, u64>>,
-}
-
-impl Wanted {
-    fn new(args: &Args) -> Result<Wanted, Failure> {
-        Ok(Wanted {
-            below: args.here.then(here).transpose()?,
-            statuses: args.status.iter().map(|status| status.as_str()).collect(),
-            agent: args.agent.clone(),
-            words: args.search.clone(),
-            whole: RefCell::default(),
-        })
-    }
-
-    /// Asks the daemon, and puts first where anything happened last.
-    fn told(&self, client: &Client) -> Result<Vec<Value>, Failure> {
-        let statuses = self.statuses.join(",");
-        let filters = [
-            ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
-            ("agent", self.agent.as_deref()),
-            ("cwd", self.below.as_deref()),
-            ("q", self.words.as_deref()),
-        ];
-        let mut sessions: Vec<Value> = client.all(&List { name: "sessions", filters: &filters })?;
-        let newest = |session: &Value| {
-            let word = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
-            std::cmp::Reverse((word("updated_at"), word("id")))
-        };
-        sessions.sort_by_cached_key(newest);
-        Ok(sessions)
-    }
-
-    /// Reads the sessions from the home.
-    ///
-    /// Each is taken from its caches and what its log has behind them. What the caches have passed is read too, as
-    /// `status` does, but only of sessions that are shown, the newest first, and only so many bytes in all: thousands of
-    /// finished sessions must not be read from their beginnings. Damage that is not come to here is found by `status`, by
-    /// `doctor` and by the daemon.
-    fn on_disk(&self, context: &Context, args: &Args, now: Timestamp) -> Result<Vec<Value>, Failure> {
-        // Without one nothing was ever asked of anyone here.
-        let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
-        surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
-        found.retain(|loaded| !loaded.state.deleted);
-        // As with a daemon: where anything happened last comes first.
-        found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
-        let looker = Looker::new(&home, now);
-        let mut left = READ_AT_ONCE;
-        let mut whole = self.whole.borrow_mut();
-        let mut sessions = Vec::new();
-        for mut loaded in found {
-            let mut session = looker.session(&loaded);
-            if !self.has(&session) {
-                continue;
-            }
-            let (id, end) = (loaded.state.id, loaded.read_from);
-            let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
-            if unread && end <= left && is_listed(&session, args, now) {
-                left -= end;
-                match home.look_behind(&mut loaded) {
-                    Ok(()) if loaded.damage.is_none() => drop(whole.insert(id, end)),
-                    Ok(()) => session["health"] = health(&loaded),
-                    // What cannot be read now proves nothing.
-                    Err(_) => {}
-                }
-            }
-            sessions.push(session);
-        }
-        Ok(sessions)
-    }
-
-    /// Tells whether a session is wanted for what is shown of it.
-    fn has(&self, session: &Value) -> bool {
-        let word = |name: &str| session[name].as_str().unwrap_or_default();
-        let title = word("title").to_lowercase();
-        (self.statuses.is_empty() || self.statuses.contains(&word("status")))
-            && self.below.as_ref().is_none_or(|below| is_below(word("working_dir"), below))
-            && self.agent.as_ref().is_none_or(|agent| agent == word("agent"))
-            && self.words.as_ref().is_none_or(|words| title.contains(&words.to_lowercase()))
-    }
-}
-
-fn show(out: &mut impl Write, sessions: &[wire::Session], long: bool, now: Timestamp) -> Result<(), Failure> {
-    let len = short_len(sessions.iter().map(|session| session.id.as_str()));
-    let rows: Vec<[String; 5]> = sessions.iter().map(|session| row(session, len, now)).collect();
-    let width = |index: usize| rows.iter().map(|row| columns(&row[index])).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2), width(3), width(4)];
-    for (session, row) in sessions.iter().zip(&rows) {
-        let pad = |index: usize| " ".repeat(widths[index] - columns(&row[index]) + 2);
-        let styles = [BOLD, style(session), DIM, output::PLAIN, DIM];
-        let mut used = 0;
-        let mut line = String::new();
-        for index in 0..row.len() {
-            line.push_str(&styled(styles[index], &row[index]));
-            line.push_str(&pad(index));
-            used += widths[index] + 2;
-        }
-        let words = session.last_words.as_deref().unwrap_or(&session.title);
-        let room = output::width().saturating_sub(used);
-        if room >= LEAST_WORDS {
-            line.push_str(&cut(&sanitise::line(words), room));
-        }
-        writeln!(out, "{}", line.trim_end())?;
-        if long && !is_unknown(session) {
-            for known in evidence_text::sentences(&session.evidence, now) {
-                writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
-            }
-        }
-        if let Some(last) = last_run(session) {
-            let text = cut(&sanitise::line(&last), output::width().saturating_sub(4));
-            writeln!(out, "    {}", styled(style(session), text))?;
-        }
-        if let Some(held) = &session.held {
-            writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
-        }
-        if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
-            let detail = health.detail.as_deref().unwrap_or_default();
-            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{} {detail}", health.state))))?;
-        }
-    }
-    Ok(())
-}
-
-fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
-    let mut status = label(session);
-    if session.queued > 0 {
-        status.push_str(&format!(" +{}", session.queued));
-    }
-    [
-        short(&session.id, len).to_owned(),
-        status,
-        if is_unknown(session) { String::new() } else { age(session.since, now) },
-        sanitise::line(&session.agent),
-        directory(&sanitise::line(&session.working_dir), std::env::var("HOME").ok().as_deref()),
-    ]
-}
-
-/// Writes how long something lasts, in one unit.
-fn age(since: Timestamp, now: Timestamp) -> String {
-    let seconds = now.millis_since(since) / 1000;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-fn directory(path: &str, home: Option<&str>) -> String {
-    let rest = home.filter(|home| !home.is_empty()).and_then(|home| path.strip_prefix(home));
-    match rest {
-        Some("") => "~".into(),
-        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
-        _ => path.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_and_directories_are_short() {
-        let at = Timestamp::from_millis;
-        let ages = [0, 59_000, 60_000, 7_200_000, 259_200_000].map(|millis| age(at(0), at(millis)));
-        assert_eq!(ages, ["0s", "59s", "1m", "2h", "3d"]);
-        assert_eq!(directory("/home/me/x", Some("/home/me")), "~/x");
-        assert_eq!(directory("/home/mean", Some("/home/me")), "/home/mean");
-        assert_eq!(directory("/home/me", Some("/home/me")), "~");
-        assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && !is_below("/ab", "/a"));
-    }
-
-    #[test]
-    fn without_a_daemon_sessions_are_chosen_as_with_one() {
-        let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
-        let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
-            let (agent, words) = (agent.map(Into::into), words.map(Into::into));
-            Wanted { below: None, statuses: statuses.to_vec(), agent, words, whole: RefCell::default() }
-                .has(&session)
-        };
-        assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
-        assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));
-        assert!(!wanted(&[], None, Some("flakier")));
-    }
 
     #[test]
     fn idle_sessions_are_of_interest_for_a_day() {

@@ -15,7 +15,7 @@ use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
 use crate::live::Ask;
-use crate::offline_session::{Looker, look};
+use crate::offline_session::{Looker, look, words};
 use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
@@ -66,6 +66,7 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
     let home = context.offline()?;
     let loaded = home.examine(session.find(&home)?, Want::Everything)?;
     let mut told = Looker::new(&home, SystemClock.now()).session(&loaded);
+    told["last_words"] = json!(words(&home, loaded.state.id));
     // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);

@@ -197,7 +197,7 @@ fn any_command_can_be_an_agent() {
 
 #[test]
 fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
-    let lab = Lab::new();
+    let mut lab = Lab::new();
     let id = lab.run("say one");
     lab.wait_end(&id);
     assert_eq!(lab.show(&id)["last_words"], "one");
@@ -205,6 +205,16 @@ fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
     assert_eq!(renamed.body["last_words"], "one");
     lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
     wait_for("the second turn's words", || (lab.show(&id)["last_words"] == "two").then_some(()));
+    // Without a daemon its log has them.
+    lab.wait_end(&id);
+    let told = lab.show(&id);
+    lab.kill();
+    lab.ran(&["ps"]).exits(0).shows("two");
+    let status = lab.ran(&["status", &id, "--json"]).exits(0).json();
+    for field in ["last_words", "usage", "cursor", "run", "title", "status", "since", "waits", "queued"] {
+        assert_eq!(status[field], told[field], "{field}");
+    }
+    lab.start();
 }
 
 #[test]

@@ -1,0 +1,112 @@
+//! The sessions as a table that fits the terminal.
+
+use std::io::Write;
+
+use rekindle_domain::time::Timestamp;
+
+use crate::client::wire;
+use crate::evidence_text;
+use crate::failure::Failure;
+use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, styled, wrap};
+use crate::sanitise;
+use crate::session_arg::{short, short_len};
+use crate::status_text::{is_unknown, label, last_run, style};
+
+/// Where there is less room than this, a session's last words are left out.
+const LEAST_WORDS: usize = 8;
+
+/// Writes a line for each session, and below it what someone should know.
+pub(super) fn show(
+    out: &mut impl Write,
+    sessions: &[wire::Session],
+    long: bool,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let len = short_len(sessions.iter().map(|session| session.id.as_str()));
+    let rows: Vec<[String; 5]> = sessions.iter().map(|session| row(session, len, now)).collect();
+    let width = |index: usize| rows.iter().map(|row| columns(&row[index])).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2), width(3), width(4)];
+    for (session, row) in sessions.iter().zip(&rows) {
+        let pad = |index: usize| " ".repeat(widths[index] - columns(&row[index]) + 2);
+        let styles = [BOLD, style(session), DIM, output::PLAIN, DIM];
+        let mut used = 0;
+        let mut line = String::new();
+        for index in 0..row.len() {
+            line.push_str(&styled(styles[index], &row[index]));
+            line.push_str(&pad(index));
+            used += widths[index] + 2;
+        }
+        let words = session.last_words.as_deref().unwrap_or(&session.title);
+        let room = output::width().saturating_sub(used);
+        if room >= LEAST_WORDS {
+            line.push_str(&cut(&sanitise::line(words), room));
+        }
+        writeln!(out, "{}", line.trim_end())?;
+        if long && !is_unknown(session) {
+            for known in evidence_text::sentences(&session.evidence, now) {
+                writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
+            }
+        }
+        if let Some(last) = last_run(session) {
+            let text = cut(&sanitise::line(&last), output::width().saturating_sub(4));
+            writeln!(out, "    {}", styled(style(session), text))?;
+        }
+        if let Some(held) = &session.held {
+            writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
+        }
+        if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
+            let detail = health.detail.as_deref().unwrap_or_default();
+            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{} {detail}", health.state))))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
+    let mut status = label(session);
+    if session.queued > 0 {
+        status.push_str(&format!(" +{}", session.queued));
+    }
+    [
+        short(&session.id, len).to_owned(),
+        status,
+        if is_unknown(session) { String::new() } else { age(session.since, now) },
+        sanitise::line(&session.agent),
+        directory(&sanitise::line(&session.working_dir), std::env::var("HOME").ok().as_deref()),
+    ]
+}
+
+/// Writes how long something lasts, in one unit.
+fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.millis_since(since) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn directory(path: &str, home: Option<&str>) -> String {
+    let rest = home.filter(|home| !home.is_empty()).and_then(|home| path.strip_prefix(home));
+    match rest {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_directories_are_short() {
+        let at = Timestamp::from_millis;
+        let ages = [0, 59_000, 60_000, 7_200_000, 259_200_000].map(|millis| age(at(0), at(millis)));
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "3d"]);
+        assert_eq!(directory("/home/me/x", Some("/home/me")), "~/x");
+        assert_eq!(directory("/home/mean", Some("/home/me")), "/home/mean");
+        assert_eq!(directory("/home/me", Some("/home/me")), "~");
+    }
+}

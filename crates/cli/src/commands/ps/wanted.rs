@@ -1,0 +1,136 @@
+//! Which sessions are asked for, and where they are asked for: at the daemon, or in the home itself.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::Context;
+use super::{Args, is_listed};
+use crate::client::{Client, List};
+use crate::failure::Failure;
+use crate::offline_session::{Looker, health, is_below, words};
+use crate::session_arg::here;
+
+/// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
+/// much as listing some thousands of sessions.
+const READ_AT_ONCE: u64 = 32 << 20;
+
+/// Which sessions are to be listed.
+pub(super) struct Wanted {
+    below: Option<String>,
+    statuses: Vec<&'static str>,
+    agent: Option<String>,
+    words: Option<String>,
+    /// How far logs were found whole although caches have passed that: whoever watches has it read once.
+    whole: RefCell<HashMap<SessionId, u64>>,
+}
+
+impl Wanted {
+    pub(super) fn new(args: &Args) -> Result<Wanted, Failure> {
+        Ok(Wanted {
+            below: args.here.then(here).transpose()?,
+            statuses: args.status.iter().map(|status| status.as_str()).collect(),
+            agent: args.agent.clone(),
+            words: args.search.clone(),
+            whole: RefCell::default(),
+        })
+    }
+
+    /// Asks the daemon, and puts first where anything happened last.
+    pub(super) fn told(&self, client: &Client) -> Result<Vec<Value>, Failure> {
+        let statuses = self.statuses.join(",");
+        let filters = [
+            ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
+            ("agent", self.agent.as_deref()),
+            ("cwd", self.below.as_deref()),
+            ("q", self.words.as_deref()),
+        ];
+        let mut sessions: Vec<Value> = client.all(&List { name: "sessions", filters: &filters })?;
+        let newest = |session: &Value| {
+            let word = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
+            std::cmp::Reverse((word("updated_at"), word("id")))
+        };
+        sessions.sort_by_cached_key(newest);
+        Ok(sessions)
+    }
+
+    /// Reads the sessions from the home.
+    ///
+    /// Each is taken from its caches and what its log has behind them. What the caches have passed is read too, as
+    /// `status` does, but only of sessions that are shown, the newest first, and only so many bytes in all: thousands of
+    /// finished sessions must not be read from their beginnings. Damage that is not come to here is found by `status`, by
+    /// `doctor` and by the daemon.
+    pub(super) fn on_disk(
+        &self,
+        context: &Context,
+        args: &Args,
+        now: Timestamp,
+    ) -> Result<Vec<Value>, Failure> {
+        // Without one nothing was ever asked of anyone here.
+        let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
+        surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
+        found.retain(|loaded| !loaded.state.deleted);
+        // As with a daemon: where anything happened last comes first.
+        found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
+        let looker = Looker::new(&home, now);
+        let mut left = READ_AT_ONCE;
+        let mut whole = self.whole.borrow_mut();
+        let mut sessions = Vec::new();
+        for mut loaded in found {
+            let mut session = looker.session(&loaded);
+            if !self.has(&session) {
+                continue;
+            }
+            let (id, end) = (loaded.state.id, loaded.read_from);
+            if is_listed(&session, args, now) {
+                session["last_words"] = json!(words(&home, id));
+            }
+            let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
+            if unread && end <= left && is_listed(&session, args, now) {
+                left -= end;
+                match home.look_behind(&mut loaded) {
+                    Ok(()) if loaded.damage.is_none() => drop(whole.insert(id, end)),
+                    Ok(()) => session["health"] = health(&loaded),
+                    // What cannot be read now proves nothing.
+                    Err(_) => {}
+                }
+            }
+            sessions.push(session);
+        }
+        Ok(sessions)
+    }
+
+    /// Tells whether a session is wanted for what is shown of it.
+    pub(super) fn has(&self, session: &Value) -> bool {
+        let word = |name: &str| session[name].as_str().unwrap_or_default();
+        let title = word("title").to_lowercase();
+        (self.statuses.is_empty() || self.statuses.contains(&word("status")))
+            && self.below.as_ref().is_none_or(|below| is_below(word("working_dir"), below))
+            && self.agent.as_ref().is_none_or(|agent| agent == word("agent"))
+            && self.words.as_ref().is_none_or(|words| title.contains(&words.to_lowercase()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_daemon_sessions_are_chosen_as_with_one() {
+        let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
+        let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
+            let (agent, words) = (agent.map(Into::into), words.map(Into::into));
+            Wanted { below: None, statuses: statuses.to_vec(), agent, words, whole: RefCell::default() }
+                .has(&session)
+        };
+        assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
+        assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));
+        assert!(!wanted(&[], None, Some("flakier")));
+        assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && !is_below("/ab", "/a"));
+    }
+}
