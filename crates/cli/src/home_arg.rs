@@ -1,6 +1,6 @@
 //! Where the home is: `--home`, then `$REKINDLE_HOME`, then the XDG state directory.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
@@ -14,6 +14,11 @@ pub(crate) struct HomeArg {
 }
 
 impl HomeArg {
+    /// Returns what the command line names.
+    pub(crate) fn given(&self) -> Option<&OsStr> {
+        self.home.as_deref().map(Path::as_os_str)
+    }
+
     /// Tells whether the command line names a home.
     pub(crate) fn is_named(&self) -> bool {
         self.home.is_some()

@@ -9,6 +9,7 @@ mod daemon;
 mod env_arg;
 mod evidence_text;
 mod failure;
+mod hints;
 mod home_arg;
 mod live;
 mod logout;
@@ -66,12 +67,26 @@ pub(crate) struct Shared {
     json: bool,
 }
 
+impl Shared {
+    /// Has hints name whom this command speaks to, as the command line does.
+    fn remember(&self) {
+        let [server, token_file, ca] = self.server.given();
+        hints::remember(&[
+            ("--home", self.home.given()),
+            ("--server", server),
+            ("--token-file", token_file),
+            ("--ca", ca),
+        ]);
+    }
+}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(refused) => return usage(&refused).into(),
     };
     let json = cli.shared.json;
+    cli.shared.remember();
     match commands::run(cli.shared, cli.command) {
         Ok(exit) => exit.into(),
         // Whoever reads our output has seen enough.

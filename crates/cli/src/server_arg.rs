@@ -1,7 +1,7 @@
 //! A daemon elsewhere: `--server`, with the token that is shown to it and the certificates that are trusted. What the command
 //! line names counts before what the environment does, and a home that it names counts before a server of the environment.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +29,15 @@ pub(crate) struct ServerArg {
 }
 
 impl ServerArg {
+    /// Returns what the command line names: the server, the file with its token, the certificates.
+    pub(crate) fn given(&self) -> [Option<&OsStr>; 3] {
+        [
+            self.server.as_deref().map(OsStr::new),
+            self.token_file.as_deref().map(Path::as_os_str),
+            self.ca.as_deref().map(Path::as_os_str),
+        ]
+    }
+
     /// Returns the daemon elsewhere that is meant, if one is.
     pub(crate) fn find(&self, home_is_named: bool) -> Result<Option<Arc<Server>>, Failure> {
         let from_environment = || variable("REKINDLE_SERVER").filter(|_| !home_is_named);

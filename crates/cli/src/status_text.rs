@@ -4,6 +4,7 @@ use clap::builder::styling::Style;
 use rekindle_domain::projector::SessionStatus;
 
 use crate::client::wire::{Run, Session};
+use crate::hints::ours;
 use crate::output::{BAD, COURSE, GOOD, WARN};
 use crate::record_text::word;
 
@@ -151,7 +152,7 @@ pub(crate) fn uncertain(session: &Session) -> Vec<String> {
     let mut lines: Vec<String> = open.tool_calls.iter().map(|call| call.title.clone()).collect();
     if lines.len() > SHOWN_CALLS {
         let more = lines.split_off(SHOWN_CALLS).len();
-        lines.push(format!("and {} more; rekindle log {} shows them", more, session.id));
+        lines.push(format!("and {more} more; {} shows them", ours(format_args!("log {}", session.id))));
     }
     // Whoever knows which calls it may have been needs no more than them.
     if open.turn && lines.is_empty() {
@@ -163,32 +164,34 @@ pub(crate) fn uncertain(session: &Session) -> Vec<String> {
 /// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there
 /// only the damage is spoken of.
 pub(crate) fn next(session: &Session) -> String {
-    let id = &session.id;
+    let told = |command: &str| ours(format_args!("{command} {}", session.id));
     match session.status {
         _ if is_unknown(session) => {
             "restore its log from a backup; rekindle doctor says what else can be done".into()
         }
         _ if is_damaged(session) => format!(
-            "restore its log from a backup; rekindle doctor says what else can be done; rekindle log {id} shows what is whole"
+            "restore its log from a backup; rekindle doctor says what else can be done; {} shows what is whole",
+            told("log")
         ),
-        _ if course(session) == Course::Cancelling => format!("rekindle attach {id} watches it end"),
+        _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
-            format!("rekindle resume {id} runs its command again, from the beginning")
+            format!("{} runs its command again, from the beginning", told("resume"))
         }
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
-        | SessionStatus::InterruptedAgent => format!("rekindle resume {id} continues it"),
+        | SessionStatus::InterruptedAgent => format!("{} continues it", told("resume")),
         SessionStatus::Waiting => match session.waits.iter().find(|wait| wait.state != "void") {
             Some(wait) => {
-                format!("rekindle answer {} OPTION; rekindle waits shows the options", wait.wait_id)
+                let answer = ours(format_args!("answer {} OPTION", wait.wait_id));
+                format!("{answer}; {} shows the options", ours("waits"))
             }
-            None => "rekindle waits shows what is asked".into(),
+            None => format!("{} shows what is asked", ours("waits")),
         },
-        SessionStatus::Running => format!("rekindle attach {id} watches it"),
+        SessionStatus::Running => format!("{} watches it", told("attach")),
         SessionStatus::Idle if course(session) == Course::Failed => {
-            format!("rekindle send {id} TEXT tries again; rekindle log {id} shows what it did")
+            format!("{} TEXT tries again; {} shows what it did", told("send"), told("log"))
         }
-        SessionStatus::Idle => format!("rekindle send {id} TEXT goes on with it"),
+        SessionStatus::Idle => format!("{} TEXT goes on with it", told("send")),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Context, late};
 use crate::client::{List, wire};
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::{Ask, pick};
 use crate::output;
 
@@ -67,7 +68,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     output::taken(
         context.json,
         &body,
-        &format!("answered; watch it with: rekindle attach {}", wait.session_id),
+        &format!("answered; watch it with: {}", ours(format_args!("attach {}", wait.session_id))),
     )
 }
 

@@ -5,6 +5,7 @@ use rekindle_domain::line::Line;
 use super::Context;
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::{Goal, exit_of_state};
 use crate::session_arg::SessionArg;
 
@@ -38,7 +39,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(run) => Goal::Run(run.run_id.clone()),
         None if session.queued > 0 => Goal::Next,
         None => {
-            anstream::eprintln!("nothing was asked of it yet: rekindle send {id} TEXT");
+            anstream::eprintln!("nothing was asked of it yet: {}", ours(format_args!("send {id} TEXT")));
             return Ok(Exit::Ok);
         }
     };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Context;
 use crate::client::{Client, List, wire};
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::{Ask, Over, chosen, given};
 use crate::output;
 use crate::record_text::{payload, word};
@@ -36,10 +37,8 @@ impl Late {
         }
         let body = client.post(&format!("/api/waits/{}/answer", self.over.wait_id), answer)?;
         let how = self.over.text(&self.ask);
-        let text = format!(
-            "it was {how} already, just as you answer now; watch it with: rekindle attach {}",
-            self.session
-        );
+        let attach = ours(format_args!("attach {}", self.session));
+        let text = format!("it was {how} already, just as you answer now; watch it with: {attach}");
         output::taken(json, &body, &text)
     }
 
@@ -47,7 +46,7 @@ impl Late {
     pub(super) fn failure(&self, answer: &Value) -> Failure {
         let (how, answer) = (self.over.text(&self.ask), chosen(&self.ask, answer));
         let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
-        Failure::failed("token_consumed", error).hint(format!("rekindle attach {}", self.session))
+        Failure::failed("token_consumed", error).hint(ours(format_args!("attach {}", self.session)))
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Context, Unheard};
 use crate::client::wire;
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::output::{self, BOLD, DIM, plural, styled};
 use crate::status_text::agent_lives;
 
@@ -156,10 +157,10 @@ fn report(
     table::show(out, &read, long, now)?;
     if read.len() < listing.all {
         let idle = plural((listing.all - read.len()) as u64, "idle session");
-        writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: rekindle ps -a")))?;
+        writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: {}", ours("ps -a"))))?;
     }
     if listing.all == 0 && listing.narrow {
-        writeln!(out, "no such sessions: rekindle ps -a lists all")?;
+        writeln!(out, "no such sessions: {} lists all", ours("ps -a"))?;
     } else if listing.all == 0 {
         writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
     }

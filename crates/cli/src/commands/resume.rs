@@ -6,6 +6,7 @@ use super::Context;
 use crate::client::{read, wire};
 use crate::env_arg::environment_for;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::Goal;
 use crate::output;
 use crate::session_arg::SessionArg;
@@ -41,7 +42,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         return output::taken(
             context.json,
             &body,
-            &format!("{id} goes on; watch it with: rekindle attach {id}"),
+            &format!("{id} goes on; watch it with: {}", ours(format_args!("attach {id}"))),
         );
     }
     let resumed: Value = read(&body)?;

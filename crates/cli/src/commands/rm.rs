@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Context;
 use crate::client::wire::Session;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::output;
 use crate::session_arg::{find_live, find_offline};
 
@@ -49,8 +50,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         let damaged = session.health.is_some_and(|health| health.state == "damaged");
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
-            "still_running" => failure
-                .hint(format!("rekindle cancel {id}, or remove it all the same: rekindle rm --force {id}")),
+            "still_running" => failure.hint(format!(
+                "{}, or remove it all the same: {}",
+                ours(format_args!("cancel {id}")),
+                ours(format_args!("rm --force {id}"))
+            )),
             _ => failure,
         })?;
         if context.json {

@@ -13,6 +13,7 @@ use crate::client::whom::Whom;
 use crate::client::{read, wire};
 use crate::env_arg::environment_for;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::Goal;
 use crate::logout;
 use crate::output::{self, DIM, styled};
@@ -187,7 +188,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         }
         // The id alone, so that a script can take it.
         println_id(&session.id)?;
-        anstream::eprintln!("it works in the background; watch it with: rekindle attach {}", session.id);
+        let attach = ours(format_args!("attach {}", session.id));
+        anstream::eprintln!("it works in the background; watch it with: {attach}");
         return Ok(Exit::Ok);
     }
     let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id));

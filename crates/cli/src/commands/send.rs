@@ -8,6 +8,7 @@ use super::Context;
 use crate::client::{read, wire};
 use crate::env_arg::environment_for;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::Goal;
 use crate::output;
 use crate::prompt_arg::prompt;
@@ -66,7 +67,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let taken: wire::MessageTaken = read(&body)?;
     if args.detach {
         let how = if taken.queued { "queued" } else { "sent" };
-        return output::taken(context.json, &body, &format!("{how}; watch it with: rekindle attach {id}"));
+        return output::taken(
+            context.json,
+            &body,
+            &format!("{how}; watch it with: {}", ours(format_args!("attach {id}"))),
+        );
     }
     if taken.queued {
         anstream::eprintln!("queued behind what goes on");

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::ask::Ask;
 use super::keys::Pressed;
+use crate::hints::ours;
 use crate::output::cut;
 use crate::sanitise;
 
@@ -109,8 +110,8 @@ impl Questions {
 pub(crate) fn how_to_answer(ask: &Ask) -> String {
     let wait = &ask.wait_id;
     match ask.choices.first() {
-        Some(_) => format!("answer with: rekindle answer {wait} NUMBER"),
-        None => format!("answer with: rekindle answer {wait} --text TEXT"),
+        Some(_) => format!("answer with: {}", ours(format_args!("answer {wait} NUMBER"))),
+        None => format!("answer with: {}", ours(format_args!("answer {wait} --text TEXT"))),
     }
 }
 

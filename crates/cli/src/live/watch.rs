@@ -20,6 +20,7 @@ use super::screen::Screen;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::output::{COURSE, DIM, WARN};
 use crate::payloads::Payloads;
 use crate::sanitise;
@@ -225,7 +226,7 @@ impl Watching<'_> {
         let Some(why) = over else { return Ok(None) };
         self.say(WARN, &why)?;
         if session.profile == "exec" {
-            let text = format!("run it again with: rekindle resume {}", self.watch.session);
+            let text = format!("run it again with: {}", self.ours("resume"));
             self.say(DIM, &text)?;
         } else {
             self.how_to_resume()?;
@@ -234,13 +235,17 @@ impl Watching<'_> {
     }
 
     fn how_to_resume(&mut self) -> Result<(), Failure> {
-        let text = format!("go on with: rekindle resume {}", self.watch.session);
+        let text = format!("go on with: {}", self.ours("resume"));
         self.say(DIM, &text).map(drop)
     }
 
+    /// Writes a command of ours about this session.
+    fn ours(&self, command: &str) -> String {
+        ours(format_args!("{command} {}", self.watch.session))
+    }
+
     fn leave(&mut self) -> Result<Exit, Failure> {
-        let text =
-            format!("left; the agent works on. Come back with: rekindle attach {}", self.watch.session);
+        let text = format!("left; the agent works on. Come back with: {}", self.ours("attach"));
         self.say(DIM, &text)?;
         Ok(Exit::Detached)
     }

@@ -56,7 +56,10 @@ fn a_command_that_was_cut_is_not_run_again_by_itself() {
         let status = lab.rekindle(&["status", &id]).output().expect("it runs");
         let words = String::from_utf8_lossy(&status.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            words.contains(&format!("rekindle resume {id} runs its command again, from the beginning")),
+            words.contains(&format!(
+                "{} runs its command again, from the beginning",
+                lab.hint(&format!("resume {id}"))
+            )),
             "{words}"
         );
         assert!(!words.contains("tool calls"), "{words}");

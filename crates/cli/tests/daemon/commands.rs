@@ -73,7 +73,8 @@ fn ps_leaves_out_what_has_been_idle_for_long() {
             lab.start();
         }
         let few = lab.ran(&["ps"]).exits(0);
-        assert!(few.out.contains("1 idle session not shown: rekindle ps -a"), "{daemon}: {}", few.out);
+        let hint = format!("1 idle session not shown: {}", lab.hint("ps -a"));
+        assert!(few.out.contains(&hint), "{daemon}: {}", few.out);
         assert!(few.out.contains("~/work") && !few.out.contains("01aaa"), "{}", few.out);
         let all = lab.ran(&["ps", "-a"]).exits(0);
         assert!(all.out.contains("01aaa") && all.out.contains("~/work"), "{}", all.out);
@@ -87,7 +88,7 @@ fn status_says_what_how_it_is_known_and_what_to_do() {
     let waiting = lab.wait_status(&id, "waiting");
     let wait = waiting["waits"][0]["wait_id"].as_str().expect("a wait").to_owned();
     let told = lab.ran(&["status"]).exits(0);
-    for part in [id.as_str(), "waiting", "known by", "may I?", &format!("rekindle answer {wait}")] {
+    for part in [id.as_str(), "waiting", "known by", "may I?", &lab.hint(&format!("answer {wait}"))] {
         assert!(told.out.contains(part), "{part}: {}", told.out);
     }
     assert_eq!(lab.ran(&["status", "--json"]).exits(0).json()["status"], "waiting");
@@ -114,7 +115,8 @@ fn without_a_daemon_it_is_said_which_agents_live() {
     rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
     rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");
     let told = lab.ran(&["status", &dies]).exits(0);
-    for part in ["interrupted_startup", "its agent is gone", "is gone: its end is proven", "rekindle resume"]
+    for part in
+        ["interrupted_startup", "its agent is gone", "is gone: its end is proven", &lab.hint("resume")]
     {
         assert!(told.out.contains(part), "{part}: {}", told.out);
     }
@@ -212,7 +214,7 @@ fn waits_are_listed_and_answered_by_number_word_or_text() {
     let first = lab.run("ask first?\nsay thanks");
     lab.wait_status(&first, "waiting");
     let listed = lab.ran(&["waits"]).exits(0);
-    for part in ["first?", "1  Allow", "3  Reject", "rekindle answer wait_", &first] {
+    for part in ["first?", "1  Allow", "3  Reject", &lab.hint("answer wait_"), &first] {
         assert!(listed.out.contains(part), "{part}: {}", listed.out);
     }
     let second = lab.run("question colour?");
@@ -224,7 +226,7 @@ fn waits_are_listed_and_answered_by_number_word_or_text() {
     assert!(offline.out.contains("first?") && offline.out.contains("colour?"), "{}", offline.out);
     assert_eq!(lab.ran(&["waits", "--json"]).exits(0).json()["waits"].as_array().map(Vec::len), Some(2));
     lab.start();
-    lab.ran(&["answer", &first, "reject_once"]).exits(0).tells("rekindle attach");
+    lab.ran(&["answer", &first, "reject_once"]).exits(0).tells(&lab.hint("attach"));
     lab.wait_end(&first);
     assert!(!lab.said(&first).contains("thanks"));
     let answered = lab.ran(&["answer", "--text", "deep red", "--json"]).exits(0).json();
@@ -290,7 +292,8 @@ fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
         let expected = [(json!(dies), json!("void")), (json!(lives), json!("open"))];
         assert_eq!(states, expected, "daemon {daemon}");
         let listed = lab.ran(&["waits"]).exits(0).out;
-        let new_run = format!("an answer becomes the message of a new run: rekindle answer {wait}");
+        let new_run =
+            format!("an answer becomes the message of a new run: {}", lab.hint(&format!("answer {wait}")));
         assert!(listed.contains("void: its agent is gone") && listed.contains(&new_run), "{listed}");
         assert_eq!(listed.matches("answer with: ").count(), 1, "{listed}");
         assert_eq!(lab.ran(&["status", &dies, "--json"]).exits(0).json()["waits"][0]["state"], "void");
@@ -298,7 +301,7 @@ fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(told.contains("its agent is gone: an answer becomes the message of a new run"), "{told}");
     }
-    lab.ran(&["answer", "yes"]).exits(0).tells(&format!("rekindle attach {lives}"));
+    lab.ran(&["answer", "yes"]).exits(0).tells(&lab.hint(&format!("attach {lives}")));
     assert_eq!(lab.wait_end(&lives), "completed");
 }
 
@@ -363,7 +366,7 @@ fn rm_removes_what_is_over_and_by_force_what_is_not() {
     lab.wait_end(&over);
     lab.reach("here");
     lab.ran(&["rm", &over, "01zzz"]).exits(2).tells("01zzz");
-    lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells(&format!("rekindle rm --force {goes_on}"));
+    lab.ran(&["rm", &goes_on]).exits(1).tells("error: ").tells(&lab.hint(&format!("rm --force {goes_on}")));
     let removed = lab.ran(&["rm", &over]).exits(0);
     assert!(removed.out.contains(&over), "{removed:?}");
     let removed = lab.ran(&["rm", "--force", "--json", &goes_on]).exits(0).json();

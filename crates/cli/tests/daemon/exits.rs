@@ -46,9 +46,10 @@ fn a_question_ends_the_command_and_says_how_to_answer() {
     assert_eq!(ran.out, "so far\n");
     let ran =
         ran.tells("asks for permission: may I delete build?").tells("1  Allow").tells("4  Always reject");
-    let how = ran.err.lines().find_map(|line| line.strip_prefix("answer with: rekindle answer "));
+    let how =
+        ran.err.lines().find_map(|line| line.strip_prefix(&format!("answer with: {} ", lab.hint("answer"))));
     let wait = how.and_then(|how| how.strip_suffix(" NUMBER")).expect("how to answer");
-    let then = ran.err.lines().find_map(|line| line.strip_prefix("then: rekindle attach "));
+    let then = ran.err.lines().find_map(|line| line.strip_prefix(&format!("then: {} ", lab.hint("attach"))));
     lab.ran(&["attach"]).exits(4).tells(wait);
     lab.ran(&["answer", wait, "1"]).exits(0);
     let rest = lab.ran(&["attach", then.expect("how to come back")]).exits(0);
@@ -69,10 +70,10 @@ fn an_interrupted_run_that_does_not_go_on_is_its_own_exit_code() {
     let ran = lab.run_demo(&["say before\ncrash-signal", "--resume", "never"], Stdin::Nothing).exits(3);
     assert_eq!(ran.out, "before\n");
     let id = lab.only_session();
-    ran.tells("interrupted: ").tells(&format!("rekindle resume {id}"));
+    ran.tells("interrupted: ").tells(&lab.hint(&format!("resume {id}")));
     let help = lab.ran(&["run", "--help"]).exits(0).out;
     assert!(help.contains("twice at most") && help.contains("--profile exec"), "{help}");
-    lab.ran(&["attach"]).exits(3).tells(&format!("rekindle resume {id}"));
+    lab.ran(&["attach"]).exits(3).tells(&lab.hint(&format!("resume {id}")));
     let resumed = lab.ran(&["resume"]).exits(0);
     assert!(resumed.out.contains("I remember"), "{resumed:?}");
     lab.ran(&["resume"]).exits(1).tells("error: ");
@@ -196,7 +197,7 @@ fn a_detached_run_prints_its_id_alone_and_works_on() {
     let ran = lab.run_demo(&["-d", "say hi"], Stdin::HeldOpen).exits(0);
     let id = ran.out.trim_end().to_owned();
     assert_eq!(ran.out, format!("{id}\n"));
-    let ran = ran.tells(&format!("rekindle attach {id}"));
+    let ran = ran.tells(&lab.hint(&format!("attach {id}")));
     assert!(ran.err.lines().count() == 1, "{ran:?}");
     assert_eq!(lab.ran(&["attach", &id]).exits(0).out, "hi\n");
 }

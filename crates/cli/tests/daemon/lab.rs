@@ -78,6 +78,11 @@ impl Lab {
         command
     }
 
+    /// Writes a command as hints have it: with the home that ours are given.
+    pub(crate) fn hint(&self, command: &str) -> String {
+        format!("rekindle --home {} {command}", self.home().display())
+    }
+
     /// Has every command of ours find this in its environment from now on.
     pub(crate) fn set(&mut self, name: &'static str, value: impl ToString) {
         self.vars.push((name, value.to_string()));

@@ -129,7 +129,7 @@ fn ctrl_c_leaves_and_attach_comes_back() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.end(), Some(130));
     let id = session(&lab);
-    assert!(terminal.text().contains(&format!("rekindle attach {id}")), "{}", terminal.text());
+    assert!(terminal.text().contains(&lab.hint(&format!("attach {id}"))), "{}", terminal.text());
     assert_eq!(lab.status(&id), "running");
     let mut again = Pty::start(&lab.rekindle(&["attach"]), 80);
     again.see("> say one");
@@ -283,5 +283,5 @@ fn in_the_background_of_a_shell_nothing_is_asked_and_nothing_stops() {
     shell.envs(variables).current_dir(lab.path("work"));
     let mut terminal = Pty::start(&shell, 80);
     assert_eq!(terminal.end(), Some(4), "{}", terminal.text());
-    assert!(terminal.text().contains("answer with: rekindle answer"), "{}", terminal.text());
+    assert!(terminal.text().contains(&format!("answer with: {}", lab.hint("answer"))), "{}", terminal.text());
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Watching;
 use crate::failure::{Exit, Failure};
+use crate::hints::ours;
 use crate::live::keys::Pressed;
 use crate::live::questions::{Said, chosen, how_to_answer};
 use crate::output::{BOLD, DIM, WARN};
@@ -25,7 +26,7 @@ impl Watching<'_> {
             let mut lines = ask.lines.clone();
             lines.extend(ask.options());
             lines.push((BOLD, how_to_answer(ask)));
-            lines.push((DIM, format!("then: rekindle attach {}", self.watch.session)));
+            lines.push((DIM, format!("then: {}", ours(format_args!("attach {}", self.watch.session)))));
             for line in &lines {
                 self.screen.line(line)?;
             }

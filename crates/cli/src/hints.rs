@@ -1,0 +1,50 @@
+//! Our own commands as hints name them: with the home or the server that this one was told of, so that whoever copies one
+//! speaks to the same daemon.
+
+use std::ffi::OsStr;
+use std::fmt::Display;
+use std::sync::OnceLock;
+
+/// What the command line says of whom to speak to.
+static WHOM: OnceLock<String> = OnceLock::new();
+
+/// Remembers what the command line says of whom to speak to: flags and their values, those that were given.
+pub(crate) fn remember(flags: &[(&str, Option<&OsStr>)]) {
+    // Set once, when the command line was read.
+    let _ = WHOM.set(written(flags));
+}
+
+/// Writes a command of ours as it has to be given.
+pub(crate) fn ours(rest: impl Display) -> String {
+    format!("rekindle {}{rest}", WHOM.get().map_or("", String::as_str))
+}
+
+fn written(flags: &[(&str, Option<&OsStr>)]) -> String {
+    let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?.to_string_lossy())));
+    given.map(|(flag, value)| format!("{flag} {} ", quoted(&value))).collect()
+}
+
+/// Writes a word so that a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@%+=,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_is_written_as_a_shell_reads_it() {
+        let flags = |home: Option<&'static str>, server: Option<&'static str>| {
+            written(&[("--home", home.map(OsStr::new)), ("--server", server.map(OsStr::new))])
+        };
+        assert_eq!(flags(None, None), "");
+        assert_eq!(flags(None, Some("https://h:7433")), "--server https://h:7433 ");
+        assert_eq!(flags(Some("/a b/it's"), None), r"--home '/a b/it'\''s' ");
+        assert_eq!(ours("ps"), "rekindle ps");
+    }
+}
