@@ -3,8 +3,10 @@
 //! recovery after a crash is nothing else than going on.
 
 mod aside;
+mod begin;
 mod carry;
 mod commands;
+mod former;
 mod inbox;
 mod observe;
 mod tend;
