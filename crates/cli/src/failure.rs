@@ -108,6 +108,11 @@ impl Failure {
         matches!(&*self.code, "token_consumed" | "wait_closed")
     }
 
+    /// Tells whether nobody answered at all.
+    pub(crate) fn is_absence(&self) -> bool {
+        self.is_daemon_gone() || &*self.code == crate::client::SILENT
+    }
+
     /// Tells whether the daemon went away, or is about to: what was only to be looked at can be looked at elsewhere.
     pub(crate) fn is_daemon_gone(&self) -> bool {
         matches!(&*self.code, "no_daemon" | "outcome_unknown" | "shutting_down")

@@ -114,11 +114,23 @@ fn what_needs_the_home_says_so_and_nobody_is_started() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", words(&output));
         assert!(words(&output).contains("is elsewhere"), "{arguments:?}: {}", words(&output));
     }
+    // Whoever watches is told as well, and not shown an empty list for ever.
+    let revoked = Token::create(&there.lab, &[]);
+    revoked.revoke(&there.lab);
+    let watched = elsewhere(&there.lab, &there.url, Some(&revoked), &["ps", "--watch", "--json"]);
+    assert_eq!(watched.status.code(), Some(1), "{}", words(&watched));
+    assert!(words(&watched).contains("token_revoked"), "{}", words(&watched));
     // Nobody listens there: nobody is started here in its stead.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let begin = Instant::now();
-    for arguments in [&["ps"][..], &["run", "say x", "--agent", "claude"], &["attach"], &["stop"], &["waits"]]
-    {
+    for arguments in [
+        &["ps"][..],
+        &["ps", "--watch"],
+        &["run", "say x", "--agent", "claude"],
+        &["attach"],
+        &["stop"],
+        &["waits"],
+    ] {
         let output = elsewhere(&there.lab, &format!("http://{free}"), Some(&there.token), arguments);
         assert_eq!(output.status.code(), Some(5), "{arguments:?}: {}", words(&output));
         let failure =

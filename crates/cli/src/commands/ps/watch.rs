@@ -123,7 +123,7 @@ impl Watching<'_> {
                     self.show()?;
                 }
                 Ok(Input::News(news)) => {
-                    if self.hear(news) {
+                    if self.hear(news)? {
                         due = due.min(Instant::now() + SETTLED);
                     }
                 }
@@ -134,7 +134,7 @@ impl Watching<'_> {
     }
 
     /// Takes in news; tells whether there is anything to look at.
-    fn hear(&mut self, news: News) -> bool {
+    fn hear(&mut self, news: News) -> Result<bool, Failure> {
         match news {
             News::Told => {
                 self.client = self.context.daemon().ok().flatten();
@@ -143,17 +143,30 @@ impl Watching<'_> {
             News::Changed(id) => drop(self.changed.insert(id)),
             News::Gone(id) => self.sessions.retain(|session| session["id"] != id.as_str()),
             News::Away => {
+                self.is_refused()?;
                 let now = match self.daemon {
                     Daemon::Unknown | Daemon::None => Daemon::None,
                     Daemon::Tells | Daemon::WentAway => Daemon::WentAway,
                 };
                 if now == self.daemon {
-                    return false;
+                    return Ok(false);
                 }
                 (self.daemon, self.client, self.all) = (now, None, true);
             }
         }
-        true
+        Ok(true)
+    }
+
+    /// Says why a daemon elsewhere tells nothing, as `ps` would: one that refuses us will not change its mind, and one that
+    /// was never there has no home to look into. One that was there is waited for.
+    fn is_refused(&self) -> Result<(), Failure> {
+        if self.context.server.is_none() {
+            return Ok(());
+        }
+        match self.context.ask(|client| self.wanted.told(client)) {
+            Err(failure) if self.daemon == Daemon::Unknown || !failure.is_absence() => Err(failure),
+            _ => Ok(()),
+        }
     }
 
     /// Looks at what has changed, or at everything if that is as good.
