@@ -177,6 +177,10 @@ pub(crate) fn next(session: &Session) -> String {
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
             format!("{} runs its command again, from the beginning", told("resume"))
         }
+        // What nobody answered in time is over; what an agent asked that is gone is listed.
+        SessionStatus::InterruptedWaiting if session.waits.is_empty() => {
+            format!("{} TEXT goes on with it", told("send"))
+        }
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
         | SessionStatus::InterruptedAgent => format!("{} continues it", told("resume")),

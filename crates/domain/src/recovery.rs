@@ -94,7 +94,7 @@ impl Held {
                 "its command was cut, and only runs again from its beginning: look at what it did, then resume it or send a message"
             }
             Held::Budget => "it was continued twice and cut again: resume it when you know why",
-            Held::TimedOut => "nobody answered in time: resume it, or send a message",
+            Held::TimedOut => "nobody answered in time: send a message to go on",
             Held::NoDirectory => "its working directory is not there",
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
+use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
 use rekindle_domain::token::{Presented, Rejection};
 
@@ -12,11 +13,13 @@ use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
+use crate::live::LiveError;
+use crate::messages::{self, is_void};
 use crate::request::{Content, NewAnswer, NewMessage};
 use crate::tokens::{self, OwnAnswer};
 use crate::view::{AnswerTaken, Resumed};
 use crate::worker::{Answering, Command};
-use crate::{messages, sessions, shape};
+use crate::{agents, sessions, shape};
 
 /// Finds the session that has a wait.
 pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
@@ -38,7 +41,7 @@ pub(crate) fn answer(
         Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), core.time())?),
         None => None,
     };
-    if is_void(&entry, wait) && token.is_none() {
+    if is_void(&entry.state, wait) && token.is_none() {
         return as_message(core, &entry, wait, &own);
     }
     let (reply, answered) = sync_channel(1);
@@ -46,16 +49,11 @@ pub(crate) fn answer(
     core.workers.tell(core, entry.state.id, Command::Answer(Box::new(asked)))?;
     let taken = answered.recv().unwrap_or_else(|_| Err(sessions::gone()));
     // It may just have been found that nobody waits any more.
-    let after = entry_with(core, wait).ok().filter(|after| taken.is_err() && is_void(after, wait));
-    match after.filter(|_| token.is_none() && !is_void(&entry, wait)) {
+    let after = entry_with(core, wait).ok().filter(|after| taken.is_err() && is_void(&after.state, wait));
+    match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
         Some(after) => as_message(core, &after, wait, &own),
         None => taken,
     }
-}
-
-/// Tells whether the agent that asked is gone.
-fn is_void(entry: &Entry, wait: WaitId) -> bool {
-    entry.state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
 }
 
 /// Nobody waits for it any more: it begins a run.
@@ -65,6 +63,13 @@ fn as_message(
     wait: WaitId,
     own: &OwnAnswer,
 ) -> Result<AnswerTaken, ServiceError> {
+    // Words may be anything now; an option is one of those that were offered.
+    if let Some(request) = shape::request_of(core, entry, wait) {
+        let profile = agents::profile(&entry.state.provider)?;
+        if let Err(error @ AnswerError::NoSuchOption { .. }) = profile.answer(&request, own.as_answer()) {
+            return Err(LiveError::from(error).into());
+        }
+    }
     let asked = shape::asked(core, entry, wait).map(|asked| format!(" ({asked})")).unwrap_or_default();
     let text = format!(
         "You were interrupted while you waited for an answer to your question{asked}. The answer is: {}",

@@ -3,17 +3,26 @@
 use rekindle_domain::event::{CancelReason, ResumeHow, RunCancelRequested, RunCancelled, RunResumed};
 use rekindle_domain::id::MessageId;
 use rekindle_domain::line::Draft;
-use rekindle_domain::session::{End, SessionState};
+use rekindle_domain::session::{End, Run, SessionState};
 use rekindle_domain::token::TokenIndex;
 
 use crate::live::revocations;
 
 /// Tells whether there is something to cancel: a run, a continuation that is owed, a message in the queue.
 pub(crate) fn has_something_to_cancel(state: &SessionState) -> bool {
-    let pending = state.run.as_ref().is_some_and(|run| {
-        run.end.is_none() || matches!(run.end, Some(End::Interrupted { .. })) && run.cancel.is_none()
-    });
-    pending || !state.queue.is_empty()
+    let pending = state.run.as_ref().filter(|run| is_pending(run));
+    pending.is_some_and(|run| run.end.is_none() || run.cancel.is_none()) || !state.queue.is_empty()
+}
+
+/// Tells whether a run goes on, or may have to be continued.
+fn is_pending(run: &Run) -> bool {
+    matches!(run.end, None | Some(End::Interrupted { .. }))
+}
+
+/// Tells whether a run is not cancelled yet, or only for a reason that a person's word goes beyond (I13).
+pub(crate) fn is_news(run: &Run, why: CancelReason) -> bool {
+    let by_a_person = |why| matches!(why, CancelReason::User | CancelReason::StopAll);
+    run.cancel.is_none_or(|before| by_a_person(why) && !by_a_person(before))
 }
 
 /// Returns the records of a cancel: nothing of the run, its waits and the messages dropped from the queue goes on. None
@@ -26,11 +35,12 @@ pub(crate) fn cancel_records(
     dropped: Vec<MessageId>,
 ) -> Vec<Draft> {
     let mut records: Vec<Draft> = Vec::new();
-    let requested = state.run.as_ref().filter(|run| run.cancel.is_none());
+    let pending = state.run.as_ref().filter(|run| is_pending(run));
     let open = state.open_run().filter(|run| run.cancel.is_none());
     let who = || Some(by.to_owned().into());
-    if requested.is_some() || !dropped.is_empty() {
-        let run_id = requested.map(|run| run.run_id);
+    if pending.is_some_and(|run| is_news(run, why)) || !dropped.is_empty() {
+        // One that is open has to be named, whoever cancelled it before.
+        let run_id = pending.map(|run| run.run_id);
         records.push(RunCancelRequested { run_id, by: who(), why, dropped }.into());
     }
     // Without an agent to speak with nobody else says that it ended; one that may live is ended when it is met.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{HolderId, SessionId};
@@ -45,12 +45,19 @@ pub(crate) struct Core {
     pub(crate) brought: Mutex<HashMap<SessionId, Env>>,
     /// We are not the home's supervisor any more.
     pub(crate) superseded: AtomicBool,
+    /// Everything is to stop: nothing begins any more.
+    pub(crate) stopping: AtomicBool,
     /// What was going on when we began has been looked at.
     pub(crate) recovered: AtomicBool,
     pub(crate) metrics: Metrics,
 }
 
 impl Core {
+    /// Tells whether everything is to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Appends records that must be on disk before anyone is told.
     pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt, ServiceError> {
         crash_point("append.before");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::CancelReason;
@@ -9,6 +10,8 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
 
+use crate::cancelling::has_something_to_cancel;
+use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::sessions;
@@ -22,11 +25,16 @@ const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Cancels everything and ends every agent; returns how many are left after the time agents get.
 pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
+    // From here on nothing begins, whatever is asked for.
+    core.stopping.store(true, Ordering::Relaxed);
     let all = core.directory.all(&core.store);
-    for entry in all.iter().filter(|entry| entry.damage.is_none()) {
-        let state = &entry.state;
-        if state.open_run().is_some() || state.recovery.interruption.is_some() || !state.queue.is_empty() {
-            let _ = sessions::cancel(core, state.id, CancelReason::StopAll, by);
+    let pending = |entry: &&Entry| entry.damage.is_none() && has_something_to_cancel(&entry.state);
+    for entry in all.iter().filter(pending) {
+        let session = entry.state.id;
+        if let Err(error) = sessions::cancel(core, session, CancelReason::StopAll, by)
+            && error.code != Code::NothingRunning
+        {
+            tracing::warn!(%session, "cannot be cancelled: {}", error.message);
         }
     }
     // Those that nobody has met since we began, too; and those that are just being launched.

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use rekindle_agent::blob::oversize;
-use rekindle_domain::event::{CancelReason, MessageUser, Raw};
+use rekindle_domain::event::{MessageUser, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{MAX_QUEUED, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::code::Code;
 use crate::core::{Core, millis, random};
@@ -15,8 +17,9 @@ use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
 use crate::live::{Unsent, keep_large, run_started};
-use crate::request::{Block, Content, NewMessage};
-use crate::sessions::ask_to_cancel;
+use crate::request::{Content, NewMessage};
+use crate::sessions::say_instead;
+use crate::tokens;
 use crate::view::MessageTaken;
 use crate::worker::Command;
 
@@ -94,9 +97,15 @@ fn plan(
         return Err(ServiceError::new(Code::SessionClosed, "the session takes no more messages")
             .hint("begin another one with rekindle run"));
     }
-    // A key was looked for in what there was: nothing may have come since.
-    let expect = key.map_or(Expect::Anything, |_| Expect::LastSeq(state.last_seq));
-    if state.open_run().is_none() && state.queue.is_empty() {
+    if let Some(wait) = wait_id.filter(|wait| !is_void(state, *wait)) {
+        return Err(tokens::closed(wait));
+    }
+    let now = Expect::LastSeq(state.last_seq);
+    // A key was looked for in what there was, and so was a wait: nothing may have come since.
+    let expect = if key.is_some() || wait_id.is_some() { now } else { Expect::Anything };
+    let at_rest = state.open_run().is_none();
+    // What someone answers to a question is not put behind what was said before it.
+    if at_rest && (state.queue.is_empty() || wait_id.is_some()) {
         let (begun, records) = begin(core, content, key, wait_id)?;
         let message_id = begun.message_id;
         return Ok(Plan::New(New { message_id, records, begun: Some(begun), instead: false, expect }));
@@ -109,7 +118,20 @@ fn plan(
     let idempotency_key = key.map(|key| key.as_stored().into());
     let queued = MessageUser { message_id, content, idempotency_key, queued: true, wait_id };
     let instead = state.open_run().is_some_and(|run| !run.waits.is_empty());
-    Ok(Plan::New(New { message_id, records: vec![queued.into()], begun: None, instead, expect }))
+    let mut records: Vec<Draft> = vec![queued.into()];
+    let mut expect = expect;
+    // Someone speaks after an interruption: nothing is continued by itself any more, and who waits longest gets his turn.
+    if at_rest && state.recovery.interruption.is_some() {
+        let run_id = RunId::mint(millis(core.now()), random()?);
+        records.push(run_started(run_id, core.supervisor, state.queue.first().copied(), None).into());
+        expect = now;
+    }
+    Ok(Plan::New(New { message_id, records, begun: None, instead, expect }))
+}
+
+/// Tells whether the agent that asked is gone, and nobody has begun anything since.
+pub(crate) fn is_void(state: &SessionState, wait: WaitId) -> bool {
+    state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
 }
 
 fn known(state: &SessionState, key: Option<&Key>) -> Result<Option<MessageTaken>, ServiceError> {
@@ -146,9 +168,14 @@ pub(crate) fn message(
         };
         keep_large(&core.store, &mut new.records)?;
         if new.instead {
-            ask_to_cancel(core, session, CancelReason::NewMessage, "user", Vec::new(), new.records)?;
-            let seq = core.store.open_session(session)?.state.last_seq;
-            return Ok(MessageTaken { message_id: new.message_id, run_id: None, seq, queued: true });
+            match say_instead(core, session, new.records, state.last_seq) {
+                Ok(()) => {
+                    let seq = core.store.open_session(session)?.state.last_seq;
+                    return Ok(MessageTaken { message_id: new.message_id, run_id: None, seq, queued: true });
+                }
+                Err(error) if is_late(&error) => continue,
+                Err(error) => return Err(error),
+            }
         }
         crash_point("append.before");
         match core.store.append(new.append(session)).map_err(ServiceError::from) {
@@ -220,21 +247,26 @@ fn taken(message_id: MessageId, run_id: Option<RunId>, receipt: &Receipt) -> Mes
 
 /// Checks that a message is something an agent can be told: a text, or blocks.
 pub(crate) fn content(content: &Content) -> Result<Raw<'static>, ServiceError> {
-    let raw = Raw::from_value(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))?;
-    let text = raw.as_json().trim_start();
-    let empty = text == "\"\"" || text == "[]";
-    if empty || !(text.starts_with('"') || text.starts_with('[')) {
-        return Err(ServiceError::new(
-            Code::InvalidContent,
-            "a message is a text, or a list of blocks, and not empty",
-        ));
-    }
-    let blocks: Vec<Block> = match text.starts_with('[').then(|| serde_json::from_str(text)) {
-        Some(blocks) => blocks.map_err(|error| ServiceError::new(Code::InvalidContent, error))?,
-        None => Vec::new(),
+    let invalid = |why: &str| ServiceError::new(Code::InvalidContent, why);
+    // Read whole: what only looks like JSON, as half a surrogate pair does, would reach an agent that cannot read it.
+    let value = whole_json(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))?;
+    let blocks = match &value {
+        Value::String(text) if !text.is_empty() => &[][..],
+        Value::Array(blocks) if !blocks.is_empty() => blocks.as_slice(),
+        _ => return Err(invalid("a message is a text, or a list of blocks, and not empty")),
     };
-    if blocks.iter().any(|block| block.kind == "text" && block.text.is_none()) {
-        return Err(ServiceError::new(Code::InvalidContent, "a block of type text has a text"));
+    for block in blocks {
+        if !block.is_object() || !block["type"].is_string() {
+            return Err(invalid("a block is an object with a type"));
+        }
+        if block["type"] == "text" && !block["text"].is_string() {
+            return Err(invalid("a block of type text has a text"));
+        }
     }
-    Ok(raw)
+    Raw::from_value(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))
+}
+
+/// Reads JSON that is passed on as it is: whoever gets it can read it too.
+pub(crate) fn whole_json(raw: &RawValue) -> serde_json::Result<Value> {
+    serde_json::from_str(raw.get())
 }

@@ -108,16 +108,17 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// What every block of a message has.
-#[derive(Deserialize, JsonSchema)]
+/// What every block of a message has, for the description of it.
+#[derive(JsonSchema)]
 #[schemars(transform = text_has_text)]
-pub(crate) struct Block {
+#[expect(dead_code, reason = "it is described, and read as any JSON")]
+struct Block {
     /// What it is: `text`, `image`, or what else the agent takes.
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
+    #[schemars(rename = "type")]
+    kind: String,
     /// The words of a block of type `text`.
-    #[serde(default)]
-    pub(crate) text: Option<String>,
+    #[schemars(default)]
+    text: Option<String>,
 }
 
 /// A block of type `text` has a text.

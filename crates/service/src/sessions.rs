@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use rekindle_domain::event::{
     CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
-use rekindle_domain::id::{MessageId, RunId, SessionId};
+use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
@@ -112,23 +112,33 @@ pub(crate) fn cancel(
 ) -> Result<Option<RunId>, ServiceError> {
     let state = core.store.open_session(session)?.state;
     if !has_something_to_cancel(&state) {
-        return Err(ServiceError::new(Code::NothingRunning, "nothing goes on in this session"));
+        return Err(nothing_running());
     }
-    ask_to_cancel(core, session, why, by, state.queue.clone(), Vec::new())
-}
-
-pub(crate) fn ask_to_cancel(
-    core: &Arc<Core>,
-    session: SessionId,
-    why: CancelReason,
-    by: &str,
-    dropped: Vec<MessageId>,
-    behind: Vec<Draft>,
-) -> Result<Option<RunId>, ServiceError> {
     let (reply, answer) = sync_channel(1);
-    let cancelling = Cancelling { why, by: by.to_owned(), dropped, behind, reply };
+    let (by, dropped) = (by.to_owned(), state.queue.clone());
+    let cancelling = Cancelling { why, by, dropped, behind: Vec::new(), after: None, reply };
     core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
     answer.recv().unwrap_or_else(|_| Err(gone()))
+}
+
+/// Cancels what is waited for because a message comes instead, in one with that message. Fails if anything has happened
+/// since a record was the newest.
+pub(crate) fn say_instead(
+    core: &Arc<Core>,
+    session: SessionId,
+    message: Vec<Draft>,
+    after: u64,
+) -> Result<(), ServiceError> {
+    let (reply, answer) = sync_channel(1);
+    let (why, by, after) = (CancelReason::NewMessage, "user".to_owned(), Some(after));
+    let cancelling = Cancelling { why, by, dropped: Vec::new(), behind: message, after, reply };
+    core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
+    answer.recv().unwrap_or_else(|_| Err(gone())).map(drop)
+}
+
+/// Says that there is nothing to cancel.
+pub(crate) fn nothing_running() -> ServiceError {
+    ServiceError::new(Code::NothingRunning, "nothing goes on in this session")
 }
 
 /// Says that the daemon is leaving.
@@ -238,7 +248,11 @@ pub(crate) fn delete(
             return Err(ServiceError::new(Code::StillRunning, "its run has not ended")
                 .hint("cancel it first, or force the removal"));
         }
-        let _ = ask_to_cancel(core, session, CancelReason::User, by, state.queue.clone(), Vec::new())?;
+        match cancel(core, session, CancelReason::User, by) {
+            // It may just have ended by itself.
+            Err(error) if error.code == Code::NothingRunning => {}
+            cancelled => drop(cancelled?),
+        }
     }
     crash_point("delete.before_record");
     core.append(session, vec![SessionDeleted { by: Some(by.to_owned().into()) }.into()])?;

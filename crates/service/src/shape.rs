@@ -147,6 +147,12 @@ pub(crate) fn asked(core: &Core, entry: &Entry, wait: WaitId) -> Option<String> 
     Some(words.chars().take(MOST_ASKED).collect())
 }
 
+/// Returns what a wait is about, as it was asked.
+pub(crate) fn request_of(core: &Core, entry: &Entry, wait: WaitId) -> Option<Raw<'static>> {
+    let wait = entry.state.run.as_ref()?.wait(wait)?;
+    Raw::from_value(&request(core, entry.state.id, wait)?).ok()
+}
+
 /// Reads what the agent asked from the record that began the wait.
 fn request(core: &Core, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
     let reader = core.store.reader(session).ok()?;

@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::core::{Core, millis, random};
 use crate::directory::Entry;
 use crate::error::ServiceError;
+use crate::messages::whole_json;
 use crate::request::NewAnswer;
 use crate::view::{AnswerTaken, TokenShown};
 
@@ -29,7 +30,7 @@ pub(crate) enum OwnAnswer {
 impl OwnAnswer {
     /// Takes the one thing that was answered.
     pub(crate) fn from_request(new: &NewAnswer) -> Result<OwnAnswer, ServiceError> {
-        let form = new.form.as_ref().map(|form| Raw::from_value(form));
+        let form = new.form.as_ref().map(|form| whole_json(form).and_then(|_| Raw::from_value(form)));
         let form = form.transpose().map_err(|error| ServiceError::new(Code::InvalidAnswer, error))?;
         let mut given = [
             new.option.clone().map(OwnAnswer::Kind),

@@ -35,7 +35,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let id = args.session.find_live(context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
     let goal = match &session.run {
-        Some(run) if session.queued > 0 && exit_is_known(&run.state) => Goal::Next,
+        // What is held keeps those behind it waiting too.
+        Some(run) if session.queued > 0 && session.held.is_none() && exit_is_known(&run.state) => Goal::Next,
         Some(run) => Goal::Run(run.run_id.clone()),
         None if session.queued > 0 => Goal::Next,
         None => {

@@ -24,6 +24,7 @@ use crate::hints::ours;
 use crate::output::{COURSE, DIM, WARN};
 use crate::payloads::Payloads;
 use crate::sanitise;
+use crate::status_text::next;
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.
 const SETTLED: Duration = Duration::from_millis(60);
@@ -194,8 +195,10 @@ impl Watching<'_> {
         if meaning == Meaning::MayGoOn {
             return Ok(None);
         }
-        if *end == End::Interrupted {
-            self.how_to_resume()?;
+        if *end == End::Interrupted
+            && let Some(session) = self.look()
+        {
+            self.say(DIM, &next(&session))?;
         }
         Ok(Some(end.exit()))
     }
@@ -215,9 +218,8 @@ impl Watching<'_> {
 
     /// Looks whether an interrupted session goes on by itself.
     fn look_whether_it_goes_on(&mut self) -> Result<Option<Exit>, Failure> {
-        let path = format!("/api/sessions/{}", self.watch.session);
         // A daemon that is just being replaced is asked again.
-        let Ok(session) = self.watch.client.get::<wire::Session>(&path) else { return Ok(None) };
+        let Some(session) = self.look() else { return Ok(None) };
         let over = match &session.held {
             Some(why) => Some(stays(&sanitise::line(why))),
             None if self.aim.is_lost(Instant::now()) => Some("it does not go on by itself".to_owned()),
@@ -225,27 +227,20 @@ impl Watching<'_> {
         };
         let Some(why) = over else { return Ok(None) };
         self.say(WARN, &why)?;
-        if session.profile == "exec" {
-            let text = format!("run it again with: {}", self.ours("resume"));
-            self.say(DIM, &text)?;
-        } else {
-            self.how_to_resume()?;
-        }
+        self.say(DIM, &next(&session))?;
         Ok(Some(Exit::Interrupted))
     }
 
-    fn how_to_resume(&mut self) -> Result<(), Failure> {
-        let text = format!("go on with: {}", self.ours("resume"));
-        self.say(DIM, &text).map(drop)
-    }
-
-    /// Writes a command of ours about this session.
-    fn ours(&self, command: &str) -> String {
-        ours(format_args!("{command} {}", self.watch.session))
+    /// Asks how the session stands.
+    fn look(&self) -> Option<wire::Session> {
+        self.watch.client.get(&format!("/api/sessions/{}", self.watch.session)).ok()
     }
 
     fn leave(&mut self) -> Result<Exit, Failure> {
-        let text = format!("left; the agent works on. Come back with: {}", self.ours("attach"));
+        let text = format!(
+            "left; the agent works on. Come back with: {}",
+            ours(format_args!("attach {}", self.watch.session))
+        );
         self.say(DIM, &text)?;
         Ok(Exit::Detached)
     }

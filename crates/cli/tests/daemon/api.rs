@@ -218,6 +218,46 @@ fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
 }
 
 #[test]
+fn what_no_agent_can_read_is_refused_before_anything_is_recorded() {
+    let lab = Lab::new();
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let id = lab.run("question colour?");
+    let wait = lab.wait_status(&id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    let before = lab.show(&id)["last_seq"].clone();
+    for content in [
+        r#""\ud800""#.to_owned(),
+        r#"[{"type":"text","text":"x","more":"\ud800"}]"#.into(),
+        r#"[{"type":"text","text":"x","more":1e999999}]"#.into(),
+        format!(r#"[{{"type":"text","text":"x","more":{deep}}}]"#),
+        r#"[["text","hello"]]"#.into(),
+        r#"["text"]"#.into(),
+    ] {
+        let body = format!(r#"{{"content":{content}}}"#);
+        let (status, said) = lab.raw("POST", &format!("/api/sessions/{id}/messages"), &body);
+        assert!(status == 400 || status == 422, "{status} {said}: {content}");
+    }
+    let form = r#"{"form":{"answer":"\ud800"}}"#;
+    let (status, said) = lab.raw("POST", &format!("/api/waits/{wait}/answer"), form);
+    assert!(status == 400 || status == 422, "{status} {said}");
+    assert_eq!(lab.show(&id)["last_seq"], before);
+}
+
+#[test]
+fn a_session_that_is_removed_leaves_no_worker() {
+    let lab = Lab::new();
+    for _ in 0..5 {
+        let agent = json!({"profile": "acp", "command": lab.demo(&[])});
+        let id = lab.create(&json!({"working_dir": lab.path("work"), "agent": agent}));
+        assert_eq!(lab.ask("DELETE", &format!("/api/sessions/{id}"), &json!(null)).status, 204);
+    }
+    let workers = || {
+        let (_, page) = lab.text("/metrics", "");
+        page.lines().find_map(|line| line.strip_prefix("rekindle_workers ")?.parse::<u64>().ok())
+    };
+    wait_for("the workers to leave", || (workers() == Some(0)).then_some(()));
+}
+
+#[test]
 fn questions_that_mean_nothing_are_refused() {
     let lab = Lab::new();
     let id = lab.run("ask may I?");

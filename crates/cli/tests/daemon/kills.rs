@@ -14,7 +14,7 @@ pub(crate) fn kill(pid: i32) {
     await_end(&process, PATIENCE).expect("gone");
 }
 
-fn holder_pid(lab: &Lab) -> i32 {
+pub(crate) fn holder_pid(lab: &Lab) -> i32 {
     let found = inspect_all(&lab.home().join("holders")).expect("holders");
     let lives = found.into_iter().find_map(|seen| match seen.lock {
         LockState::Held { note: Some(note), .. } => Some(note.process.pid),

@@ -241,6 +241,19 @@ impl Lab {
         Some((head.to_owned(), body.to_owned()))
     }
 
+    /// Sends a body as it stands; returns the status and what is said.
+    #[track_caller]
+    pub(crate) fn raw(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = self.connect().expect("a daemon");
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+        (status, answer)
+    }
+
     /// Asks the daemon; none if it died over it.
     pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
         let (head, body) = self.exchange(method, path, headers, body)?;

@@ -3,6 +3,7 @@
 mod agents_here;
 mod any_command;
 mod api;
+mod beyond;
 mod commands;
 mod crash_everywhere;
 mod crash_points;

@@ -72,6 +72,7 @@ impl Daemon {
             keyed: Mutex::default(),
             brought: Mutex::new(HashMap::new()),
             superseded: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
             recovered: AtomicBool::new(false),
             metrics,
         };

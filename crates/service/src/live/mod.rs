@@ -100,6 +100,8 @@ pub struct Live {
     damage: Option<String>,
     /// What keeps the holder from reading the agent.
     trouble: Option<String>,
+    /// Why something that is in the log could not be sent.
+    unsendable: Option<LiveError>,
     /// The agent was asked for a session and makes none: it is not asked again.
     refused: bool,
     /// The holder knows that nothing follows.
@@ -236,6 +238,7 @@ impl Live {
             listener: None,
             damage: None,
             trouble: None,
+            unsendable: None,
             refused: false,
             input_closed: false,
             unacknowledged: None,
@@ -264,6 +267,11 @@ impl Live {
             appended.iter().for_each(|draft| self.take_in(draft));
         }
         self.prompt = Some(unsent);
+    }
+
+    /// Tells whether the prompt of a run is still to be said.
+    pub(crate) fn has_to_say(&self, run: RunId) -> bool {
+        self.prompt.as_ref().is_some_and(|unsent| unsent.run_id == run)
     }
 
     /// Returns what to poll for news; none of a holder that is gone.

@@ -121,7 +121,8 @@ impl Live {
         records.push(self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into());
         self.append(records)?;
         crash_point("live.answer.after_record");
-        self.send(self.input_seq, "answer", &outgoing.line)?;
+        let sent = self.send(self.input_seq, "answer", &outgoing.line);
+        self.note_unsent(sent);
         Ok(())
     }
 
@@ -166,9 +167,19 @@ impl Live {
         self.append(records)?;
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
-            self.send(number, word(outgoing.what), &outgoing.line)?;
+            let sent = self.send(number, word(outgoing.what), &outgoing.line);
+            if self.note_unsent(sent) {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step
+    /// fails by it, and whoever takes the agent over again sends what its holder does not have. Tells whether it is so.
+    fn note_unsent(&mut self, sent: Result<(), LiveError>) -> bool {
+        self.unsendable = sent.err();
+        self.unsendable.is_some()
     }
 
     /// Tells the agent of a cancel that was recorded when it could not be met, once.

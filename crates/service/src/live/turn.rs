@@ -65,6 +65,9 @@ impl Live {
 
     /// Does everything that can be done without waiting.
     pub fn step(&mut self) -> Result<Progress, LiveError> {
+        if let Some(error) = self.unsendable.take() {
+            return Err(error);
+        }
         let mut progress = Progress::default();
         let begin = Instant::now();
         // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,

@@ -10,6 +10,7 @@ use rekindle_holder::client::remove;
 
 use super::Worker;
 use super::observe::{has_directory, observe};
+use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::ServiceError;
@@ -44,6 +45,11 @@ impl Worker {
                 }
                 Ok(Then::Again) => {}
                 Ok(Then::Rest(most)) => return self.rest(most),
+                // It is removed: nothing is left to do.
+                Err(error) if error.code == Code::SessionUnknown => {
+                    self.removed = true;
+                    return;
+                }
                 Err(error) => {
                     tracing::warn!(session = %self.session, "{}", error.message);
                     self.hold(Some(error.message));
@@ -70,6 +76,10 @@ impl Worker {
         let step = next_step(&state, &self.circumstances(&state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {
+            // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
+            Step::Launch | Step::Continue { .. } | Step::Begin(_) if core.is_stopping() => {
+                Ok(Then::Rest(None))
+            }
             Step::Adopt => self.adopt(core, &state),
             Step::Dismiss => self.dismiss_agent(core, &state),
             Step::Harvest => self.harvest(core, &state),

@@ -10,15 +10,19 @@ use rekindle_holder::client::remove;
 
 use super::observe::observe;
 use super::{Answering, Cancelling, Command, GRACE, Worker};
-use crate::cancelling::cancel_records;
+use crate::cancelling::{cancel_records, has_something_to_cancel};
 use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
-use crate::live::Unsent;
+use crate::live::{LiveError, Unsent};
+use crate::sessions::nothing_running;
 use crate::tokens::{self, Verdict};
 use crate::upkeep::is_ingested;
 use crate::view::AnswerTaken;
+
+/// Tries of a cancel while runs begin and end.
+const TRIES: usize = 16;
 
 impl Worker {
     pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {
@@ -31,8 +35,8 @@ impl Worker {
                 let answer = self.answer(core, &answering);
                 let _ = answering.reply.send(answer);
             }
-            Command::Cancel(mut cancelling) => {
-                let cancelled = self.cancel(core, &mut cancelling);
+            Command::Cancel(cancelling) => {
+                let cancelled = self.cancel(core, &cancelling);
                 let _ = cancelling.reply.send(cancelled);
             }
             Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
@@ -109,30 +113,59 @@ impl Worker {
                 .hint("try again in a moment; rekindle status tells how it stands"));
         };
         crash_point("answer.before_record");
-        live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash)?;
+        let answered = live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash);
+        if let Err(LiveError::Append(_)) = &answered {
+            // What it was about to say is not in the log: whoever takes the agent over again begins with what is.
+            self.live = None;
+        }
+        answered?;
         let after = core.store.open_session(self.session)?;
         Ok(AnswerTaken { run_id, resume_token_id: tokens::consumed(&after.tokens, asked.wait) })
     }
 
-    fn cancel(&mut self, core: &Arc<Core>, asked: &mut Cancelling) -> Result<Option<RunId>, ServiceError> {
-        let (why, by) = (asked.why, asked.by.clone());
-        let (dropped, behind) = (std::mem::take(&mut asked.dropped), std::mem::take(&mut asked.behind));
+    /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
+    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+        let mut outcome = self.cancel_once(core, asked);
+        for _ in 1..TRIES {
+            match &outcome {
+                Err(error) if error.code == Code::NotNow => {}
+                _ => break,
+            }
+            // What it was about to say is not in the log: whoever takes the agent over again begins with what is.
+            self.live = None;
+            outcome = self.cancel_once(core, asked);
+        }
+        outcome
+    }
+
+    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+        let Cancelling { why, by, .. } = asked;
+        let (dropped, behind) = (asked.dropped.clone(), asked.behind.clone());
         let state = core.store.open_session(self.session)?.state;
         // An agent that lives is told together with the record, if it can be met.
         if self.live.is_none() && observe(core, &state) == Found::Lives {
             self.next(core);
         }
         let current = core.store.open_session(self.session)?;
-        let run = current.state.run.as_ref();
-        let run_id = run.map(|run| run.run_id);
-        let open = current.state.open_run().filter(|run| run.cancel.is_none());
+        let state = &current.state;
+        if let Some(seq) = asked.after {
+            // A message comes instead of an answer: there has to be a question, and nothing may have come since.
+            let waits = state.open_run().is_some_and(|run| !run.waits.is_empty());
+            if !waits || seq != state.last_seq {
+                return Err(ServiceError::new(Code::Moved, "something happened in the session meanwhile"));
+            }
+        } else if !has_something_to_cancel(state) {
+            return Err(nothing_running());
+        }
+        let run_id = state.run.as_ref().map(|run| run.run_id);
+        let open = state.open_run().filter(|run| run.cancel.is_none());
         crash_point("cancel.before_record");
         if let (Some(live), Some(run)) = (&mut self.live, open) {
+            live.cancel(*why, by, dropped, behind)?;
             self.cancelled = Some((run.run_id, Instant::now()));
-            live.cancel(why, &by, dropped, behind)?;
             return Ok(run_id);
         }
-        let mut records = cancel_records(&current.state, &current.tokens, why, &by, dropped);
+        let mut records = cancel_records(state, &current.tokens, *why, by, dropped);
         records.extend(behind);
         if !records.is_empty() {
             core.append(self.session, records)?;

@@ -54,6 +54,8 @@ pub(crate) struct Cancelling {
     pub(crate) dropped: Vec<MessageId>,
     /// Records of what comes instead.
     pub(crate) behind: Vec<Draft>,
+    /// The record that whoever asks has seen last, if what comes instead depends on that.
+    pub(crate) after: Option<u64>,
     pub(crate) reply: SyncSender<Result<Option<RunId>, ServiceError>>,
 }
 

@@ -205,6 +205,8 @@ pub(super) struct Worker {
     seat: Arc<Seat>,
     live: Option<Live>,
     leaving: bool,
+    /// The session is not there any more.
+    removed: bool,
     /// Until when nothing is to be done unless something happens.
     rest_until: Option<Instant>,
     /// Launches of this run that came to nothing.
@@ -232,6 +234,7 @@ impl Worker {
             seat: seat.clone(),
             live: None,
             leaving: false,
+            removed: false,
             rest_until: None,
             failed_launches: (None, 0),
             interrupted: None,
@@ -264,6 +267,10 @@ impl Worker {
                 Some(_) => self.live_step(&core),
                 None if self.rest_until.is_none_or(|until| Instant::now() >= until) => self.next(&core),
                 None => {}
+            }
+            // Whoever was told something meanwhile tells the one who asked that there is nothing.
+            if self.removed && core.workers.dismiss(self.session, &self.seat, false) {
+                return;
             }
             let most = self.patience();
             drop(core);

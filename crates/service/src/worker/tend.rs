@@ -9,7 +9,7 @@ use rekindle_agent::said::Voice;
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
 use rekindle_domain::recovery::Found;
-use rekindle_domain::session::SessionState;
+use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
 use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
@@ -172,7 +172,10 @@ impl Worker {
                     self.listen_again();
                 }
             }
-            Some(_) => self.cancelled = None,
+            Some(run) => {
+                self.cancelled = None;
+                self.say_what_is_due(core, run)?;
+            }
             None => {
                 self.cancelled = None;
                 self.next_in_line(core, &state)?;
@@ -211,16 +214,23 @@ impl Worker {
 
     /// Gives a living agent the next prompt.
     fn next_in_line(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<(), ServiceError> {
-        if let Some(message) = state.queue.first().copied().filter(|_| !state.closed) {
-            self.begin(core, message)?;
-            let state = core.store.open_session(self.session)?.state;
-            if let (Some(live), Some(run)) = (&mut self.live, state.open_run())
-                && let Some(unsent) =
-                    Unsent::find(&core.store, self.session, run, live.connection().profile())?
-            {
-                live.say(unsent, &[]);
-                self.listen_again();
-            }
+        let Some(message) = state.queue.first().filter(|_| !state.closed && !core.is_stopping()) else {
+            return Ok(());
+        };
+        self.begin(core, *message)?;
+        let state = core.store.open_session(self.session)?.state;
+        state.open_run().map_or(Ok(()), |run| self.say_what_is_due(core, run))
+    }
+
+    /// Has the prompt of a run said that was begun by its record alone. A command was given its own when it was started.
+    fn say_what_is_due(&mut self, core: &Core, run: &Run) -> Result<(), ServiceError> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        if run.prompted || live.has_to_say(run.run_id) || live.connection().profile().process_is_turn() {
+            return Ok(());
+        }
+        if let Some(unsent) = Unsent::find(&core.store, self.session, run, live.connection().profile())? {
+            live.say(unsent, &[]);
+            self.listen_again();
         }
         Ok(())
     }
