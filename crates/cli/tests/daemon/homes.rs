@@ -452,3 +452,42 @@ fn a_torn_end_that_nobody_vouches_for_is_cut_off_and_told_again_by_the_holder() 
     assert_eq!(lab.said(&id), "again");
     assert_eq!(lab.show(&id)["health"]["state"], "ok");
 }
+
+/// Cuts a session's log in the middle.
+fn cut(lab: &Lab, id: &str) {
+    let path = lab.home().join(format!("sessions/{id}.messages.jsonl"));
+    let log = std::fs::OpenOptions::new().write(true).open(path).expect("a log");
+    let len = log.metadata().expect("a length").len();
+    log.set_len(len / 2).expect("cut");
+}
+
+// I1: what the write-ahead log still has is not given up for a log that someone cut.
+#[test]
+fn a_log_that_is_cut_under_a_daemon_is_whole_again_when_it_leaves() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    let before = lab.log(&id);
+    cut(&lab, &id);
+    lab.leave();
+    lab.start();
+    assert_eq!(lab.log(&id)[..before.len()], before);
+    assert_eq!(lab.ran(&["doctor"]).exits(0).code, Some(0));
+}
+
+// I12: a log that was longer when a daemon left is no crash that was survived.
+#[test]
+fn a_log_that_is_cut_while_no_daemon_runs_is_said_to_have_lost_something() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    lab.leave();
+    let snapshot = lab.home().join(format!("sessions/{id}.json"));
+    if snapshot.exists() {
+        std::fs::remove_file(snapshot).expect("removed");
+    }
+    lab.ran(&["doctor"]).exits(0);
+    cut(&lab, &id);
+    let told = lab.ran(&["doctor", "--json"]).exits(1).json();
+    assert!(told.to_string().contains("log_shorter_than_list"), "{told}");
+}

@@ -12,6 +12,7 @@ use super::View;
 use super::code::Code;
 use super::finding::Finding;
 use super::wal::RESTORE;
+use crate::aside;
 use crate::cache::{self, Cache, Cached};
 use crate::disk::Disk;
 use crate::index::Index;
@@ -189,6 +190,21 @@ pub(super) fn ahead_of_log(view: &View, snapshot: &SessionState, whole: Position
     );
     let finding = Finding::new(Code::LogShorterThanSnapshot, view.layout.log(snapshot.id), what, RESTORE);
     finding.of(snapshot.id).byte(whole.log_offset).seq(whole.last_seq)
+}
+
+/// The list cache was made when the log was longer than its good part is now: it is made when everything is on disk.
+pub(super) fn list_ahead(view: &View, index: &Index, whole: &SessionState) -> Option<Finding> {
+    let known = index.log_offset(whole.id).filter(|known| *known > whole.log_offset)?;
+    // Of one that was set aside the good beginning may have been made its log again.
+    if aside::newest(&*view.raw, &view.layout, whole.id).is_ok_and(|aside| aside.is_some()) {
+        return None;
+    }
+    let what = format!(
+        "The log is good up to record {} at byte {}, but it had {known} bytes when a daemon last left.",
+        whole.last_seq, whole.log_offset
+    );
+    let finding = Finding::new(Code::LogShorterThanList, view.layout.log(whole.id), what, RESTORE);
+    Some(finding.of(whole.id).byte(whole.log_offset).seq(whole.last_seq))
 }
 
 /// A token index knows of records that the good part of the log does not have.

@@ -99,6 +99,8 @@ codes! {
     DamageNoted = "damage_noted", Error;
     /// A log ends before the place its snapshot was made at.
     LogShorterThanSnapshot = "log_shorter_than_snapshot", Error;
+    /// The list cache knows a longer log.
+    LogShorterThanList = "log_shorter_than_list", Error;
     /// A log has another record than the one its snapshot was made at.
     LogDiffersFromSnapshot = "log_differs_from_snapshot", Error;
     /// A record's payload does not decode.

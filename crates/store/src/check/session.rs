@@ -81,6 +81,11 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     checked.findings.extend(odd_records(view, session, &replay, &unreadable));
     let torn_is_damage = unreached.iter().any(|finding| finding.severity == Severity::Error)
         || matches!(view.pending.get(&session), Some(Completion::Damaged(_)));
+    // What is known to be damaged need not be said to be short as well.
+    let known = torn_is_damage || matches!(stop, Stop::Damaged(_));
+    let cut = if known { None } else { caches::list_ahead(view, index, &replay.state) };
+    let torn_is_damage = torn_is_damage || cut.is_some();
+    checked.findings.extend(cut);
     checked.findings.extend(unreached);
     match stop {
         Stop::End if replay.state.last_seq == 0 => {

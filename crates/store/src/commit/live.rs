@@ -103,12 +103,16 @@ impl Live {
         Ok(())
     }
 
-    /// Makes the log durable; one that cannot be, or whose name leads elsewhere by now, is behind.
+    /// Makes the log durable; one that cannot be, whose name leads elsewhere by now, or that someone cut short, is behind.
     pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) {
         let Some(log) = &self.log else { return };
-        let identity = log.sync().and_then(|()| log.stat()).map(|stat| stat.identity);
-        let named = disk.stat(&layout.log(self.state.id)).map(|stat| stat.identity);
-        self.behind |= identity.is_err() || identity.ok() != named.ok();
+        let stat = log.sync().and_then(|()| log.stat());
+        let named = disk.stat(&layout.log(self.state.id));
+        let whole = match (stat, named) {
+            (Ok(log), Ok(named)) => log.identity == named.identity && log.len >= self.state.log_offset,
+            _ => false,
+        };
+        self.behind |= !whole;
     }
 
     /// Returns the log as it was opened, whatever its name leads to.
