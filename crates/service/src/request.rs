@@ -53,7 +53,11 @@ pub struct NewSession {
 
 /// Which agent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "the agent is a known agent's name, or an object with `profile` and `command`")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "the agent is a known agent's name, or an object with `profile` and `command`"
+)]
 pub enum AgentChoice {
     /// One of the known ones: `GET /api/agents` lists them.
     Known(#[schemars(extend("enum" = known_agents()))] String),
