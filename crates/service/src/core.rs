@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) env: Env,
     /// Held by whoever makes a session with a key.
     pub(crate) keyed: Mutex<()>,
+    /// Held by whoever changes options of a session.
+    pub(crate) options: Mutex<()>,
     /// What callers brought for their agents: in memory only.
     pub(crate) brought: Mutex<HashMap<SessionId, Env>>,
     /// We are not the home's supervisor any more.

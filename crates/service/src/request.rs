@@ -158,6 +158,13 @@ pub struct Change {
     pub on_uncertain: Option<OnUncertain>,
 }
 
+impl Change {
+    /// Tells whether it changes what the session does, beside what it is called.
+    pub(crate) fn names_options(&self) -> bool {
+        self.resume.is_some() || self.on_uncertain.is_some()
+    }
+}
+
 /// A session to be resumed: a wait answered by its token, or an interrupted one continued.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

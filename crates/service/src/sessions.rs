@@ -186,17 +186,22 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
 
 /// Changes a session.
 pub(crate) fn change(core: &Core, session: SessionId, change: Change) -> Result<(), ServiceError> {
+    // Options are recorded whole: two who changed some at once would each record those of the other as they were.
+    let _one_at_a_time = change.names_options().then(|| locked(&core.options));
     let updated = updated(&core.store.open_session(session)?.state, change)?;
     core.append(session, vec![updated.into()])?;
     Ok(())
 }
 
-/// Changes a session without blocking, if it is at hand.
+/// Changes a session without blocking, if it is at hand and nobody else must be waited for.
 pub(crate) fn change_soon(
     core: &Arc<Core>,
     session: SessionId,
     change: Change,
 ) -> Option<impl Future<Output = Result<(), ServiceError>> + Send + 'static> {
+    if change.names_options() {
+        return None;
+    }
     let updated = updated(&core.store.at_hand(session)?.state, change);
     let appended =
         updated.map(|updated| core.append_soon(Append::durable(session, vec![updated.into()]), || {}));
@@ -204,13 +209,14 @@ pub(crate) fn change_soon(
 }
 
 fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>, ServiceError> {
-    let mut updated = SessionUpdated { title: change.title.map(Into::into), ..SessionUpdated::default() };
-    if change.resume.is_some() || change.on_uncertain.is_some() {
+    let mut updated = SessionUpdated::default();
+    if change.names_options() {
         let mut options = state.options.clone();
         options.resume = change.resume.unwrap_or(options.resume);
         options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
         updated.options = Some(options);
     }
+    updated.title = change.title.map(Into::into);
     if updated == SessionUpdated::default() {
         return Err(ServiceError::new(Code::NothingToChange, "title, resume or on_uncertain"));
     }

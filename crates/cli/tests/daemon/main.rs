@@ -4,6 +4,7 @@ mod agents_here;
 mod any_command;
 mod api;
 mod beyond;
+mod changes;
 mod commands;
 mod crash_everywhere;
 mod crash_points;

@@ -70,6 +70,7 @@ impl Daemon {
             clock,
             env: settings.env,
             keyed: Mutex::default(),
+            options: Mutex::default(),
             brought: Mutex::new(HashMap::new()),
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
