@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use rekindle_domain::id::SessionId;
 use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
@@ -66,6 +67,12 @@ impl ServiceError {
     /// Adds what to do next.
     pub fn hint(self, hint: impl Display) -> ServiceError {
         ServiceError { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// There is no such session, or it is being removed: nobody who asks for it needs to know which.
+    pub(crate) fn no_session(session: SessionId) -> ServiceError {
+        ServiceError::new(Code::SessionUnknown, format!("there is no session {session} here"))
+            .hint("rekindle ps -a")
     }
 
     /// Nothing can be added to a log that is damaged.

@@ -92,9 +92,8 @@ impl Following {
             }
             if self.last < self.known {
                 // The log is in the page cache, or near it: not worth a thread.
-                if self.read().is_err() {
-                    self.over = true;
-                    self.ready.push_back(Told::Deleted);
+                if let Err(error) = self.read() {
+                    self.end_after(&error);
                 }
                 continue;
             }
@@ -118,6 +117,18 @@ impl Following {
                 }
                 Err(RecvError::Closed) => self.over = true,
             }
+        }
+    }
+
+    /// Ends because the log cannot be read. Only of a session that is gone it is said that it is: with any other, whoever
+    /// follows comes again, when there are descriptors again for example.
+    fn end_after(&mut self, error: &ServiceError) {
+        self.over = true;
+        let removed = || self.core.store.at_hand(self.session).is_some_and(|current| current.state.deleted);
+        if error.code == Code::SessionUnknown || removed() {
+            self.ready.push_back(Told::Deleted);
+        } else {
+            tracing::warn!(session = %self.session, "cannot be followed any further: {}", error.message);
         }
     }
 
@@ -220,10 +231,7 @@ fn position(reader: &LogReader, after: u64, wanted: Option<ChainHash>) -> Result
 
 pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {
     core.store.reader(session).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            ServiceError::new(Code::SessionUnknown, format!("there is no session {session} here"))
-                .hint("rekindle ps -a")
-        }
+        std::io::ErrorKind::NotFound => ServiceError::no_session(session),
         _ => ServiceError::internal(&error),
     })
 }

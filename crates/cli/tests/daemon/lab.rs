@@ -219,7 +219,7 @@ impl Lab {
         self.start();
     }
 
-    fn connect(&self) -> Option<UnixStream> {
+    pub(crate) fn connect(&self) -> Option<UnixStream> {
         let place = std::fs::read(self.home().join("daemon.json")).ok()?;
         let place: Value = serde_json::from_slice(&place).ok()?;
         let stream = UnixStream::connect(place["socket"].as_str()?).ok()?;

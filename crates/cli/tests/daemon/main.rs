@@ -9,6 +9,7 @@ mod commands;
 mod crash_everywhere;
 mod crash_points;
 mod deaf;
+mod descriptors;
 mod documented;
 mod environment;
 mod exits;

@@ -335,7 +335,7 @@ pub(crate) fn follow_session() -> Operation {
             "Every record of the log is an event: its kind is the event's name, its `seq.h` the id, its line the \
              data. `delta` and `status.derived` without an id are of now and in no record. A comment comes when \
              nothing else did for 15 s. `reset`, `damaged`, `too_slow` and `deleted` end the stream; one that ends without them \
-             ended with the daemon: connect again with the last id.",
+             ended with the daemon, or could not be read on just then: connect again with the last id.",
         )
         .of_session()
         .query::<After>()

@@ -20,7 +20,6 @@ use rekindle_domain::id::{RunId, SessionId, WaitId};
 use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
-use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
@@ -245,9 +244,7 @@ impl Daemon {
     }
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {
-        self.core.directory.get(&self.core.store, id).filter(|entry| !entry.state.deleted).ok_or_else(|| {
-            ServiceError::new(Code::SessionUnknown, format!("there is no session {id} here"))
-                .hint("rekindle ps -a")
-        })
+        let entry = self.core.directory.get(&self.core.store, id).filter(|entry| !entry.state.deleted);
+        entry.ok_or_else(|| ServiceError::no_session(id))
     }
 }
