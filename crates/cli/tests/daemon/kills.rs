@@ -284,6 +284,27 @@ fn a_silent_holder_is_waited_for_and_keeps_nobody() {
     lab.wait_end(&homeless);
 }
 
+// I8, I9: what is said of the holder and why nothing happens agree, also while it is asked once more.
+#[test]
+fn a_holder_that_does_not_answer_is_said_to_be_silent_until_it_does() {
+    let mut lab = Lab::new();
+    let id = lab.run("hang");
+    wait_for("its turn", || (lab.prompted("hang") == 1).then_some(()));
+    let holder = Identity::of(holder_pid(&lab)).expect("it lives");
+    lab.kill();
+    signal_exactly(&holder, Signal::STOP).expect("stopped");
+    lab.start();
+    wait_for("its silence", || lab.show(&id)["held"].as_str()?.contains("does not answer").then_some(()));
+    let proof = || lab.show(&id)["evidence"]["holder"]["proof"].clone();
+    wait_for("some more attempts", || {
+        assert_eq!(proof(), "unresponsive");
+        (lab.daemon_log().matches("holder does not let us in").count() >= 3).then_some(())
+    });
+    signal_exactly(&holder, Signal::CONT).expect("continued");
+    wait_for("its answer", || (proof() == "lock").then_some(()));
+    assert_eq!((lab.show(&id)["held"].is_null(), lab.status(&id).as_str()), (true, "running"));
+}
+
 // I13: whoever says that everything is to stop is obeyed by a daemon that has met nobody yet.
 #[test]
 fn everything_stops_although_the_daemon_has_just_begun() {

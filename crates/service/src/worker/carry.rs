@@ -64,7 +64,7 @@ impl Worker {
         let current = core.store.open_session(self.session)?;
         let state = current.state;
         let found = observe(core, &state);
-        self.see(found);
+        self.see(if self.unanswered && found == Found::Lives { Found::Silent } else { found });
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
             let why = format!("its log is damaged {damage}: nothing can be added to it");

@@ -55,6 +55,7 @@ impl Worker {
             return Ok(Then::Rest(Some(self.back_off())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
+        self.unanswered = true;
         self.see(Found::Silent);
         self.hold(Some(match error {
             LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(

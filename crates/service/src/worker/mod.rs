@@ -219,6 +219,8 @@ pub(super) struct Worker {
     told_to_end: Option<RunId>,
     /// How often in a row the holder did not answer.
     silent: u32,
+    /// It did not when it was last asked: that its lock is held tells nothing more than before.
+    unanswered: bool,
     /// When the next question has waited long enough.
     deadline: Option<Timestamp>,
     /// When the next snapshot is due, and the last record of the newest.
@@ -241,6 +243,7 @@ impl Worker {
             cancelled: None,
             told_to_end: None,
             silent: 0,
+            unanswered: false,
             deadline: None,
             snapshot_at: None,
             snapshot_of: 0,

@@ -32,6 +32,7 @@ impl Worker {
             }
         }));
         self.live = Some(live);
+        self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
         self.retell(core);
         if let Err(error) = self.note_deadlines(core) {
