@@ -185,12 +185,15 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
 }
 
 /// Changes a session.
-pub(crate) fn change(core: &Core, session: SessionId, change: Change) -> Result<(), ServiceError> {
+pub(crate) fn change(core: &Arc<Core>, session: SessionId, change: Change) -> Result<(), ServiceError> {
     // Options are recorded whole: two who changed some at once would each record those of the other as they were.
     let _one_at_a_time = change.names_options().then(|| locked(&core.options));
-    let updated = updated(&core.store.open_session(session)?.state, change)?;
+    let state = core.store.open_session(session)?.state;
+    let updated = updated(&state, change)?;
+    let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
     core.append(session, vec![updated.into()])?;
-    Ok(())
+    // What was cut may go on now, or not any more; its worker rests, or has left.
+    if decides_anew { core.workers.tell(core, session, Command::Look) } else { Ok(()) }
 }
 
 /// Changes a session without blocking, if it is at hand and nobody else must be waited for.

@@ -4,7 +4,8 @@ use std::sync::Barrier;
 
 use serde_json::{Value, json};
 
-use crate::lab::Lab;
+use crate::kills::kill;
+use crate::lab::{Lab, wait_for};
 
 #[track_caller]
 fn change(lab: &Lab, id: &str, change: &Value) {
@@ -37,4 +38,39 @@ fn of_changes_that_come_at_once_none_is_lost() {
         assert_eq!(options, (&json!("never"), &json!("continue")), "round {round}: {log:?}");
         assert_eq!(lab.show(&id)["title"], "new");
     }
+}
+
+/// Makes a session whose agent is killed in the middle of its turn, and waits until it is known why it does not go on.
+fn cut(lab: &Lab, script: &str, resume: &str, why: &str) -> String {
+    let mut body = lab.session(script);
+    body["resume"] = json!(resume);
+    let before = lab.agents().len();
+    let id = lab.create(&body);
+    wait_for("its turn", || (lab.count(&id, "tool.call") == 1 || lab.is_reached("here")).then_some(()));
+    kill(lab.agents()[before]);
+    held(lab, &id, why);
+    id
+}
+
+#[track_caller]
+fn held(lab: &Lab, id: &str, why: &str) {
+    wait_for(why, || lab.show(id)["held"].as_str()?.contains(why).then_some(()));
+}
+
+// I8: nobody has to wait for a sweep.
+#[test]
+fn a_session_that_may_go_on_by_a_change_does_so_at_once() {
+    let lab = Lab::new();
+    let uncertain = cut(&lab, "run sleep 300\nsay after", "auto", "tool calls may or may not");
+    change(&lab, &uncertain, &json!({"on_uncertain": "continue"}));
+    wait_for("its continuation", || (lab.count(&uncertain, "run.started") == 2).then_some(()));
+    assert_eq!(lab.wait_end(&uncertain), "completed");
+    let asks = cut(&lab, "say before\nbarrier here\nsay after", "ask", "waits for your word");
+    change(&lab, &asks, &json!({"resume": "never"}));
+    held(&lab, &asks, "does not continue by itself");
+    assert_eq!((lab.status(&asks).as_str(), lab.count(&asks, "run.started")), ("interrupted_agent", 1));
+    change(&lab, &asks, &json!({"resume": "auto"}));
+    wait_for("its continuation", || (lab.count(&asks, "run.started") == 2).then_some(()));
+    wait_for("nothing to hold it", || lab.show(&asks)["held"].is_null().then_some(()));
+    assert_eq!(lab.wait_end(&asks), "completed");
 }

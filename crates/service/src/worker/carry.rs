@@ -115,8 +115,11 @@ impl Worker {
                 self.remove(core)?;
                 Ok(Then::Rest(None))
             }
+            Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off()))),
             Step::Wait(most) => {
-                Ok(Then::Rest(Some(if found == Found::Silent { self.back_off() } else { most })))
+                // It goes on by itself: whatever held it does not any more.
+                self.hold(None);
+                Ok(Then::Rest(Some(most)))
             }
             Step::Rest(held) => {
                 self.hold(held.map(|held| held.words().to_owned()));
