@@ -23,7 +23,7 @@ use crate::{agents, sessions, shape};
 
 /// Finds the session that has a wait.
 pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
-    core.directory.with_wait(&core.store, wait).ok_or_else(|| {
+    core.directory.with_wait(&core.store, wait).filter(|entry| !entry.state.deleted).ok_or_else(|| {
         ServiceError::new(Code::WaitUnknown, format!("there is no wait {wait} here")).hint("rekindle waits")
     })
 }

@@ -90,10 +90,13 @@ fn plan(
     key: Option<&Key>,
     wait_id: Option<WaitId>,
 ) -> Result<Plan, ServiceError> {
+    if state.deleted {
+        return Err(ServiceError::no_session(state.id));
+    }
     if let Some(taken) = known(state, key)? {
         return Ok(Plan::Known(taken));
     }
-    if state.deleted || state.closed {
+    if state.closed {
         return Err(ServiceError::new(Code::SessionClosed, "the session takes no more messages")
             .hint("begin another one with rekindle run"));
     }

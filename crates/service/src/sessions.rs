@@ -2,7 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use rekindle_domain::event::{
     CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
@@ -25,10 +26,14 @@ use crate::messages::{begin, content};
 use crate::request::{Change, NewSession, Permissions, Resume};
 use crate::tokens::Policy;
 use crate::view::Resumed;
-use crate::worker::{Cancelling, Command};
+use crate::worker::{Cancelling, Command, GRACE};
 
 /// Characters of a prompt that make a title.
 const TITLE: usize = 72;
+
+/// How long whoever removes a session waits for its agent's end: every step of it takes its grace at most, and one
+/// more for a holder that is slow to answer.
+const GONE_WITHIN: Duration = GRACE.saturating_mul(4);
 
 /// Makes a session; a request that was made before finds what it made.
 pub(crate) fn create(
@@ -191,7 +196,7 @@ pub(crate) fn change(core: &Arc<Core>, session: SessionId, change: Change) -> Re
     let state = core.store.open_session(session)?.state;
     let updated = updated(&state, change)?;
     let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
-    core.append(session, vec![updated.into()])?;
+    core.append(session, vec![updated.into()]).map_err(|error| unless_removed(session, error))?;
     // What was cut may go on now, or not any more; its worker rests, or has left.
     if decides_anew { core.workers.tell(core, session, Command::Look) } else { Ok(()) }
 }
@@ -208,7 +213,18 @@ pub(crate) fn change_soon(
     let updated = updated(&core.store.at_hand(session)?.state, change);
     let appended =
         updated.map(|updated| core.append_soon(Append::durable(session, vec![updated.into()]), || {}));
-    Some(async move { appended?.await.map(drop) })
+    Some(async move { appended?.await.map(drop).map_err(|error| unless_removed(session, error)) })
+}
+
+/// Nothing keeps a session from being changed but its removal: whoever comes too late for it asks for none.
+fn unless_removed(session: SessionId, error: ServiceError) -> ServiceError {
+    if error.code == Code::NotNow { ServiceError::no_session(session) } else { error }
+}
+
+/// Says to whoever repeats a request that what it made is gone, or about to be.
+pub(crate) fn made_and_removed(session: SessionId) -> ServiceError {
+    let message = format!("{session}, which this request made before, is being removed");
+    ServiceError::new(Code::NotNow, message).hint("use a new Idempotency-Key for a new session")
 }
 
 fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>, ServiceError> {
@@ -240,7 +256,7 @@ pub(crate) fn close(core: &Arc<Core>, session: SessionId, by: &str) -> Result<()
     core.workers.tell(core, session, Command::Stop { why: "the session was closed", by: by.to_owned() })
 }
 
-/// Removes a session: recorded first, then its agent goes, then its files.
+/// Removes a session: recorded first, then its agent goes, then its files. Returns when nothing is left of it.
 pub(crate) fn delete(
     core: &Arc<Core>,
     session: SessionId,
@@ -266,7 +282,13 @@ pub(crate) fn delete(
     crash_point("delete.before_record");
     core.append(session, vec![SessionDeleted { by: Some(by.to_owned().into()) }.into()])?;
     crash_point("delete.after_record");
-    core.workers.tell(core, session, Command::Stop { why: "the session was removed", by: by.to_owned() })
+    let (gone, awaited) = sync_channel(1);
+    core.workers.tell(core, session, Command::Remove { by: by.to_owned(), gone })?;
+    // One that leaves before does not say so; whoever comes next finishes it.
+    if awaited.recv_timeout(GONE_WITHIN) == Err(RecvTimeoutError::Timeout) {
+        tracing::warn!(%session, "it is removed, but its agent has not ended within {GONE_WITHIN:?}");
+    }
+    Ok(())
 }
 
 /// Sets aside what there is of a damaged session: its removal cannot be recorded, and what is left may be wanted.

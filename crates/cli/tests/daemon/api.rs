@@ -109,22 +109,6 @@ fn messages_wait_for_their_turn_and_a_cancel_takes_them_along() {
     assert_eq!((again.status, &again.body["error"]["code"]), (409, &json!("nothing_running")));
 }
 
-#[test]
-fn a_deleted_session_is_gone_with_its_agent() {
-    let lab = Lab::new();
-    let id = lab.run("barrier here");
-    lab.reach("here");
-    let path = format!("/api/sessions/{id}");
-    assert_eq!(lab.ask("DELETE", &path, &Value::Null).status, 409);
-    assert_eq!(lab.ask("DELETE", &format!("{path}?force=1"), &Value::Null).status, 204);
-    assert_eq!(lab.ask("GET", &path, &Value::Null).status, 404);
-    wait_for("the files to go", || {
-        (!lab.home().join(format!("sessions/{id}.messages.jsonl")).exists()).then_some(())
-    });
-    let pid = lab.agents()[0];
-    wait_for("the agent to go", || (!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
-}
-
 // I10
 #[test]
 fn one_bad_session_does_not_keep_the_others_from_being_served() {

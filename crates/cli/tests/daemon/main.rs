@@ -29,6 +29,7 @@ mod power;
 mod ps_watch;
 mod pty;
 mod ran;
+mod removal;
 mod restored;
 mod scale;
 mod screen;

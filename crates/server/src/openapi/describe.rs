@@ -176,9 +176,7 @@ pub(crate) fn create_session() -> Operation {
         .answer_header("Location", "The path of the session.")
         .example(session())
         .appends()
-        .refuses([Code::AgentUnknown, Code::InvalidAgent, Code::InvalidContent, Code::InvalidWorkingDir])
-        // A repeated request may find that what the first one made is gone.
-        .refuses([Code::SessionUnknown]);
+        .refuses([Code::AgentUnknown, Code::InvalidAgent, Code::InvalidContent, Code::InvalidWorkingDir]);
     [
         "getSession",
         "changeSession",

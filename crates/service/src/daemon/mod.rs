@@ -20,6 +20,7 @@ use rekindle_domain::id::{RunId, SessionId, WaitId};
 use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
+use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
@@ -91,7 +92,10 @@ impl Daemon {
     /// Makes a session, and begins its first run if there is a prompt.
     pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView, ServiceError> {
         let session = sessions::create(&self.core, new, key)?;
-        self.session(session)
+        self.session(session).map_err(|error| match error.code {
+            Code::SessionUnknown => sessions::made_and_removed(session),
+            _ => error,
+        })
     }
 
     /// Gives a session a message.

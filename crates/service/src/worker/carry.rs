@@ -137,6 +137,9 @@ impl Worker {
         crash_point("delete.after_remove");
         core.directory.forget(self.session);
         core.last_words.forget(self.session);
+        for gone in self.removal_awaited.drain(..) {
+            let _ = gone.send(());
+        }
         Ok(())
     }
 

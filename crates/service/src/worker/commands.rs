@@ -40,12 +40,18 @@ impl Worker {
                 let _ = cancelling.reply.send(cancelled);
             }
             Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
-            Command::Stop { why, by } => {
-                if let Err(error) = self.stop(core, why, &by) {
-                    tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
-                }
+            Command::Remove { by, gone } => {
+                self.removal_awaited.push(gone);
+                self.stop_or_warn(core, "the session was removed", &by);
             }
+            Command::Stop { why, by } => self.stop_or_warn(core, why, &by),
             Command::Leave => self.leaving = true,
+        }
+    }
+
+    fn stop_or_warn(&mut self, core: &Arc<Core>, why: &'static str, by: &str) {
+        if let Err(error) = self.stop(core, why, by) {
+            tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rekindle_domain::event::{AgentExited, InterruptReason, RunInterrupted, TokenRevoked, UncertainTool};
 use rekindle_domain::line::Draft;
@@ -17,6 +18,9 @@ use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
 use crate::live::{Live, LiveError, command, derived};
+
+/// How long an agent that is ending is left alone at most.
+const MOST_DYING: Duration = Duration::from_millis(250);
 
 impl Worker {
     pub(super) fn adopt(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
@@ -80,7 +84,8 @@ impl Worker {
                 .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
             crash_point("dismiss.after");
             return match told {
-                Ok(()) => Ok(Then::Rest(Some(self.back_off()))),
+                // Someone waits for its end, which no message tells.
+                Ok(()) => Ok(Then::Rest(Some(self.back_off().min(MOST_DYING)))),
                 Err(error) => self.not_adopted(core, &error),
             };
         }

@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Tidy(HolderId),
     /// What there is of a damaged session is to be set aside.
     SetAside { by: String, reply: SyncSender<Result<PathBuf, ServiceError>> },
+    /// The session's removal is recorded: its agent is to end and its files are to go; then whoever asked is told.
+    Remove { by: String, gone: SyncSender<()> },
     /// The agent is to end.
     Stop { why: &'static str, by: String },
     /// The daemon goes; agents work on.

@@ -12,6 +12,7 @@ mod observe;
 mod tend;
 
 use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(300);
 const AT_ONCE: usize = 16;
 
 /// How long each step of an agent's end may take.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// A cancelled run that has not ended by itself after this is ended with its agent.
 static CANCELLED_WITHIN: LazyLock<Duration> =
@@ -221,6 +222,8 @@ pub(super) struct Worker {
     silent: u32,
     /// It did not when it was last asked: that its lock is held tells nothing more than before.
     unanswered: bool,
+    /// Whoever waits until nothing is left of the session.
+    removal_awaited: Vec<SyncSender<()>>,
     /// When the next question has waited long enough.
     deadline: Option<Timestamp>,
     /// When the next snapshot is due, and the last record of the newest.
@@ -244,6 +247,7 @@ impl Worker {
             told_to_end: None,
             silent: 0,
             unanswered: false,
+            removal_awaited: Vec::new(),
             deadline: None,
             snapshot_at: None,
             snapshot_of: 0,
