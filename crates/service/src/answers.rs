@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
-use rekindle_domain::token::{Presented, Rejection};
+use rekindle_domain::token::Presented;
 
 use crate::code::Code;
 use crate::core::Core;
@@ -38,7 +38,7 @@ pub(crate) fn answer(
     let entry = entry_with(core, wait)?;
     let own = OwnAnswer::from_request(answer)?;
     let token = match &answer.token {
-        Some(text) => Some(tokens::show(&entry, wait, text, &own.hash(), core.time())?),
+        Some(text) => Some(tokens::show(core, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
     if is_void(&entry.state, wait) && token.is_none() {
@@ -95,8 +95,9 @@ pub(crate) fn resume(
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
     let shown: Presented = token.parse().map_err(|error| tokens::rejected(&error))?;
-    let scope = entry.tokens.tokens.get(&shown.id).map(|token| token.scope.wait_id);
-    let wait = scope.ok_or_else(|| tokens::rejected(&Rejection::Unknown))?;
+    let wait = tokens::owner(core, &shown)?.1.wait_id;
+    let own = OwnAnswer::from_request(&given)?;
+    tokens::show(core, entry.state.id, wait, &token, &own.hash())?;
     given.token = Some(token);
     let taken = answer(core, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);

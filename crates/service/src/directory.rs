@@ -4,10 +4,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{SessionStatus, status_after};
 use rekindle_domain::session::{End, SessionState};
-use rekindle_domain::token::TokenIndex;
+use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
@@ -269,11 +269,21 @@ impl Directory {
     /// Finds the session that has a wait, open or void.
     pub(crate) fn with_wait(&self, store: &Store, wait: WaitId) -> Option<Entry> {
         let has = |entry: &Entry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
-        let tokens = |entry: &Entry| entry.tokens.tokens.values().any(|token| token.scope.wait_id == wait);
         self.refresh_all(store);
+        let found = self.known().entries.values().find(|entry| has(entry)).cloned();
+        let of_wait = |token: &Token| token.scope.wait_id == wait;
+        found.or_else(|| self.by_tokens(store, |index| index.tokens.values().any(of_wait)))
+    }
+
+    /// Finds the session that a token is of.
+    pub(crate) fn with_token(&self, store: &Store, token: TokenId) -> Option<Entry> {
+        self.refresh_all(store);
+        self.by_tokens(store, |index| index.tokens.contains_key(&token))
+    }
+
+    fn by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<Entry> {
         let inner = self.known();
-        let mut all = inner.entries.values();
-        let found = all.clone().find(|entry| has(entry)).or_else(|| all.find(|entry| tokens(entry))).cloned();
+        let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
         let unread: Vec<SessionId> = match &found {
             None => inner
                 .entries
@@ -286,7 +296,8 @@ impl Directory {
         drop(inner);
         // The list of a start that was short has no tokens: those of answered waits are read when someone asks.
         found.or_else(|| {
-            unread.into_iter().filter_map(|session| self.read_tokens(store, session)).find(tokens)
+            let mut read = unread.into_iter().filter_map(|session| self.read_tokens(store, session));
+            read.find(|entry| fits(&entry.tokens))
         })
     }
 

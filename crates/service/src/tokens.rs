@@ -2,7 +2,7 @@
 
 use rekindle_agent::profile::Answer;
 use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
-use rekindle_domain::id::{TokenId, WaitId};
+use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256_hex};
 use rekindle_store::commit::Current;
@@ -121,19 +121,27 @@ pub(crate) fn closed(wait: WaitId) -> ServiceError {
         .hint("rekindle waits")
 }
 
-/// Checks a token that a caller shows; whoever shows none is known otherwise.
+/// Finds the session whose token a caller shows, and what it is good for.
+pub(crate) fn owner(core: &Core, shown: &Presented) -> Result<(Entry, TokenScope), ServiceError> {
+    let owner = core.directory.with_token(&core.store, shown.id);
+    let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
+    found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| rejected(&Rejection::Unknown))
+}
+
+/// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
+/// something else is told only to whoever has its secret.
 pub(crate) fn show(
-    entry: &Entry,
-    wait: WaitId,
+    core: &Core,
+    session_id: SessionId,
+    wait_id: WaitId,
     text: &str,
     hash: &str,
-    now: Now,
 ) -> Result<TokenId, ServiceError> {
     let shown: Presented = text.parse().map_err(|error: Rejection| rejected(&error))?;
-    let token = entry.tokens.tokens.get(&shown.id).ok_or_else(|| rejected(&Rejection::Unknown))?;
-    let scope = TokenScope { wait_id: wait, ..token.scope };
-    let moment = Moment { now, newest: entry.state.updated_at };
-    entry.tokens.validate(&shown, &scope, hash, moment).map_err(|error| rejected(&error))?;
+    let (owner, own) = owner(core, &shown)?;
+    let scope = TokenScope { session_id, wait_id, ..own };
+    let moment = Moment { now: core.time(), newest: owner.state.updated_at };
+    owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| rejected(&error))?;
     Ok(shown.id)
 }
 

@@ -93,6 +93,41 @@ fn wrong_tokens_are_refused_each_in_its_way() {
     assert!(matches!(late.status, 404 | 409 | 410), "{}", late.body);
 }
 
+#[test]
+fn a_token_of_another_session_is_known_to_be_for_something_else() {
+    let mut lab = Lab::new();
+    let (mine, other) = (lab.run("ask mine?"), lab.run("ask other?"));
+    let wait_of = |lab: &Lab, id: &str| id_of(&lab.wait_status(id, "waiting")["wait"]);
+    let (mine_wait, other_wait) = (wait_of(&lab, &mine), wait_of(&lab, &other));
+    let minted = lab.post(&format!("/api/waits/{other_wait}/token"), &Value::Null);
+    let token = minted["token"].as_str().expect("a token").to_owned();
+    let forged = format!("{}.{}", token.split_once('.').expect("a secret").0, "0".repeat(64));
+    // Also when its session was only listed since the start.
+    for _ in 0..2 {
+        for (token, refusal) in [(&token, (403, "token_scope")), (&forged, (401, "token_unknown"))] {
+            let answer = json!({"option": "allow_once"});
+            let resume = json!({"token": token, "answer": answer});
+            let answer = json!({"option": "allow_once", "token": token});
+            for reply in [
+                lab.ask("POST", &format!("/api/sessions/{mine}/resume"), &resume),
+                lab.ask("POST", &format!("/api/waits/{mine_wait}/answer"), &answer),
+            ] {
+                let told = (reply.status, reply.body["error"]["code"].as_str().unwrap_or_default());
+                assert_eq!(told, refusal, "{}", reply.body);
+            }
+        }
+        lab.restart();
+    }
+    for id in [&mine, &other] {
+        assert_eq!((wait_of(&lab, id).is_empty(), lab.count(id, "token.consumed")), (false, 0));
+    }
+    let resume = json!({"token": token, "answer": {"option": "allow_once"}});
+    wait_for("the right one", || {
+        (lab.ask("POST", &format!("/api/sessions/{other}/resume"), &resume).status == 202).then_some(())
+    });
+    assert_eq!(lab.wait_end(&other), "completed");
+}
+
 // I13
 #[test]
 fn a_message_into_a_wait_cancels_what_is_waited_for_and_comes_next() {
