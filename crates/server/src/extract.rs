@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::daemon::BlobId;
 use rekindle_service::key::Key;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -84,10 +85,24 @@ fn unknown(code: OwnCode, bad: rekindle_domain::id::BadId, hint: &str) -> ApiErr
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Ask<T>, ApiError> {
-        let Query(query) = Query::try_from_uri(&parts.uri)
-            .map_err(|rejection| ApiError::new(OwnCode::InvalidQuery, rejection.body_text()))?;
+        let Query(query) = Query::try_from_uri(&parts.uri).map_err(|rejection| invalid(&rejection))?;
         Ok(Ask(query))
     }
+}
+
+/// Refuses whatever a query names, where there is nothing to ask.
+pub(crate) fn no_query(uri: &Uri) -> Result<(), ApiError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    match uri.query() {
+        None => Ok(()),
+        Some(_) => Query::<Nothing>::try_from_uri(uri).map(drop).map_err(|rejection| invalid(&rejection)),
+    }
+}
+
+fn invalid(rejection: &QueryRejection) -> ApiError {
+    ApiError::new(OwnCode::InvalidQuery, rejection.body_text())
 }
 
 impl<S: Send + Sync> FromRequest<S> for Raw {

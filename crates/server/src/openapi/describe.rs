@@ -25,7 +25,8 @@ use crate::sse::{Hint, Reset};
 pub(super) const ABOUT: &str = "Runs coding agents so that nothing that dies takes the work with it. \
 A session is a durable conversation with one agent in one directory; its log is what happened. \
 A 202 means that what was asked for is on disk. Fields and codes may be added at any time; those named here stay. \
-Unknown fields of a body and unknown parameters of a query are errors.";
+Unknown fields of a body and unknown parameters of a query are errors, but for those who watch: /healthz, /readyz and \
+/metrics take no notice of a query.";
 
 const OK: StatusCode = StatusCode::OK;
 const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
@@ -63,6 +64,7 @@ pub(crate) fn get_health() -> Operation {
     let named = ("getHealth", "daemon", Scope::Anyone);
     Operation::new::<Alive>(named, "Tell whether the daemon listens", (OK, "It does."))
         .more("Asks nobody, so that a daemon with a stuck disk is still seen to live.")
+        .ignores_queries()
         .example(json!({"status": "ok"}))
 }
 
@@ -70,6 +72,7 @@ pub(crate) fn get_readiness() -> Operation {
     let named = ("getReadiness", "daemon", Scope::Read);
     Operation::new::<Ready>(named, "Tell whether the sessions are listed", (OK, "They are."))
         .more("Recovery may still be going on; `recovered` tells.")
+        .ignores_queries()
         .example(json!({"status": "ready", "recovered": true}))
         .refuses([OwnCode::NotReady])
 }
@@ -78,6 +81,7 @@ pub(crate) fn get_metrics() -> Operation {
     let named = ("getMetrics", "daemon", Scope::Read);
     Operation::new::<String>(named, "Get what is counted", (OK, "Text for Prometheus."))
         .more("OpenMetrics to whoever accepts it. docs/metrics.md says what each is.")
+        .ignores_queries()
         .in_other_words("text/plain")
         .in_other_words("application/openmetrics-text")
 }

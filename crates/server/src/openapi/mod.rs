@@ -9,17 +9,19 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::OnceLock;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
+use futures_util::future::{Either, Ready, ready};
 use serde_json::{Map, Value, json};
 
 use self::operation::{Operation, Refused};
 pub(crate) use self::schemas::AnyCode;
 use self::schemas::Schemas;
-use crate::code::REFUSED;
-use crate::extract::MAX_BODY;
+use crate::code::{OwnCode, REFUSED};
+use crate::extract::{MAX_BODY, no_query};
 use crate::respond::{self, Answer};
 use crate::router::{App, api};
 
@@ -78,7 +80,9 @@ impl Api {
         by: impl Handler<T, App>,
         operation: Operation,
     ) -> Api {
-        self.router = self.router.route(path, on(filter, by));
+        let refuses = operation.refuses_queries();
+        self.router = self.router.route(path, on(filter, Asked { by, refuses }));
+        let operation = if refuses { operation.refuses([OwnCode::InvalidQuery]) } else { operation };
         self.described.push((method, path, operation));
         self
     }
@@ -116,6 +120,25 @@ impl Api {
         });
         schemas::say_largest(&mut document);
         document
+    }
+}
+
+/// Whoever answers, and whether a query is a slip of the pen there: it is refused before they are asked.
+#[derive(Clone)]
+struct Asked<H> {
+    by: H,
+    refuses: bool,
+}
+
+impl<T, H: Handler<T, App>> Handler<T, App> for Asked<H> {
+    // No allocation for what hardly ever happens.
+    type Future = Either<Ready<Response>, H::Future>;
+
+    fn call(self, request: Request, app: App) -> Self::Future {
+        match if self.refuses { no_query(request.uri()) } else { Ok(()) } {
+            Ok(()) => Either::Right(self.by.call(request, app)),
+            Err(error) => Either::Left(ready(error.into_response())),
+        }
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) struct Operation {
     description: &'static str,
     path: Vec<Value>,
     query: Option<MakeSchema>,
+    ignores_queries: bool,
     headers: Vec<Value>,
     body: Option<Body>,
     answer: Answer,
@@ -102,6 +103,7 @@ impl Operation {
             description: "",
             path: Vec::new(),
             query: None,
+            ignores_queries: false,
             headers: Vec::new(),
             body: None,
             answer,
@@ -194,6 +196,17 @@ impl Operation {
     pub(crate) fn query<T: JsonSchema>(mut self) -> Operation {
         self.query = Some(SchemaGenerator::subschema_for::<T>);
         self.refuses([OwnCode::InvalidQuery])
+    }
+
+    /// It takes no query, and no notice of one either: those who watch many programs add what they like.
+    pub(crate) fn ignores_queries(mut self) -> Operation {
+        self.ignores_queries = true;
+        self
+    }
+
+    /// Tells whether a query is a mistake there.
+    pub(super) fn refuses_queries(&self) -> bool {
+        self.query.is_none() && !self.ignores_queries
     }
 
     /// It takes a header.

@@ -52,6 +52,30 @@ async fn queries_and_bodies_that_make_no_sense() {
     for (method, path) in queries {
         assert_eq!(server.ask(method, path, "", "").await.refusal(), (400, "invalid_query"), "{path}");
     }
+    let nothing_to_ask = [
+        ("GET", "/api/version"),
+        ("GET", "/api/agents"),
+        ("GET", "/api/openapi.json"),
+        ("GET", "/api/events"),
+        ("POST", "/api/shutdown"),
+        ("POST", "/api/sessions"),
+        ("GET", "/api/sessions/sess_1"),
+        ("PATCH", "/api/sessions/sess_1"),
+        ("POST", "/api/sessions/sess_1/cancel"),
+        ("GET", "/api/sessions/sess_1/status"),
+        ("POST", "/api/waits/wait_1/token"),
+        ("GET", "/api/blobs/x"),
+    ];
+    for (method, path) in nothing_to_ask {
+        let reply = server.ask(method, &format!("{path}?after=1"), "", "").await;
+        assert_eq!(reply.refusal(), (400, "invalid_query"), "{path}");
+        let message = reply.body["error"]["message"].as_str().expect("words");
+        assert!(message.contains("`after`"), "{message}");
+    }
+    // A question mark asks nothing, and those who watch may add what they like.
+    for path in ["/api/version?", "/healthz?probe=1", "/readyz?probe=1", "/metrics?name[]=up"] {
+        assert_ne!(server.ask("GET", path, "", "").await.status, 400, "{path}");
+    }
     let bodies = [
         ("POST", "/api/sessions", ""),
         ("POST", "/api/sessions", "{\"working_dir\":\"/\",\"agent\":\"x\",\"promt\":\"y\"}"),
