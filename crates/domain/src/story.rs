@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{Event, InterruptReason, Raw, UncertainTool};
+use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, UncertainTool};
 use crate::id::{MessageId, RunId};
 
 /// Turns that are told.
@@ -17,9 +17,15 @@ const ANSWER: usize = 1500;
 #[derive(Debug, Default, Clone)]
 struct Turn {
     run: Option<RunId>,
+    /// The turn that it goes on with.
+    continues: Option<RunId>,
     request: String,
     answer: String,
     tools: VecDeque<(String, String, bool)>,
+    /// Some agent was given its prompt.
+    sent: bool,
+    cut: bool,
+    cancelled: bool,
 }
 
 /// The story so far.
@@ -56,12 +62,24 @@ impl Story {
                     self.origin = request.clone().map(|request| (run.run_id, request));
                 }
                 let request = request.unwrap_or_default();
-                self.turns.push_back(Turn { run: Some(run.run_id), request, ..Turn::default() });
+                let (run, continues) = (Some(run.run_id), run.continues);
+                self.turns.push_back(Turn { run, continues, request, ..Turn::default() });
                 if self.turns.len() > TURNS {
                     self.turns.pop_front();
                 }
             }
-            Event::RunInterrupted(cut) => self.cut = Some((cut.reason, cut.uncertain.clone())),
+            Event::InputQueued(input) if input.what == InputKind::Prompt => {
+                self.change(input.run_id, |turn| turn.sent = true);
+            }
+            Event::RunInterrupted(cut) => {
+                self.cut = Some((cut.reason, cut.uncertain.clone()));
+                self.change(Some(cut.run_id), |turn| turn.cut = true);
+            }
+            Event::RunCancelRequested(asked) if asked.why != CancelReason::WaitTimeout => {
+                // One that goes on may still end otherwise; one that was cut has nothing else to come.
+                self.change(asked.run_id, |turn| turn.cancelled = turn.cut);
+            }
+            Event::RunCancelled(cancelled) => self.cancel(cancelled.run_id),
             Event::MessageAgent(said) => {
                 if let Some(turn) = self.turns.back_mut() {
                     turn.answer = last(&plain(&said.content), ANSWER);
@@ -84,6 +102,23 @@ impl Story {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn change(&mut self, run: Option<RunId>, change: impl FnOnce(&mut Turn)) {
+        let turn = self.turns.iter_mut().rev().find(|turn| run.is_some() && turn.run == run);
+        turn.map(change);
+    }
+
+    /// Nobody wants a turn any more. One that no agent was told of is not part of the story: whoever reads of it would
+    /// take it for a wish.
+    fn cancel(&mut self, run: RunId) {
+        let at = self.turns.iter().position(|turn| turn.run == Some(run));
+        let Some(at) = at else { return };
+        if self.turns[at].sent {
+            self.turns[at].cancelled = true;
+        } else if let Some(turn) = self.turns.remove(at) {
+            self.change(turn.continues, |before| before.cancelled = true);
         }
     }
 
@@ -155,6 +190,9 @@ impl Turn {
         if !self.request.is_empty() {
             text.push_str(&format!("\nUser: {}\n", self.request));
         }
+        if self.cancelled {
+            text.push_str("(cancelled by the user)\n");
+        }
         for (_, title, ended) in &self.tools {
             text.push_str(&format!("- {title}{}\n", if *ended { "" } else { " (not finished)" }));
         }
@@ -208,74 +246,4 @@ fn last(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn story(records: &[(&str, &str)]) -> Story {
-        let mut story = Story::default();
-        for (kind, record) in records {
-            story.note(&Event::read(kind, record).expect("a record"));
-        }
-        story
-    }
-
-    const MESSAGE: (&str, &str) = ("message.user", r#"{"message_id":"msg_1","content":"fix the test"}"#);
-    const RUN: (&str, &str) =
-        ("run.started", r#"{"run_id":"run_1","boot_id":"boot_1","message_id":"msg_1","attempt":1}"#);
-    const DONE: (&str, &str) =
-        ("tool.call", r#"{"tool_call_id":"t1","title":"read the test","status":"completed"}"#);
-    const BEGUN: (&str, &str) =
-        ("tool.call", r#"{"tool_call_id":"t2","title":"rm -rf build","status":"in_progress"}"#);
-    const SAID: (&str, &str) =
-        ("message.agent", r#"{"message_id":"msg_2","content":"I found it","partial":true}"#);
-
-    const CUT: (&str, &str) = (
-        "run.interrupted",
-        r#"{"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t2","title":"rm -rf build"}]}"#,
-    );
-
-    #[test]
-    fn a_continuation_says_what_is_done_what_is_uncertain_and_where_it_was_cut() {
-        let story = story(&[MESSAGE, RUN, DONE, BEGUN, SAID, CUT]);
-        let text = story.continuation(2, false);
-        for words in ["fix the test", "attempt 2", "- read the test", "- rm -rf build", "I found it"] {
-            assert!(text.contains(words), "{words:?} is missing in {text}");
-        }
-        let (done, uncertain) = text.split_once("not known").expect("both lists");
-        assert!(!done.contains("rm -rf") && uncertain.contains("rm -rf"));
-        let short = story.continuation(2, true);
-        assert!(!short.contains("fix the test"), "one who was there remembers the request: {short}");
-        assert!(short.contains("- rm -rf build"));
-    }
-
-    #[test]
-    fn a_digest_tells_the_turns_before_the_newest() {
-        let second =
-            ("message.user", r#"{"message_id":"msg_3","content":[{"type":"text","text":"and now?"}]}"#);
-        let run =
-            ("run.started", r#"{"run_id":"run_2","boot_id":"boot_1","message_id":"msg_3","attempt":1}"#);
-        let one = story(&[MESSAGE, RUN, DONE, SAID]);
-        assert!(!one.has_past());
-        let two = story(&[MESSAGE, RUN, DONE, SAID, second, run]);
-        assert!(two.has_past());
-        let text = two.digest();
-        assert!(text.contains("fix the test") && text.contains("I found it") && !text.contains("and now"));
-    }
-
-    #[test]
-    fn a_story_stays_short_however_long_the_log_is() {
-        let mut story = Story::default();
-        let long = "x".repeat(100_000);
-        for number in 0..500 {
-            let message = format!(r#"{{"message_id":"msg_{number}","content":"{long}"}}"#);
-            let run = format!(
-                r#"{{"run_id":"run_{number}","boot_id":"boot_1","message_id":"msg_{number}","attempt":1}}"#
-            );
-            story.note(&Event::read("message.user", &message).expect("a record"));
-            story.note(&Event::read("run.started", &run).expect("a record"));
-            let said = format!(r#"{{"message_id":"msg_9","content":"{long}"}}"#);
-            story.note(&Event::read("message.agent", &said).expect("a record"));
-        }
-        assert!(story.digest().len() < 64_000, "{}", story.digest().len());
-    }
-}
+mod tests;

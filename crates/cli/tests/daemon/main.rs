@@ -40,6 +40,7 @@ mod slept;
 mod statuses;
 mod sweep;
 mod terminal;
+mod unasked;
 mod uncertain;
 mod unheard;
 mod upkeep;

@@ -5,6 +5,7 @@ mod append;
 mod command;
 mod error;
 mod launch;
+mod own;
 pub(crate) mod prompt;
 mod say;
 mod turn;
@@ -17,6 +18,7 @@ pub use turn::Progress;
 
 pub(crate) use append::{derived, keep_large};
 pub(crate) use command::command;
+use own::{Asked, Own};
 use say::Answerer;
 pub(crate) use say::{revocations, run_started};
 
@@ -25,11 +27,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Ask, Connection, Delta};
+use rekindle_agent::connection::{Connection, Delta};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::{Event, InputKind, Options, ResumeHow, RunAdopted};
-use rekindle_domain::id::{BootId, HolderId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
+use rekindle_domain::id::{BootId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
 use rekindle_holder::client::{Control, FollowError, Follower, RequestError};
@@ -195,6 +197,7 @@ impl Live {
         let mut connection = Connection::new(agent.holder_id, profile, Default::default());
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
         let (mut own, mut launched) = (Own::default(), false);
+        let mut asked = Asked::default();
         let reader = store.reader(session).map_err(LiveError::Log)?;
         let mut lines = reader.forward(0);
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
@@ -208,6 +211,7 @@ impl Live {
             let Ok(event) = line.event() else { continue };
             spoken.note(&event);
             story.note(&event);
+            asked.note(&event);
             match &event {
                 Event::AgentLaunching(_) => {
                     own = Own { follows: launched, ..Own::default() };
@@ -228,7 +232,8 @@ impl Live {
             spoken,
             control: None,
             working_dir: state.working_dir.clone(),
-            cursor: agent.cursor.clone(),
+            // In a session where nothing was ever asked there is nothing to come back to, and many agents refuse to.
+            cursor: agent.cursor.clone().filter(|_| asked.prompted),
             prompt: None,
             story,
             own,
@@ -353,40 +358,6 @@ fn text_option(options: &Options, name: &str) -> Option<String> {
 /// Returns how long a question may wait, by a session's settings.
 fn wait_timeout(options: &Options) -> Option<Duration> {
     options.extra.get(WAIT_TIMEOUT)?.as_u64().map(Duration::from_secs)
-}
-
-/// What an agent knows of its session.
-#[derive(Debug, Default)]
-struct Own {
-    /// Another agent was there before it.
-    follows: bool,
-    /// It brought its own session back, and so was there.
-    native: bool,
-    /// The run of which it was given a prompt last.
-    prompted: Option<RunId>,
-    /// The run of which it was told last that it is cancelled.
-    cancelled: Option<RunId>,
-    /// What it asked, was cancelled and not told so.
-    unanswered: Vec<Ask>,
-}
-
-impl Own {
-    /// Takes in what tells how well the agent knows the session.
-    fn note(&mut self, event: &Event<'_>, holder: HolderId) {
-        match event {
-            Event::SessionRestored(restored) => self.native = restored.method != CONTEXT,
-            Event::InputQueued(queued) if queued.holder_id == holder => match queued.what {
-                InputKind::Prompt => self.prompted = queued.run_id,
-                InputKind::Cancel => {
-                    self.cancelled = queued.run_id;
-                    self.unanswered.clear();
-                }
-                InputKind::Answer => self.unanswered.retain(|ask| ask.wait_id != queued.wait_id),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
 }
 
 fn random() -> Result<u128, LiveError> {
