@@ -52,6 +52,11 @@ impl Request {
     pub fn opens(self) -> bool {
         matches!(self, Request::New | Request::Load | Request::Resume)
     }
+
+    /// Tells whether it brings back a session that was there before.
+    pub fn brings_back(self) -> bool {
+        matches!(self, Request::Load | Request::Resume)
+    }
 }
 
 /// How an agent answered a prompt.

@@ -54,6 +54,8 @@ pub struct Options {
     pub auth_required: bool,
     /// The highest protocol version to agree to.
     pub protocol: u16,
+    /// By which name it introduces itself.
+    pub name: String,
 }
 
 /// What happens when a session is loaded or resumed.

@@ -38,6 +38,8 @@ pub(super) struct Facts {
     pub(super) options: Option<SessionOptions>,
     pub(super) usage: Usage,
     pub(super) exited: bool,
+    /// It was gone before it had answered to a load.
+    pub(super) died_loading: bool,
 }
 
 /// An input of ours.

@@ -22,7 +22,8 @@ use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::{Line, Source};
 use rekindle_holder::journal::Item;
 
-use crate::known::Quirks;
+use crate::json::Object;
+use crate::known::{Quirk, Quirks, by_name};
 use crate::profile::Profile;
 use crate::replay::Replay;
 use facts::{Facts, Turn};
@@ -92,7 +93,7 @@ struct Loading {
 }
 
 impl Connection {
-    /// Returns the connection to an agent of which nothing is known yet.
+    /// Returns the connection to an agent that has said nothing yet; `quirks` are those that it is supposed to have.
     pub fn new(holder: HolderId, profile: Arc<dyn Profile>, quirks: Quirks) -> Connection {
         Connection {
             holder,
@@ -112,9 +113,12 @@ impl Connection {
         self.facts.usage = usage;
     }
 
-    /// Sets what is known of the agent, once its name and version are.
-    pub fn set_quirks(&mut self, quirks: Quirks) {
-        self.quirks = quirks;
+    /// The agent has introduced itself. What is known by its own name and version is surer than what was supposed.
+    fn learn(&mut self, info: Option<&Raw<'_>>) {
+        let info = info.and_then(|info| Object::parse(info.as_json())).unwrap_or_default();
+        if let Some(agent) = info.text("name").and_then(|name| by_name(&name)) {
+            self.quirks = agent.quirks(info.text("version").as_deref());
+        }
     }
 
     /// Takes in a record of the log: every one since the holder's `agent.launching`, in order, be it read after
@@ -172,7 +176,10 @@ impl Connection {
                 self.facts.launched_for = launching.run_id;
             }
             Event::RunStarted(started) => self.facts.open = Some(started.run_id),
-            Event::AgentReady(ready) if ready.holder_id == self.holder => self.facts.set_ready(ready, seq),
+            Event::AgentReady(ready) if ready.holder_id == self.holder => {
+                self.learn(ready.info.as_ref());
+                self.facts.set_ready(ready, seq);
+            }
             Event::AgentExited(exited) if exited.holder_id == self.holder => {
                 self.facts.exited = true;
                 self.facts.turn = None;
@@ -231,10 +238,15 @@ impl Connection {
     }
 
     /// Tells whether a run's prompt may have reached the agent: the journal has it, or the agent needs none to begin.
-    /// What is not read again after a restart was logged, and so has begun.
+    /// What is not read again after a restart was logged, and so has begun. Some agents are at work as soon as they load.
     pub fn may_have_reached(&self, run: RunId) -> bool {
         let mut prompts = self.facts.inputs.values().filter(|input| input.what == InputKind::Prompt);
+        let loaded = self.partial.loading.is_some()
+            || self.facts.died_loading
+            || self.facts.ready.as_ref().is_some_and(|ready| ready.opened.brings_back());
+        let worked = loaded && self.quirks.has(Quirk::LoadContinuesTurn);
         self.profile.process_is_turn()
+            || worked && self.facts.launched_for == Some(run)
             || prompts.any(|input| input.run == Some(run) && (input.heard || input.begun || input.over))
     }
 

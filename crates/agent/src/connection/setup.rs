@@ -29,6 +29,7 @@ impl Connection {
             capabilities: capabilities_with(greeting.version, greeting.capabilities.map(|raw| raw.get())),
             auth_methods: greeting.auth_methods.map(keep),
         });
+        self.learn(greeting.info.map(keep).as_ref());
     }
 
     pub(super) fn opened(

@@ -87,6 +87,7 @@ impl Connection {
         out.taken.exited = Some(exited);
         self.facts.exited = true;
         self.facts.turn = None;
+        self.facts.died_loading = self.partial.loading.is_some();
         self.partial = Partial::default();
     }
 }

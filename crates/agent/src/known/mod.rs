@@ -76,6 +76,17 @@ pub fn by_name(name: &str) -> Option<&'static KnownAgent> {
     TABLE.iter().find(|agent| agent.names.iter().any(|known| known.eq_ignore_ascii_case(name)))
 }
 
+/// Finds an agent by the command that starts it. That is a guess until it has introduced itself.
+pub fn by_command(command: &[String]) -> Option<&'static KnownAgent> {
+    let (program, arguments) = command.split_first()?;
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let is = |known: &&Command| {
+        known.program == program
+            && known.args.iter().zip(arguments).filter(|(a, b)| a == b).count() == known.args.len()
+    };
+    TABLE.iter().find(|agent| agent.commands.iter().chain(agent.fetched).any(|known| is(&known)))
+}
+
 /// Returns what an agent that introduces itself like this does that others do not.
 ///
 /// A version that cannot be read counts as every version: a quirk too many costs care, one too few costs work.
@@ -142,6 +153,13 @@ mod tests {
         assert!(quirks("OpenHands CLI ACP Agent", None).has(Quirk::RerunsInterruptedTool));
         assert!(quirks("gemini-cli", Some("0.61.0")).has(Quirk::ReplaysAfterLoad));
         assert_eq!(quirks("something else", Some("1.0")), Quirks::default());
+        let started = |command: &str| {
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            by_command(&command).map(|agent| agent.id)
+        };
+        assert_eq!(started("/usr/bin/vibe-acp --verbose"), Some("vibe"));
+        assert_eq!(started("npx -y @google/gemini-cli --acp"), Some("gemini"));
+        assert_eq!((started("gemini --version"), started("gemini")), (None, None));
         // The two adapters for codex are told apart by how they introduce themselves.
         assert!(quirks("codex-acp", Some("0.16.0")).has(Quirk::SecondPromptNeverAnswered));
         assert!(quirks("@agentclientprotocol/codex-acp", Some("2.6.0")).has(Quirk::SecondPromptQueued));

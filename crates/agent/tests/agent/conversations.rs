@@ -1,6 +1,5 @@
 //! Conversations with agents, written by hand after what real ones send.
 
-use rekindle_agent::known::{Quirk, Quirks};
 use rekindle_holder::journal::OutFlags;
 
 use crate::stage::Step::{
@@ -8,11 +7,10 @@ use crate::stage::Step::{
     SayOddly, Start, Vanish,
 };
 
-/// A conversation and the agent's quirks.
+/// A conversation with an agent.
 pub(crate) struct Conversation {
     pub(crate) name: &'static str,
     pub(crate) steps: Vec<Step>,
-    pub(crate) quirks: Quirks,
 }
 
 /// An update.
@@ -74,8 +72,12 @@ fn permission(id: &str) -> Step {
 }
 
 fn greeting() -> Vec<Step> {
-    let greeted = r#"{"protocolVersion":1,"agentInfo":{"name":"x","version":"1.2.3"},"agentCapabilities":{"loadSession":true},"authMethods":[]}"#;
-    vec![Start, Greet, Accept, reply(greeted)]
+    greeting_of("x")
+}
+
+fn greeting_of(name: &str) -> Vec<Step> {
+    let greeted = r#"{"protocolVersion":1,"agentInfo":{"name":"NAME","version":"1.2.3"},"agentCapabilities":{"loadSession":true},"authMethods":[]}"#;
+    vec![Start, Greet, Accept, reply(&greeted.replace("NAME", name))]
 }
 
 fn new_session() -> Vec<Step> {
@@ -84,7 +86,7 @@ fn new_session() -> Vec<Step> {
 }
 
 fn conversation(name: &'static str, begin: Vec<Step>, steps: Vec<Step>) -> Conversation {
-    Conversation { name, steps: [begin, steps].concat(), quirks: Quirks::default() }
+    Conversation { name, steps: [begin, steps].concat() }
 }
 
 /// All of them.
@@ -221,7 +223,8 @@ pub(crate) fn load() -> Conversation {
 }
 
 pub(crate) fn late_replay() -> Conversation {
-    let begin = [vec![Past("one", "first")], greeting()].concat();
+    // By its own word it is one that answers first and replays afterwards.
+    let begin = [vec![Past("one", "first")], greeting_of("gemini-cli")].concat();
     let steps = vec![
         Open("load s1"),
         Accept,
@@ -237,8 +240,7 @@ pub(crate) fn late_replay() -> Conversation {
         agent("new"),
         done(),
     ];
-    let quirks = [Quirk::ReplaysAfterLoad].into_iter().collect();
-    Conversation { quirks, ..conversation("late replay", begin, steps) }
+    conversation("late replay", begin, steps)
 }
 
 pub(crate) fn elicitation() -> Conversation {

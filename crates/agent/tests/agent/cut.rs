@@ -8,11 +8,11 @@ use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::known::Quirks;
 use rekindle_agent::profile::Profile;
 
-use crate::conversations::{Conversation, all};
+use crate::conversations::all;
 use crate::stage::{Stage, Step};
 
-fn stage(conversation: &Conversation) -> Stage {
-    Stage::acp(conversation.quirks)
+fn stage() -> Stage {
+    Stage::acp(Quirks::default())
 }
 
 /// Plays steps with deaths before some of them, each after a number of further steps went unread.
@@ -61,11 +61,11 @@ fn check(name: &str, whole: &Stage, cut: &Stage) {
 #[test]
 fn every_conversation_survives_a_death_at_every_point() {
     for conversation in all() {
-        let mut whole = stage(&conversation);
+        let mut whole = stage();
         whole.play(&conversation.steps);
         for at in 0..=conversation.steps.len() {
             for lag in [0, 1, 3, 100] {
-                let cut = with_deaths(stage(&conversation), &conversation.steps, &[(at, lag)]);
+                let cut = with_deaths(stage(), &conversation.steps, &[(at, lag)]);
                 check(&format!("{} cut before step {at}, {lag} unread", conversation.name), &whole, &cut);
             }
         }
@@ -76,10 +76,10 @@ fn every_conversation_survives_a_death_at_every_point() {
 #[test]
 fn a_death_before_every_single_step_changes_nothing() {
     for conversation in all() {
-        let mut whole = stage(&conversation);
+        let mut whole = stage();
         whole.play(&conversation.steps);
         let deaths: Vec<_> = (0..conversation.steps.len()).map(|at| (at, at % 3)).collect();
-        check(conversation.name, &whole, &with_deaths(stage(&conversation), &conversation.steps, &deaths));
+        check(conversation.name, &whole, &with_deaths(stage(), &conversation.steps, &deaths));
     }
 }
 
@@ -149,9 +149,9 @@ proptest! {
             let end = steps.len() - usize::from(matches!(steps.last(), Some(Step::Exit(..) | Step::Vanish)));
             steps.insert(at.index(end + 1), Step::Say(lines[line].into()));
         }
-        let mut whole = stage(conversation);
+        let mut whole = stage();
         whole.play(&steps);
         let deaths: Vec<_> = deaths.into_iter().map(|(at, lag)| (at.index(steps.len()), lag)).collect();
-        check(conversation.name, &whole, &with_deaths(stage(conversation), &steps, &deaths));
+        check(conversation.name, &whole, &with_deaths(stage(), &steps, &deaths));
     }
 }

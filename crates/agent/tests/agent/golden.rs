@@ -5,7 +5,7 @@ use crate::stage::Stage;
 
 /// Plays a conversation and returns what was derived from its journal.
 fn log(conversation: Conversation) -> String {
-    let mut stage = Stage::acp(conversation.quirks);
+    let mut stage = Stage::acp(Default::default());
     stage.play(&conversation.steps);
     let text = stage.text();
     let derived: Vec<&str> = text.lines().filter(|line| line.contains(" low ")).collect();
@@ -21,7 +21,7 @@ fn pieces_are_passed_on_live_with_their_place_in_the_message() {
     stage.play(&conversations::stream().steps);
     assert_eq!(stage.deltas, "Hmm.I look.All good.Bye.No.");
     let killed = conversations::killed();
-    let mut stage = Stage::acp(killed.quirks);
+    let mut stage = Stage::acp(Default::default());
     stage.play(&killed.steps[..killed.steps.len() - 1]);
     let half = stage.connection.half_message().expect("half a message");
     assert_eq!((half.text.as_str(), half.at), ("Half a message", 0));
@@ -115,7 +115,7 @@ fn a_load_is_kept_apart_and_compared() {
 #[test]
 fn a_replay_after_the_answer_is_kept_apart_too() {
     insta::assert_snapshot!(log(conversations::late_replay()), @r##"
-    agent.ready 6.0 low 7 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
+    agent.ready 6.0 low 7 {"info":{"name":"gemini-cli","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     session.restored 6.1 low 7 {"method":"load","verdict":"unverified","counts":{"expected":2,"found":1,"prompts":1,"answers":0,"tools":0}}
     usage.updated 13.0 low 10 {"input_tokens":0,"output_tokens":0,"cost":0.5,"raw":{"sessionUpdate":"usage_update","used":10,"size":200,"cost":{"amount":0.5,"currency":"USD"}}}
     tool.update 14.0 low 15 {"run_id":"run_2","tool_call_id":"t1","status":"in_progress"}

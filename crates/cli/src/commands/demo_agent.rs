@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// The highest protocol version to agree to
     #[arg(long, value_name = "VERSION", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=2))]
     protocol: u16,
+    /// Introduce itself as another agent: clients may know something of that one
+    #[arg(long, value_name = "NAME", default_value = "rekindle-demo-agent")]
+    name: String,
     /// Be no agent but a child that one left behind
     #[arg(long, value_name = "SECONDS", hide = true)]
     linger: Option<u64>,
@@ -111,6 +114,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         can_resume: !args.no_resume,
         auth_required: args.auth_required,
         protocol: args.protocol,
+        name: args.name,
     };
     match rekindle_demo_agent::run(options).map_err(failed)? {
         0 => Ok(Exit::Ok),

@@ -28,6 +28,7 @@ mod once;
 mod power;
 mod ps_watch;
 mod pty;
+mod quirks;
 mod ran;
 mod removal;
 mod restored;

@@ -122,7 +122,7 @@ fn initialize(shared: &Shared, params: &Value) -> Value {
     let asked = params["protocolVersion"].as_u64().unwrap_or(1);
     let version = if asked >= 2 && shared.options.protocol >= 2 { 2 } else { 1 };
     lock(&shared.lasting).protocol = version;
-    if version == 2 { setup::initialized_v2() } else { setup::initialized(&shared.options) }
+    if version == 2 { setup::initialized_v2(&shared.options) } else { setup::initialized(&shared.options) }
 }
 
 fn authenticate(shared: &Shared, params: &Value) -> Answer {

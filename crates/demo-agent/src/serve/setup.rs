@@ -26,7 +26,7 @@ pub(super) fn initialized(options: &Options) -> Value {
     let login = json!({"id": LOGIN, "name": "Log in", "description": "Always succeeds"});
     json!({
         "protocolVersion": 1,
-        "agentInfo": info(),
+        "agentInfo": info(options),
         "agentCapabilities": {
             "loadSession": options.can_load,
             "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
@@ -38,17 +38,17 @@ pub(super) fn initialized(options: &Options) -> Value {
 }
 
 /// Returns the answer to `initialize` in version 2.
-pub(super) fn initialized_v2() -> Value {
+pub(super) fn initialized_v2(options: &Options) -> Value {
     json!({
         "protocolVersion": 2,
-        "info": info(),
+        "info": info(options),
         "capabilities": {"session": {"prompt": {"embeddedContext": {}}}},
         "authMethods": [],
     })
 }
 
-fn info() -> Value {
-    json!({"name": "rekindle-demo-agent", "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")})
+fn info(options: &Options) -> Value {
+    json!({"name": options.name, "title": "Demo agent", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// Returns the settings of a session.

@@ -28,9 +28,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::{Connection, Delta};
+use rekindle_agent::known::{Quirks, by_command, by_id};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
+use rekindle_domain::event::{Event, Options, Provider, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
@@ -194,7 +195,7 @@ impl Live {
     ) -> Result<Live, LiveError> {
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
-        let mut connection = Connection::new(agent.holder_id, profile, Default::default());
+        let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
         let (mut own, mut launched) = (Own::default(), false);
         let mut asked = Asked::default();
@@ -349,6 +350,13 @@ impl Live {
         progress.exited = true;
         Ok(progress)
     }
+}
+
+/// Returns what an agent is supposed to do that others do not, until it has introduced itself.
+fn supposed(provider: &Provider) -> Quirks {
+    let named = provider.agent.as_deref().and_then(by_id);
+    let started = || provider.command.as_deref().and_then(by_command);
+    named.or_else(started).map(|agent| agent.quirks(None)).unwrap_or_default()
 }
 
 fn text_option(options: &Options, name: &str) -> Option<String> {

@@ -1,0 +1,38 @@
+//! What some agents do that others do not, told by their own names, where it changes what has to be recorded.
+
+use serde_json::json;
+
+use crate::kills::kill;
+use crate::lab::{Lab, wait_for};
+
+const SCRIPT: &str =
+    "append done one\nbarrier first\nappend done two\nbarrier second\nappend done three\nsay finished";
+
+/// Kills an agent in its turn and the next one in its load, in which it works; returns how often runs began and were cut.
+fn killed_while_it_loads(lab: &Lab, name: &str) -> (usize, usize) {
+    let mut body = lab.session(SCRIPT);
+    body["agent"]["command"] = json!(lab.demo(&["--load-continues", "--name", name]));
+    body["on_uncertain"] = json!("continue");
+    let id = lab.create(&body);
+    lab.reach("first");
+    kill(lab.agents()[0]);
+    lab.pass("first");
+    lab.reach("second");
+    kill(lab.agents()[1]);
+    lab.pass("second");
+    wait_for("the end", || (lab.count(&id, "run.completed") == 1).then_some(()));
+    assert_eq!(lab.agents().len(), 3);
+    (lab.count(&id, "run.started"), lab.count(&id, "run.interrupted"))
+}
+
+// I5, I6: what a load has done may not be done again as if nothing had been.
+#[test]
+fn a_run_whose_agent_works_while_it_loads_has_reached_it_with_the_load() {
+    assert_eq!(killed_while_it_loads(&Lab::new(), "@mistralai/mistral-vibe"), (3, 2));
+}
+
+// I5: of one that is known for nothing a load is no beginning.
+#[test]
+fn a_run_whose_agent_died_before_its_prompt_goes_on_as_the_same_run() {
+    assert_eq!(killed_while_it_loads(&Lab::new(), "something else"), (2, 1));
+}
