@@ -47,6 +47,7 @@ codes! {
     InvalidAnswer = "invalid_answer", Invalid: "an answer is exactly one of option, option_id, text and form";
     InvalidContent = "invalid_content", Invalid: "a message is a text, or a list of blocks, and not empty";
     InvalidCursor = "invalid_cursor", Invalid: "the cursor is none that this list gave out";
+    InvalidEnv = "invalid_env", Invalid: "a variable's name is empty or has a = in it, or there is a NUL in one";
     InvalidQuery = "invalid_query", Invalid: "a parameter is unknown, or its value makes no sense";
     InvalidWorkingDir = "invalid_working_dir", Invalid: "the working directory is no absolute path of a directory";
     NothingToChange = "nothing_to_change", Invalid: "the change names nothing";

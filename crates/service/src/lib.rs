@@ -4,6 +4,7 @@
 pub mod access;
 mod agents;
 mod answers;
+mod brought;
 mod cancelling;
 pub mod code;
 pub mod common;

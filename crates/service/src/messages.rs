@@ -11,6 +11,7 @@ use rekindle_store::commit::{Append, Expect, Receipt};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::brought::{bring, check};
 use crate::code::Code;
 use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
@@ -87,6 +88,7 @@ fn plan(
     core: &Core,
     state: &SessionState,
     content: Raw<'static>,
+    names: Option<Draft>,
     key: Option<&Key>,
     wait_id: Option<WaitId>,
 ) -> Result<Plan, ServiceError> {
@@ -104,12 +106,14 @@ fn plan(
         return Err(tokens::closed(wait));
     }
     let now = Expect::LastSeq(state.last_seq);
-    // A key was looked for in what there was, and so was a wait: nothing may have come since.
-    let expect = if key.is_some() || wait_id.is_some() { now } else { Expect::Anything };
+    // A key and a wait were looked for in what there was, and names are added to it: nothing may have come since.
+    let looked = key.is_some() || wait_id.is_some() || names.is_some();
+    let expect = if looked { now } else { Expect::Anything };
     let at_rest = state.open_run().is_none();
     // What someone answers to a question is not put behind what was said before it.
     if at_rest && (state.queue.is_empty() || wait_id.is_some()) {
-        let (begun, records) = begin(core, content, key, wait_id)?;
+        let (begun, mut records) = begin(core, content, key, wait_id)?;
+        records.extend(names);
         let message_id = begun.message_id;
         return Ok(Plan::New(New { message_id, records, begun: Some(begun), instead: false, expect }));
     }
@@ -122,6 +126,8 @@ fn plan(
     let queued = MessageUser { message_id, content, idempotency_key, queued: true, wait_id };
     let instead = state.open_run().is_some_and(|run| !run.waits.is_empty());
     let mut records: Vec<Draft> = vec![queued.into()];
+    // The message is the first of its records, or the last if it comes behind a cancel.
+    records.splice(if instead { 0..0 } else { 1..1 }, names);
     let mut expect = expect;
     // Someone speaks after an interruption: nothing is continued by itself any more, and who waits longest gets his turn.
     if at_rest && state.recovery.interruption.is_some() {
@@ -162,10 +168,11 @@ pub(crate) fn message(
     wait: Option<WaitId>,
 ) -> Result<MessageTaken, ServiceError> {
     let content = content(&new.content)?;
-    core.bring(session, new.env);
+    check(&new.env)?;
     for _ in 0..TRIES {
         let state = core.store.open_session(session)?.state;
-        let mut new = match plan(core, &state, content.clone(), key, wait)? {
+        let names = bring(core, &state, &new.env);
+        let mut new = match plan(core, &state, content.clone(), names, key, wait)? {
             Plan::Known(taken) => return Ok(taken),
             Plan::New(new) => new,
         };
@@ -202,13 +209,14 @@ pub(crate) fn message_soon(
     key: Option<&Key>,
 ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
     let state = core.store.at_hand(session)?.state;
-    let planned = content(&new.content).and_then(|content| plan(core, &state, content, key, None));
+    let planned = content(&new.content)
+        .and_then(|content| check(&new.env).map(|()| content))
+        .and_then(|content| plan(core, &state, content, bring(core, &state, &new.env), key, None));
     if let Ok(Plan::New(new)) = &planned
         && (new.instead || new.records.iter().any(|draft| oversize(draft).is_some()))
     {
         return None;
     }
-    core.bring(session, new.env.clone());
     let given = planned.map(|plan| match plan {
         Plan::Known(taken) => Err(taken),
         Plan::New(new) => {

@@ -48,6 +48,7 @@ pub struct NewSession {
     pub on_uncertain: OnUncertain,
     /// The caller's environment, filtered here.
     #[serde(default)]
+    #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
 }
 
@@ -139,6 +140,7 @@ pub struct NewMessage {
     pub content: Content,
     /// The caller's environment, for an agent that has to be launched.
     #[serde(default)]
+    #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
 }
 
@@ -178,6 +180,7 @@ pub struct Resume {
     pub answer: Option<NewAnswer>,
     /// The caller's environment.
     #[serde(default)]
+    #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
 }
 
@@ -285,6 +288,12 @@ fn statuses() -> String {
 /// Says that a field is there and is not null.
 fn given(name: &str) -> Value {
     json!({"required": [name], "properties": {name: {"not": {"type": "null"}}}})
+}
+
+/// Names and values are what a process can have.
+fn possible_variables(schema: &mut Schema) {
+    schema.insert("propertyNames".into(), json!({"pattern": "^[^=\\u0000]+$"}));
+    schema.insert("additionalProperties".into(), json!({"type": "string", "pattern": "^[^\\u0000]*$"}));
 }
 
 /// A change names something.

@@ -15,6 +15,7 @@ use rekindle_store::AppendError;
 use rekindle_store::commit::Append;
 
 use crate::agents;
+use crate::brought;
 use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
 use crate::core::{Core, locked, millis, random};
@@ -55,6 +56,7 @@ pub(crate) fn create(
             ServiceError::new(Code::InvalidWorkingDir, message).hint("give the absolute path of a directory")
         );
     }
+    brought::check(&new.env)?;
     let prompt = new.prompt.as_ref().map(content).transpose()?;
     let session = SessionId::mint(millis(core.now()), random()?);
     let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));
@@ -153,11 +155,14 @@ pub(crate) fn gone() -> ServiceError {
 
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
 pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Result<Resumed, ServiceError> {
-    core.bring(session, resume.env);
     let state = core.store.open_session(session)?.state;
+    let names = brought::bring(core, &state, &resume.env);
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
     let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
         if let Some(run) = state.open_run().filter(|run| run.cancel.is_none()) {
+            if let Some(names) = names {
+                core.append(session, vec![names])?;
+            }
             // It may wait for an environment that was just brought.
             core.workers.tell(core, session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: "continue", attempt: run.attempt });
@@ -173,7 +178,8 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     let started = run_started(run_id, core.supervisor, None, Some(cut));
     let attempt = started.attempt;
     let expect = rekindle_store::commit::Expect::LastSeq(state.last_seq);
-    let append = Append { expect, ..Append::durable(session, vec![started.into()]) };
+    let records = names.into_iter().chain([started.into()]).collect();
+    let append = Append { expect, ..Append::durable(session, records) };
     crash_point("resume.before_record");
     match core.store.append(append) {
         Ok(_) => {}

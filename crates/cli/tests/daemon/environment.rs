@@ -103,3 +103,80 @@ fn an_agent_that_was_never_started_is_not_started_without_its_environment() {
     assert_eq!((given.trim(), lab.agents().len()), (VALUE.len().to_string().as_str(), 1));
     is_nowhere(&lab);
 }
+
+/// Returns the lists of names that the session's log has, one for each change.
+fn names(lab: &Lab, id: &str) -> Vec<Value> {
+    lab.log(id).iter().map(|record| record["env_names"].clone()).filter(Value::is_array).collect()
+}
+
+// I12: a variable that came with a message is missed as one that came with the session.
+#[test]
+fn variables_that_came_with_a_message_are_missed_after_a_restart() {
+    let mut lab = Lab::new();
+    let id = lab.run("say one");
+    assert_eq!(lab.wait_end(&id), "completed");
+    kill(lab.agents()[0]);
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+    let path = format!("/api/sessions/{id}/messages");
+    let script = "run printf %s \"$SOME_KEY\" | wc -c > given\nbarrier here\nsay after";
+    lab.post(&path, &json!({"content": script, "env": {NAME: VALUE, "LANG": "C"}}));
+    lab.reach("here");
+    let given = std::fs::read_to_string(lab.path("work").join("given")).expect("the agent wrote it");
+    assert_eq!(given.trim(), VALUE.len().to_string(), "the agent has the value");
+    lab.post(&path, &json!({"content": "say later", "env": {NAME: VALUE}}));
+    assert_eq!(names(&lab, &id), [json!([NAME])], "told once, and nothing that everybody has");
+    lab.restart();
+    kill(lab.agents()[1]);
+    wait_held(&lab, &id);
+    assert_eq!(lab.agents().len(), 2, "nobody was started without it");
+    lab.post(&format!("/api/sessions/{id}/resume"), &json!({"env": {NAME: VALUE}}));
+    wait_for("what was queued", || lab.said(&id).contains("later").then_some(()));
+    is_nowhere(&lab);
+}
+
+// I12
+#[test]
+fn variables_that_came_with_a_resume_are_missed_after_a_restart() {
+    let mut lab = Lab::new();
+    let mut body = lab.session("barrier here\nsay after");
+    body["resume"] = json!("ask");
+    body["agent"]["command"] = json!(lab.demo(&["--carry-on", "--no-load", "--no-resume"]));
+    let id = lab.create(&body);
+    lab.reach("here");
+    kill(lab.agents()[0]);
+    lab.wait_status(&id, "interrupted_agent");
+    let path = format!("/api/sessions/{id}/resume");
+    lab.post(&path, &json!({"env": {NAME: VALUE}}));
+    wait_for("the next agent", || (lab.prompted("Resume Context") == 1).then_some(()));
+    assert_eq!(names(&lab, &id), [json!([NAME])]);
+    lab.restart();
+    lab.wait_end(&id);
+    kill(lab.agents()[1]);
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 2).then_some(()));
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say more"}));
+    wait_held(&lab, &id);
+    assert_eq!(lab.agents().len(), 2, "nobody was started without it");
+    is_nowhere(&lab);
+}
+
+#[test]
+fn what_no_process_can_have_in_its_environment_is_refused() {
+    let lab = Lab::new();
+    let id = lab.run("say one");
+    lab.wait_end(&id);
+    let mut new = lab.session("say two");
+    let bad = [json!({"": "x"}), json!({"A=B": "x"}), json!({"A\u{0}": "x"}), json!({NAME: "\u{0}"})];
+    for env in bad {
+        new["env"] = env.clone();
+        let requests = [
+            ("/api/sessions".to_owned(), new.clone()),
+            (format!("/api/sessions/{id}/messages"), json!({"content": "say two", "env": env})),
+            (format!("/api/sessions/{id}/resume"), json!({ "env": env })),
+        ];
+        for (path, body) in requests {
+            let reply = lab.ask("POST", &path, &body);
+            assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!("invalid_env")), "{path}");
+        }
+    }
+    assert_eq!((lab.count(&id, "message.user"), names(&lab, &id).len()), (1, 0));
+}

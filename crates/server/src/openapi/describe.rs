@@ -180,7 +180,13 @@ pub(crate) fn create_session() -> Operation {
         .answer_header("Location", "The path of the session.")
         .example(session())
         .appends()
-        .refuses([Code::AgentUnknown, Code::InvalidAgent, Code::InvalidContent, Code::InvalidWorkingDir]);
+        .refuses([
+            Code::AgentUnknown,
+            Code::InvalidAgent,
+            Code::InvalidContent,
+            Code::InvalidEnv,
+            Code::InvalidWorkingDir,
+        ]);
     [
         "getSession",
         "changeSession",
@@ -242,7 +248,7 @@ pub(crate) fn send_message() -> Operation {
             ])
             .example(example)
             .appends()
-            .refuses([Code::Busy, Code::InvalidContent, Code::QueueFull, Code::SessionClosed]);
+            .refuses([Code::Busy, Code::InvalidContent, Code::InvalidEnv, Code::QueueFull, Code::SessionClosed]);
     once(operation)
 }
 
@@ -274,7 +280,7 @@ pub(crate) fn resume_session() -> Operation {
         ])
         .example(json!({"run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "method": "continue", "attempt": 2}))
         .appends()
-        .refuses([Code::EnvMissing, Code::NothingToResume])
+        .refuses([Code::EnvMissing, Code::InvalidEnv, Code::NothingToResume])
         .refuses(ANSWERING)
 }
 

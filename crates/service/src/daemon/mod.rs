@@ -31,7 +31,7 @@ use crate::request::{Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSes
 use crate::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
 };
-use crate::{answers, follow, leaving, messages, recovery, sessions, shape, tokens};
+use crate::{answers, brought, follow, leaving, messages, recovery, sessions, shape, tokens};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -152,6 +152,7 @@ impl Daemon {
         if let Some(damage) = &entry.damage {
             return Err(ServiceError::damaged(damage));
         }
+        brought::check(&resume.env)?;
         match resume.token.clone() {
             Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
             None => sessions::resume(&self.core, id, resume),
