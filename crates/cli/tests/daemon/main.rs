@@ -45,4 +45,5 @@ mod unasked;
 mod uncertain;
 mod unheard;
 mod upkeep;
+mod vanished;
 mod waits;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rekindle_domain::event::{AgentExited, InterruptReason, RunInterrupted, TokenRevoked, UncertainTool};
+use rekindle_domain::event::{
+    AgentExited, CancelReason, InterruptReason, RunCancelled, RunInterrupted, UncertainTool,
+};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
@@ -17,7 +19,7 @@ use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
-use crate::live::{Live, LiveError, command, derived};
+use crate::live::{Live, LiveError, command, derived, revocations};
 
 /// How long an agent that is ending is left alone at most.
 const MOST_DYING: Duration = Duration::from_millis(250);
@@ -138,14 +140,24 @@ impl Worker {
                 title: tool.title.clone(),
                 kind: tool.kind.clone(),
             };
-            let (run_id, uncertain) = (run.run_id, run.tools.iter().map(tool).collect());
-            let detail = Some("nothing is left of the agent's holder".into());
-            records.push(RunInterrupted { run_id, reason, uncertain, uncertain_turn: true, detail }.into());
-            records.push(derived(run, reason).into());
+            let run_id = run.run_id;
+            match run.cancel {
+                // One that was to be cancelled is (I13).
+                Some(why) if why != CancelReason::WaitTimeout => {
+                    let by = if why == CancelReason::User { "user" } else { "daemon" };
+                    records.push(RunCancelled { run_id, by: Some(by.into()) }.into());
+                }
+                timed_out => {
+                    let reason = timed_out.map_or(reason, |_| InterruptReason::WaitTimeout);
+                    let (uncertain, uncertain_turn) = (run.tools.iter().map(tool).collect(), true);
+                    let detail = Some("nothing is left of the agent's holder".into());
+                    records.push(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail }.into());
+                    records.push(derived(run, reason).into());
+                }
+            }
+            let tokens = core.store.open_session(self.session)?.tokens;
             for wait in &run.waits {
-                let (resume_token_id, wait_id) = (wait.resume_token_id, Some(wait.wait_id));
-                let reason = "interrupted".into();
-                records.push(TokenRevoked { resume_token_id, wait_id, reason, by: None }.into());
+                records.extend(revocations(&tokens, wait.wait_id, None, "interrupted"));
             }
         }
         let holder_id = agent.holder_id;
