@@ -56,6 +56,8 @@ pub struct Circumstances {
     pub found: Found,
     /// The working directory is there.
     pub has_directory: bool,
+    /// Every variable that the session's agent had is at hand.
+    pub has_environment: bool,
     /// Launches of the open run that came to nothing.
     pub failed_launches: u32,
     /// How long ago the interruption was noticed.
@@ -79,6 +81,8 @@ pub enum Held {
     TimedOut,
     /// The working directory is gone.
     NoDirectory,
+    /// Only a caller has what the agent needs in its environment.
+    NoEnvironment,
 }
 
 impl Held {
@@ -96,6 +100,9 @@ impl Held {
             Held::Budget => "it was continued twice and cut again: resume it when you know why",
             Held::TimedOut => "nobody answered in time: send a message to go on",
             Held::NoDirectory => "its working directory is not there",
+            Held::NoEnvironment => {
+                "its agent needs variables which only you have: resume it, or send a message"
+            }
         }
     }
 }
@@ -202,6 +209,7 @@ fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about
             Some(if state.provider.is_command() { Held::Command } else { Held::Uncertain })
         }
         ResumePolicy::Auto if !about.has_directory => Some(Held::NoDirectory),
+        ResumePolicy::Auto if !about.has_environment => Some(Held::NoEnvironment),
         ResumePolicy::Auto => {
             let wait = back_off(run.attempt);
             return match wait.checked_sub(about.interrupted_for).filter(|left| !left.is_zero()) {

@@ -11,6 +11,7 @@ use rekindle_agent::find::{How, find};
 use rekindle_agent::known::{KnownAgent, by_id};
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
+use rekindle_domain::recovery::Held;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::dir::Limits;
 
@@ -103,6 +104,12 @@ fn lacking(env: &Env, state: &SessionState) -> Vec<String> {
 pub(crate) fn lacks_environment(core: &Core, state: &SessionState) -> Option<String> {
     let missing = lacking(&environment(core, state), state);
     (!missing.is_empty()).then(|| env_missing(&missing))
+}
+
+/// Tells people why a session that was cut does not go on by itself, with the names of what is missing.
+pub(crate) fn held_words(core: &Core, state: &SessionState, held: Held) -> String {
+    let missing = (held == Held::NoEnvironment).then(|| lacks_environment(core, state)).flatten();
+    missing.unwrap_or_else(|| held.words().to_owned())
 }
 
 /// Says what a launch waits for.

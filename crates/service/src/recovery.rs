@@ -12,6 +12,7 @@ use rekindle_domain::recovery::{Circumstances, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
 
+use crate::agents::lacks_environment;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::directory::Entry;
@@ -101,6 +102,7 @@ fn rests(core: &Core, state: &SessionState) -> bool {
     let about = Circumstances {
         found: observe(core, state),
         has_directory: has_directory(state),
+        has_environment: lacks_environment(core, state).is_none(),
         failed_launches: 0,
         interrupted_for: Duration::MAX,
     };

@@ -306,10 +306,11 @@ fn exactly_one(schema: &mut Schema) {
     schema.insert("oneOf".into(), ["option", "option_id", "text", "form"].map(given).to_vec().into());
 }
 
-/// A token comes with the answer to its wait.
+/// A token comes with the answer to its wait, and an answer with the token.
 fn answer_with_token(schema: &mut Schema) {
-    schema.insert("if".into(), given("token"));
-    schema.insert("then".into(), given("answer"));
+    let neither = json!({"properties": {"token": {"type": "null"}, "answer": {"type": "null"}}});
+    let both = json!({"allOf": [given("token"), given("answer")]});
+    schema.insert("anyOf".into(), json!([neither, both]));
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::agents;
 use crate::brought;
 use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
-use crate::core::{Core, locked, millis, random};
+use crate::core::{Core, Env, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
@@ -156,24 +156,22 @@ pub(crate) fn gone() -> ServiceError {
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
 pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Result<Resumed, ServiceError> {
     let state = core.store.open_session(session)?.state;
-    let names = brought::bring(core, &state, &resume.env);
+    let waited = lacks_an_agent(&state) && agents::lacks_environment(core, &state).is_some();
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
     let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
-        if let Some(run) = state.open_run().filter(|run| run.cancel.is_none()) {
+        // Nothing was cut: but its agent may wait for what is brought here.
+        if let Some(run) = state.open_run().filter(|run| waited && run.cancel.is_none()) {
+            let names = bring_what_it_lacks(core, &state, &resume.env)?;
             if let Some(names) = names {
                 core.append(session, vec![names])?;
             }
-            // It may wait for an environment that was just brought.
             core.workers.tell(core, session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: "continue", attempt: run.attempt });
         }
         return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
             .hint("rekindle send gives the session a new message"));
     };
-    if let Err(agents::Obstacle::Env(missing)) = agents::launching(core, &state) {
-        let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
-        return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
-    }
+    let names = bring_what_it_lacks(core, &state, &resume.env)?;
     let run_id = RunId::mint(millis(core.now()), random()?);
     let started = run_started(run_id, core.supervisor, None, Some(cut));
     let attempt = started.attempt;
@@ -193,6 +191,21 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     let unsent = Unsent::continuation(run_id, attempt);
     core.workers.tell(core, session, Command::Prompt(unsent, Vec::new()))?;
     Ok(Resumed { run_id, method: "continue", attempt })
+}
+
+/// Tells whether nobody works in a session: its agent is gone, or has not begun.
+fn lacks_an_agent(state: &SessionState) -> bool {
+    state.agent.as_ref().is_none_or(|agent| agent.exited || agent.process.is_none())
+}
+
+/// Keeps what a caller brings, if an agent can be launched with it; returns the record of names that are new.
+fn bring_what_it_lacks(core: &Core, state: &SessionState, env: &Env) -> Result<Option<Draft>, ServiceError> {
+    let names = brought::bring(core, state, env);
+    if let Err(agents::Obstacle::Env(missing)) = agents::launching(core, state) {
+        let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
+        return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
+    }
+    Ok(names)
 }
 
 /// Changes a session.

@@ -88,11 +88,12 @@ fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String>
     let about = Circumstances {
         found: Found::Nobody,
         has_directory: std::path::Path::new(&state.working_dir).is_dir(),
+        has_environment: agents::lacks_environment(core, state).is_none(),
         failed_launches: 0,
         interrupted_for: std::time::Duration::MAX,
     };
     match next_step(state, &about) {
-        Step::Rest(held) => held.map(|held| held.words().to_owned()),
+        Step::Rest(held) => held.map(|held| agents::held_words(core, state, held)),
         _ => None,
     }
 }

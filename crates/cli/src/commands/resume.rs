@@ -37,7 +37,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let id = args.session.find_live(context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
     let env = environment_for(context, Some(&session.agent), &args.env)?;
-    let body = client.post_once(&format!("/api/sessions/{id}/resume"), &json!({ "env": env }))?;
+    let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &json!({ "env": env })) {
+        // It goes on since we looked: by itself, or because a daemon that died did as we said.
+        Err(failure) if failure.code() == "nothing_to_resume" => {
+            let now: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+            let newer = now.run.filter(|run| session.run.as_ref().is_none_or(|old| old.run_id != run.run_id));
+            let run = newer.ok_or(failure)?;
+            json!({"run_id": run.run_id}).to_string().into()
+        }
+        other => other?,
+    };
     if args.detach {
         return output::taken(
             context.json,

@@ -272,9 +272,15 @@ mod tests {
 
     #[test]
     fn that_a_session_does_not_go_on_is_said_once() {
-        for held in
-            [Held::Asks, Held::Never, Held::Uncertain, Held::Budget, Held::TimedOut, Held::NoDirectory]
-        {
+        for held in [
+            Held::Asks,
+            Held::Never,
+            Held::Uncertain,
+            Held::Budget,
+            Held::TimedOut,
+            Held::NoDirectory,
+            Held::NoEnvironment,
+        ] {
             let said = stays(held.words());
             assert!(said.starts_with("it does not go on by itself: "), "{said}");
             assert_eq!(said.matches("by itself").count(), 1, "{said}");

@@ -180,3 +180,68 @@ fn what_no_process_can_have_in_its_environment_is_refused() {
     }
     assert_eq!((lab.count(&id, "message.user"), names(&lab, &id).len()), (1, 0));
 }
+
+fn refused(lab: &Lab, id: &str, body: &Value) -> (u16, Value) {
+    let reply = lab.ask("POST", &format!("/api/sessions/{id}/resume"), body);
+    (reply.status, reply.body["error"]["code"].clone())
+}
+
+// I8, I12: after the death of everybody at once too, nothing is begun that cannot go on.
+#[test]
+fn a_session_that_lost_everybody_and_its_environment_stays_interrupted_until_someone_brings_it() {
+    let mut lab = Lab::new();
+    let id = lab.create(&with_env(&lab, "barrier here\nsay after"));
+    lab.reach("here");
+    lab.kill();
+    lab.kill_holders();
+    lab.start();
+    wait_held(&lab, &id);
+    let cut = lab.show(&id);
+    assert_eq!((&cut["run"]["state"], lab.count(&id, "run.started")), (&json!("interrupted"), 1), "{cut}");
+    assert_eq!(refused(&lab, &id, &json!({})), (409, json!("env_missing")));
+    assert_eq!(refused(&lab, &id, &json!({"env": {"OTHER": "x"}})), (409, json!("env_missing")));
+    lab.restart();
+    wait_held(&lab, &id);
+    assert_eq!(lab.count(&id, "run.started"), 1);
+    lab.post(&format!("/api/sessions/{id}/resume"), &json!({"env": {NAME: VALUE}}));
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!((lab.agents().len(), lab.count(&id, "run.started")), (2, 2));
+    is_nowhere(&lab);
+}
+
+// I12: what is refused has no effect, and what has an effect is not taken for something else.
+#[test]
+fn a_resume_of_what_goes_on_is_refused_and_so_is_an_answer_without_its_token() {
+    let lab = Lab::new();
+    let running = lab.create(&with_env(&lab, "barrier here\nsay after"));
+    lab.reach("here");
+    let waiting = lab.run("ask may I?\nsay thank you");
+    lab.wait_status(&waiting, "waiting");
+    for id in [&running, &waiting] {
+        assert_eq!(refused(&lab, id, &json!({})), (409, json!("nothing_to_resume")));
+        assert_eq!(refused(&lab, id, &json!({"env": {NAME: VALUE}})), (409, json!("nothing_to_resume")));
+        let answer = json!({"answer": {"option": "allow_once"}});
+        assert_eq!(refused(&lab, id, &answer), (400, json!("invalid_answer")));
+    }
+    assert_eq!(lab.status(&waiting), "waiting");
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&running), "completed");
+}
+
+// I12: a run that was begun for a message waits for what only a caller has.
+#[test]
+fn a_message_without_its_variables_waits_for_whoever_brings_them() {
+    let mut lab = Lab::new();
+    let id = lab.create(&with_env(&lab, "say one"));
+    assert_eq!(lab.wait_end(&id), "completed");
+    kill(lab.agents()[0]);
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+    lab.restart();
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
+    wait_held(&lab, &id);
+    assert_eq!(refused(&lab, &id, &json!({})), (409, json!("env_missing")));
+    lab.post(&format!("/api/sessions/{id}/resume"), &json!({"env": {NAME: VALUE}}));
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!((lab.agents().len(), lab.count(&id, "run.started")), (2, 2));
+    is_nowhere(&lab);
+}

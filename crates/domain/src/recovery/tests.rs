@@ -12,6 +12,7 @@ fn nobody() -> Circumstances {
     Circumstances {
         found: Found::Nobody,
         has_directory: true,
+        has_environment: true,
         failed_launches: 0,
         interrupted_for: Duration::from_secs(3600),
     }
@@ -84,6 +85,8 @@ fn an_interruption_is_continued_twice_and_not_at_once() {
     assert_eq!(next_step(&third, &nobody()), Step::Rest(Some(Held::Budget)));
     let nowhere = Circumstances { has_directory: false, ..nobody() };
     check(cut, &nowhere, Step::Rest(Some(Held::NoDirectory)));
+    let bare = Circumstances { has_environment: false, ..nobody() };
+    check(cut, &bare, Step::Rest(Some(Held::NoEnvironment)));
 }
 
 #[test]

@@ -154,6 +154,10 @@ impl Daemon {
         }
         brought::check(&resume.env)?;
         match resume.token.clone() {
+            None if resume.answer.is_some() => {
+                Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
+                    .hint("without a token a wait is answered at /api/waits/{id}/answer"))
+            }
             Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
             None => sessions::resume(&self.core, id, resume),
         }

@@ -32,7 +32,7 @@ use rekindle_agent::known::{Quirks, by_command, by_id};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::event::{Event, Options, Provider, ResumeHow, RunAdopted};
-use rekindle_domain::id::{BootId, SessionId, TokenId, WaitId};
+use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
 use rekindle_holder::client::{Control, FollowError, Follower, RequestError};

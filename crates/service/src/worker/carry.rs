@@ -10,6 +10,7 @@ use rekindle_holder::client::remove;
 
 use super::Worker;
 use super::observe::{has_directory, observe};
+use crate::agents;
 use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
@@ -73,7 +74,7 @@ impl Worker {
             core.directory.touch(self.session);
             return Ok(Then::Rest(None));
         }
-        let step = next_step(&state, &self.circumstances(&state, found));
+        let step = next_step(&state, &self.circumstances(core, &state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
@@ -122,7 +123,7 @@ impl Worker {
                 Ok(Then::Rest(Some(most)))
             }
             Step::Rest(held) => {
-                self.hold(held.map(|held| held.words().to_owned()));
+                self.hold(held.map(|held| agents::held_words(core, &state, held)));
                 Ok(Then::Rest(None))
             }
         }
@@ -157,7 +158,7 @@ impl Worker {
         }
     }
 
-    fn circumstances(&mut self, state: &SessionState, found: Found) -> Circumstances {
+    fn circumstances(&mut self, core: &Core, state: &SessionState, found: Found) -> Circumstances {
         let open = state.open_run().map(|run| run.run_id);
         if self.failed_launches.0 != open {
             self.failed_launches = (open, 0);
@@ -169,6 +170,7 @@ impl Worker {
         Circumstances {
             found,
             has_directory: has_directory(state),
+            has_environment: cut.is_none() || agents::lacks_environment(core, state).is_none(),
             failed_launches: self.failed_launches.1,
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
         }

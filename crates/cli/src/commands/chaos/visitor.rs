@@ -87,10 +87,13 @@ impl Visitor<'_> {
         }
     }
 
-    /// Goes on with what was cut, as a person would; tells whether there is nothing to go on with.
+    /// Goes on with what was cut, as a person would; tells whether there is nothing to go on with. What has gone on by
+    /// itself meanwhile is something.
     fn resume(&self, id: &str) -> bool {
         let reply = self.asker.post(&format!("/api/sessions/{id}/resume"), &json!({}));
-        reply.is_some_and(|reply| reply.code() == "nothing_to_resume")
+        let nothing = reply.is_some_and(|reply| reply.code() == "nothing_to_resume");
+        let still_cut = |view: serde_json::Value| view["run"]["state"] == "interrupted";
+        nothing && self.asker.get(&format!("/api/sessions/{id}")).is_some_and(still_cut)
     }
 
     /// Returns a script's tag and prompt; a barrier is opened in a while.
