@@ -191,10 +191,14 @@ fn refused(lab: &Lab, id: &str, body: &Value) -> (u16, Value) {
 fn a_session_that_lost_everybody_and_its_environment_stays_interrupted_until_someone_brings_it() {
     let mut lab = Lab::new();
     let id = lab.create(&with_env(&lab, "barrier here\nsay after"));
+    let other = lab.run("barrier there\nsay after");
     lab.reach("here");
+    lab.reach("there");
     lab.kill();
     lab.kill_holders();
     lab.start();
+    // When one that needs nothing has gone on, this one would have.
+    wait_for("the other one", || (lab.count(&other, "run.completed") == 1).then_some(()));
     wait_held(&lab, &id);
     let cut = lab.show(&id);
     assert_eq!((&cut["run"]["state"], lab.count(&id, "run.started")), (&json!("interrupted"), 1), "{cut}");
@@ -205,7 +209,7 @@ fn a_session_that_lost_everybody_and_its_environment_stays_interrupted_until_som
     assert_eq!(lab.count(&id, "run.started"), 1);
     lab.post(&format!("/api/sessions/{id}/resume"), &json!({"env": {NAME: VALUE}}));
     assert_eq!(lab.wait_end(&id), "completed");
-    assert_eq!((lab.agents().len(), lab.count(&id, "run.started")), (2, 2));
+    assert_eq!((lab.agents().len(), lab.count(&id, "run.started")), (4, 2), "two of each");
     is_nowhere(&lab);
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rekindle_domain::event::{
     AgentExited, CancelReason, InterruptReason, RunCancelled, RunInterrupted, UncertainTool,
@@ -21,8 +20,9 @@ use crate::error::{ServiceError, chain};
 use crate::link::Turn;
 use crate::live::{Live, LiveError, command, derived, revocations};
 
-/// How long an agent that is ending is left alone at most.
-const MOST_DYING: Duration = Duration::from_millis(250);
+/// One that is ending and answers counts as silent so often at most: someone waits for its end, which no message tells, so
+/// it is asked again within a third of a second, and also soon after it has hung up over its end.
+const MOST_DYING: u32 = 5;
 
 impl Worker {
     pub(super) fn adopt(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
@@ -86,8 +86,10 @@ impl Worker {
                 .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
             crash_point("dismiss.after");
             return match told {
-                // Someone waits for its end, which no message tells.
-                Ok(()) => Ok(Then::Rest(Some(self.back_off().min(MOST_DYING)))),
+                Ok(()) => {
+                    self.silent = self.silent.min(MOST_DYING);
+                    Ok(Then::Rest(Some(self.back_off())))
+                }
                 Err(error) => self.not_adopted(core, &error),
             };
         }
