@@ -122,8 +122,7 @@ pub(crate) fn cancel(
         return Err(nothing_running());
     }
     let (reply, answer) = sync_channel(1);
-    let (by, dropped) = (by.to_owned(), state.queue.clone());
-    let cancelling = Cancelling { why, by, dropped, behind: Vec::new(), after: None, reply };
+    let cancelling = Cancelling { why, by: by.to_owned(), behind: Vec::new(), after: None, reply };
     core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
     answer.recv().unwrap_or_else(|_| Err(gone()))
 }
@@ -138,7 +137,7 @@ pub(crate) fn say_instead(
 ) -> Result<(), ServiceError> {
     let (reply, answer) = sync_channel(1);
     let (why, by, after) = (CancelReason::NewMessage, "user".to_owned(), Some(after));
-    let cancelling = Cancelling { why, by, dropped: Vec::new(), behind: message, after, reply };
+    let cancelling = Cancelling { why, by, behind: message, after, reply };
     core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
     answer.recv().unwrap_or_else(|_| Err(gone())).map(drop)
 }

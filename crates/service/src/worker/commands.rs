@@ -146,7 +146,7 @@ impl Worker {
 
     fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
         let Cancelling { why, by, .. } = asked;
-        let (dropped, behind) = (asked.dropped.clone(), asked.behind.clone());
+        let behind = asked.behind.clone();
         let state = core.store.open_session(self.session)?.state;
         // An agent that lives is told together with the record, if it can be met.
         if self.live.is_none() && observe(core, &state) == Found::Lives {
@@ -163,6 +163,8 @@ impl Worker {
         } else if !has_something_to_cancel(state) {
             return Err(nothing_running());
         }
+        // Those that wait now: one that waited when the cancel was asked for may have had its turn since.
+        let dropped = if asked.after.is_none() { state.queue.clone() } else { Vec::new() };
         let run_id = state.run.as_ref().map(|run| run.run_id);
         let open = state.open_run().filter(|run| run.cancel.is_none());
         crash_point("cancel.before_record");

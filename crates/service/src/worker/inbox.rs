@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{HolderId, MessageId, RunId, TokenId, WaitId};
+use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -53,7 +53,6 @@ pub(crate) struct Answering {
 pub(crate) struct Cancelling {
     pub(crate) why: CancelReason,
     pub(crate) by: String,
-    pub(crate) dropped: Vec<MessageId>,
     /// Records of what comes instead.
     pub(crate) behind: Vec<Draft>,
     /// The record that whoever asks has seen last, if what comes instead depends on that.
