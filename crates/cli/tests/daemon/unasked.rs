@@ -12,6 +12,8 @@ fn a_prompt_that_was_cancelled_before_it_was_sent_is_told_to_nobody() {
     let mut body = lab.session("write danger.txt no");
     body["agent"]["command"] = json!(lab.demo(&["--slow-start", "2s"]));
     let id = lab.create(&body);
+    // Its agent is there, and greets nobody yet.
+    wait_for("its agent", || (lab.count(&id, "agent.started") == 1).then_some(()));
     lab.post(&format!("/api/sessions/{id}/cancel"), &json!(null));
     assert_eq!(lab.wait_end(&id), "cancelled");
     wait_for("a session of the agent's", || (lab.count(&id, "agent.ready") == 1).then_some(()));
