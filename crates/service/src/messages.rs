@@ -270,8 +270,11 @@ pub(crate) fn content(content: &Content) -> Result<Raw<'static>, ServiceError> {
         if !block.is_object() || !block["type"].is_string() {
             return Err(invalid("a block is an object with a type"));
         }
-        if block["type"] == "text" && !block["text"].is_string() {
-            return Err(invalid("a block of type text has a text"));
+        let (text, is_text) = (&block["text"], block["type"] == "text");
+        if !text.is_string() && (is_text || !text.is_null()) {
+            return Err(invalid(
+                "a block of type text has a text, and no block has anything else by that name",
+            ));
         }
     }
     Raw::from_value(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))

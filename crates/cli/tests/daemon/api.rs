@@ -215,6 +215,8 @@ fn what_no_agent_can_read_is_refused_before_anything_is_recorded() {
         format!(r#"[{{"type":"text","text":"x","more":{deep}}}]"#),
         r#"[["text","hello"]]"#.into(),
         r#"["text"]"#.into(),
+        r#"[{"type":"text"}]"#.into(),
+        r#"[{"type":"","text":{}}]"#.into(),
     ] {
         let body = format!(r#"{{"content":{content}}}"#);
         let (status, said) = lab.raw("POST", &format!("/api/sessions/{id}/messages"), &body);

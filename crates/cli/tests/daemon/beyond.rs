@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::kills::{holder_pid, kill};
 use crate::lab::{Lab, Reply, wait_for};
 
+/// Seconds that a question has: enough for a slow machine to stop the agent in.
+const TIME: u64 = 4;
+
 fn stop(pid: i32) -> Identity {
     let process = Identity::of(pid).expect("it lives");
     signal_exactly(&process, Signal::STOP).expect("stopped");
@@ -67,7 +70,7 @@ fn a_cancel_behind_another_reason_to_cancel_is_recorded_and_nothing_of_the_queue
 fn whoever_cancels_what_nobody_answered_in_time_is_heard() {
     let lab = Lab::new();
     let mut body = lab.session("ask go?");
-    body["wait_timeout_s"] = json!(1);
+    body["wait_timeout_s"] = json!(TIME);
     let id = lab.create(&body);
     wait_id(&lab, &id);
     let agent = stop(lab.agents()[0]);
@@ -145,7 +148,7 @@ fn a_message_after_an_interruption_has_the_queue_go_on() {
 fn a_question_that_nobody_answered_in_time_is_over_and_a_message_goes_on() {
     let lab = Lab::new();
     let mut body = lab.session("barrier here\nask go?");
-    body["wait_timeout_s"] = json!(1);
+    body["wait_timeout_s"] = json!(TIME);
     let id = lab.create(&body);
     lab.reach("here");
     assert_eq!(message(&lab, &id, "say queued").body["queued"], true);
