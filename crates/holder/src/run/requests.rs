@@ -182,9 +182,11 @@ impl Holder {
         }
     }
 
+    /// Tells whether there is someone to give input to. Behind a launcher that has ended the agent itself may still read its
+    /// pipe; it is about to be ended with the rest of its tree, and must not begin anything.
     fn takes_input(&self) -> bool {
-        let has_pipe = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some());
-        has_pipe && self.stop.is_none() && !self.inputs.is_ended()
+        let lives = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some() && agent.ended.is_none());
+        lives && self.stop.is_none() && !self.inputs.is_ended()
     }
 
     /// Nothing is to follow an input. Of one that ended before, that is so already.
