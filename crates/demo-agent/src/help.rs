@@ -12,6 +12,7 @@ pub(crate) const DIRECTIVES: &[(&str, &str)] = &[
     ("append log.txt one line", "appends a line to such a file"),
     ("run echo hi", "runs a shell command; its output is in the tool call"),
     ("ask delete everything?", "asks permission; the turn ends here unless it is given"),
+    ("guarded make deploy", "asks permission for a command that it says nothing of before, and runs it"),
     ("ask-two first? | second?", "asks several permissions at once and waits for all"),
     ("withdraw 50ms never mind?", "asks permission and withdraws the question after a moment [100ms]"),
     ("question favourite colour?", "asks with a form and says the answer"),

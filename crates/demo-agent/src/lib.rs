@@ -56,6 +56,10 @@ pub struct Options {
     pub protocol: u16,
     /// By which name it introduces itself.
     pub name: String,
+    /// Whether a replay joins messages that follow each other.
+    pub merges: bool,
+    /// Whether tool calls are kept quiet in a session that was loaded.
+    pub quiet_after_load: bool,
 }
 
 /// What happens when a session is loaded or resumed.
@@ -72,6 +76,14 @@ pub enum Load {
     Short(usize),
     /// An interrupted turn runs on before the answer.
     Continues,
+    /// Turns that never ended are forgotten, prompt and all.
+    ForgetCut,
+    /// The first turn is forgotten if it never ended.
+    ForgetFirst,
+    /// There is no answer, ever.
+    Hangs,
+    /// Within this time after the session was made or last loaded, a load destroys it and fails.
+    DestroysWithin(Duration),
 }
 
 /// Serves one client on stdin and stdout until stdin ends; returns the exit code.

@@ -63,6 +63,44 @@ pub(crate) fn replay(history: &[Record]) -> Vec<Value> {
     updates
 }
 
+/// Joins messages of the same voice that follow each other, a line each.
+pub(crate) fn merge(updates: Vec<Value>) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for update in updates {
+        let joins = |last: &Value| {
+            last["sessionUpdate"] == update["sessionUpdate"] && update["content"]["text"].is_string()
+        };
+        match merged.last_mut().filter(|last| joins(last)) {
+            Some(last) => {
+                let text = |update: &Value| update["content"]["text"].as_str().unwrap_or_default().to_owned();
+                last["content"]["text"] = json!(format!("{}\n{}", text(last), text(&update)));
+            }
+            None => merged.push(update),
+        }
+    }
+    merged
+}
+
+/// Returns a conversation without the turns that never ended: all of them, or only the first turn if it is one.
+pub(crate) fn without_cut(history: Vec<Record>, only_first: bool) -> Vec<Record> {
+    let mut turns: Vec<Vec<Record>> = vec![Vec::new()];
+    for record in history {
+        if matches!(record, Record::User { .. }) {
+            turns.push(Vec::new());
+        }
+        if let Some(turn) = turns.last_mut() {
+            turn.push(record);
+        }
+    }
+    let ended = |turn: &[Record]| turn.iter().any(|record| matches!(record, Record::End { .. }));
+    let kept = turns.into_iter().enumerate().filter(|(index, turn)| match index {
+        0 => true,
+        1 => ended(turn),
+        _ => only_first || ended(turn),
+    });
+    kept.flat_map(|(_, turn)| turn).collect()
+}
+
 /// A tool call whose end was never kept is one that failed: nobody is left to run it.
 fn shown_again(call: &Value) -> Value {
     let mut call = call.clone();
@@ -123,6 +161,19 @@ mod tests {
             .map(|update| format!("{} {}", update["sessionUpdate"], update["status"]).replace('"', ""))
             .collect();
         assert_eq!(shown, ["user_message_chunk null", "tool_call completed", "tool_call failed"]);
+    }
+
+    #[test]
+    fn messages_are_joined_and_cut_turns_forgotten() {
+        let agent = |text: &str| Record::Agent { message_id: "a".into(), text: text.into() };
+        let end = || Record::End { stop_reason: "end_turn".into() };
+        let history = vec![user("one"), agent("a"), agent("b"), end(), user("two"), agent("half")];
+        let texts: Vec<String> =
+            merge(replay(&history)).iter().map(|update| update["content"]["text"].to_string()).collect();
+        assert_eq!(texts, [r#""one""#, r#""a\nb""#, r#""two""#, r#""half""#]);
+        assert_eq!(without_cut(history.clone(), false), history[..4]);
+        assert_eq!(without_cut(history.clone(), true), history, "only the first is forgotten");
+        assert_eq!(without_cut(history[4..].to_vec(), true), []);
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(crate) enum Step {
         text: String,
     },
     Run(String),
+    /// A command that is only told of when permission is asked for it.
+    Guarded(String),
     /// Permissions, all asked for at once.
     Ask(Vec<String>),
     Withdraw {
@@ -180,6 +182,7 @@ fn step(line: &str) -> Option<Step> {
         "write" => path_and_text(rest).map(|(path, text)| Step::Write { path, text })?,
         "append" => path_and_text(rest).map(|(path, text)| Step::Append { path, text })?,
         "run" => Step::Run(text()?),
+        "guarded" => Step::Guarded(text()?),
         "ask" => Step::Ask(vec![text()?]),
         "ask-two" => Step::Ask(list(rest, '|').filter(|asked| asked.len() > 1)?),
         "withdraw" => withdraw(rest)?,

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,13 +61,17 @@ pub(crate) struct Session {
     pub(crate) allowed: HashSet<String>,
     /// It is on disk no more and must not come back there.
     pub(crate) forgotten: bool,
+    /// Tool calls are not told.
+    #[serde(default)]
+    pub(crate) quiet: bool,
 }
 
 impl Session {
     /// Returns a session in its first state.
     pub(crate) fn new(cwd: &str, history: Vec<Record>) -> Session {
         let (mode, model) = (DEFAULT_MODE.to_owned(), DEFAULT_MODEL.to_owned());
-        Session { cwd: cwd.to_owned(), mode, model, history, allowed: HashSet::new(), forgotten: false }
+        let (allowed, forgotten, quiet) = (HashSet::new(), false, false);
+        Session { cwd: cwd.to_owned(), mode, model, history, allowed, forgotten, quiet }
     }
 }
 
@@ -156,6 +160,17 @@ impl Sessions {
         if is_name(id) {
             let _ = fs::remove_file(self.file(id));
         }
+    }
+
+    /// Notes that a conversation is made or loaded now; returns how long ago that was the case before.
+    pub(crate) fn opened(&self, id: &str) -> Option<Duration> {
+        let path = self.directory.join(format!("{id}.opened")).to_owned();
+        let before =
+            fs::metadata(&path).and_then(|metadata| metadata.modified()).ok().filter(|_| is_name(id));
+        if is_name(id) {
+            let _ = fs::create_dir_all(&self.directory).and_then(|()| fs::write(path, ""));
+        }
+        before.and_then(|before| before.elapsed().ok())
     }
 
     /// Lists the conversations on disk, sorted by their ids.

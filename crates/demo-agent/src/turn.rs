@@ -188,6 +188,7 @@ impl Turn {
             Step::Write { path, text } => self.write(&path, &text),
             Step::Append { path, text } => self.append(&path, &text),
             Step::Run(command) => self.shell(&command),
+            Step::Guarded(command) => self.guarded(&command),
             Step::Ask(titles) => self.ask(&titles),
             Step::Withdraw { after, text } => self.withdraw(&text, after),
             Step::Question(text) => self.question(&text),

@@ -48,6 +48,12 @@ pub(crate) struct Args {
     /// Introduce itself as another agent: clients may know something of that one
     #[arg(long, value_name = "NAME", default_value = "rekindle-demo-agent")]
     name: String,
+    /// Join messages that follow each other when they are replayed
+    #[arg(long)]
+    merge_messages: bool,
+    /// Say nothing of tool calls in a session that was loaded
+    #[arg(long)]
+    quiet_after_load: bool,
     /// Be no agent but a child that one left behind
     #[arg(long, value_name = "SECONDS", hide = true)]
     linger: Option<u64>,
@@ -72,6 +78,18 @@ struct LoadArgs {
     /// Run the rest of an interrupted turn before a load is answered
     #[arg(long)]
     load_continues: bool,
+    /// Forget turns that were interrupted, prompt and all
+    #[arg(long)]
+    forget_cut: bool,
+    /// Forget the first turn if it was interrupted
+    #[arg(long)]
+    forget_first: bool,
+    /// Never answer a load
+    #[arg(long)]
+    load_hangs: bool,
+    /// Destroy a session that is loaded within this time after it was made or last loaded
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    load_destroys_within: Option<Duration>,
 }
 
 impl LoadArgs {
@@ -81,6 +99,10 @@ impl LoadArgs {
             LoadArgs { load_empty: true, .. } => Load::Empty,
             LoadArgs { load_short: Some(most), .. } => Load::Short(*most),
             LoadArgs { load_continues: true, .. } => Load::Continues,
+            LoadArgs { forget_cut: true, .. } => Load::ForgetCut,
+            LoadArgs { forget_first: true, .. } => Load::ForgetFirst,
+            LoadArgs { load_hangs: true, .. } => Load::Hangs,
+            LoadArgs { load_destroys_within: Some(limit), .. } => Load::DestroysWithin(*limit),
             _ => Load::Honest,
         }
     }
@@ -115,6 +137,8 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         auth_required: args.auth_required,
         protocol: args.protocol,
         name: args.name,
+        merges: args.merge_messages,
+        quiet_after_load: args.quiet_after_load,
     };
     match rekindle_demo_agent::run(options).map_err(failed)? {
         0 => Ok(Exit::Ok),

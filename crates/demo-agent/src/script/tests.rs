@@ -20,6 +20,7 @@ fn directives_are_read_with_their_arguments() {
         ("tool frobnicate it", Step::Tool { kind: text("other"), title: text("frobnicate it") }),
         ("write a/b.txt two words", Step::Write { path: text("a/b.txt"), text: text("two words") }),
         ("append log one", Step::Append { path: text("log"), text: text("one") }),
+        ("guarded make it", Step::Guarded(text("make it"))),
         ("ask sure?", Step::Ask(vec![text("sure?")])),
         ("ask-two A | B b", Step::Ask(vec![text("A"), text("B b")])),
         ("withdraw it", Step::Withdraw { after: millis(100), text: text("it") }),

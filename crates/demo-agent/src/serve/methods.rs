@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use super::setup::{self, LOGIN, MODEL_OPTION, MODELS, MODES};
 use crate::Load;
-use crate::record::{Record, first, interrupted, replay};
+use crate::record::{Record, first, interrupted, merge, replay, without_cut};
 use crate::script::{Crash, Prompt, Step, parse};
 use crate::sessions::{Session, random_id};
 use crate::turn::{self, Carried, Job, Reply, Signal};
@@ -147,6 +147,9 @@ fn may_begin(shared: &Shared) -> Result<(), Refusal> {
 fn new_session(shared: &Shared, params: &Value) -> Answer {
     may_begin(shared)?;
     let id = random_id();
+    if matches!(shared.options.load, Load::DestroysWithin(_)) {
+        shared.sessions.opened(&id);
+    }
     shared.sessions.insert(&id, Session::new(text(params, "cwd")?, Vec::new()));
     let mut result = setup_result(shared, &id);
     result["sessionId"] = json!(id);
@@ -179,12 +182,24 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
         Load::Empty => Vec::new(),
         Load::Short(most) => first(kept()?, most),
         Load::Honest | Load::Continues => kept()?,
+        Load::ForgetCut => without_cut(kept()?, false),
+        Load::ForgetFirst => without_cut(kept()?, true),
+        Load::Hangs => return Ok(None),
+        Load::DestroysWithin(limit) => {
+            if shared.sessions.opened(id).is_some_and(|ago| ago < limit) {
+                shared.sessions.forget(id);
+                return Err(Refusal::new(INTERNAL_ERROR, "no previous sessions found"));
+            }
+            kept()?
+        }
     };
-    for update in if show { replay(&history) } else { Vec::new() } {
+    let shown = if show { replay(&history) } else { Vec::new() };
+    for update in if shared.options.merges { merge(shown) } else { shown } {
         shared.wire.update(id, update);
     }
     let rest = interrupted(&history).map(|(text, at)| (text.to_owned(), at.map_or(0, |at| at + 1)));
-    shared.sessions.insert(id, Session::new(cwd, history));
+    let quiet = shared.options.quiet_after_load;
+    shared.sessions.insert(id, Session { quiet, ..Session::new(cwd, history) });
     if shared.options.load == Load::Continues
         && let Some((text, from)) = rest
     {

@@ -44,10 +44,24 @@ impl Turn {
 
     fn ask_permission(&mut self, title: &str) -> (String, Value) {
         let call = self.announce("execute", title, json!({ "title": title }));
-        let options = OPTIONS.map(|(kind, name)| json!({"optionId": kind, "name": name, "kind": kind}));
         let tool_call = json!({"toolCallId": call["toolCallId"], "title": title, "kind": "execute"});
+        (self.request_permission(&tool_call), call)
+    }
+
+    fn request_permission(&mut self, tool_call: &Value) -> String {
+        let options = OPTIONS.map(|(kind, name)| json!({"optionId": kind, "name": name, "kind": kind}));
         let params = json!({"sessionId": self.job.session, "toolCall": tool_call, "options": options});
-        (self.request("session/request_permission", &params), call)
+        self.request("session/request_permission", &params)
+    }
+
+    /// Asks permission for a tool call that was not announced, and goes on if it is given.
+    pub(super) fn permit(&mut self, tool_call: Value) -> Result<(), Stop> {
+        let id = self.request_permission(&tool_call);
+        match verdict(self.answer(&id)?) {
+            Verdict::Allowed { .. } => Ok(()),
+            Verdict::Cancelled => Err(Stop::Cancelled),
+            Verdict::Rejected | Verdict::Unanswered(_) => Err(Stop::Rejected),
+        }
     }
 
     /// Asks for all of these at once and goes on if all are allowed.

@@ -48,9 +48,40 @@ impl Turn {
         });
         let mut update = call.clone();
         update["sessionUpdate"] = json!("tool_call");
-        self.update(update);
+        self.tell_tool(update);
         self.record(Record::Tool { call: call.clone() });
         call
+    }
+
+    /// Tells of a tool call, unless that is kept quiet in this session.
+    fn tell_tool(&mut self, update: Value) {
+        let quiet = self.shared.sessions.with(&self.job.session, |session| session.quiet);
+        if quiet != Some(true) {
+            self.update(update);
+        }
+    }
+
+    /// Asks permission for a command of which nothing was said before, and runs it if that is given.
+    pub(super) fn guarded(&mut self, command: &str) -> Result<(), Stop> {
+        let call = json!({
+            "toolCallId": format!("call-{}", random_id()),
+            "title": "Shell",
+            "kind": "execute",
+            "status": "pending",
+            "rawInput": {"command": command},
+        });
+        self.permit(call.clone())?;
+        self.record(Record::Tool { call: call.clone() });
+        let (status, output) = match self.execute(command)? {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.change(call, "failed", Some(text_content(&error.to_string())));
+                return Ok(());
+            }
+        };
+        let status = if status.success() { "completed" } else { "failed" };
+        self.change(call, status, Some(text_content(&String::from_utf8_lossy(&output))));
+        Ok(())
     }
 
     /// Says that a tool call has a new status, and what it has to show for it.
@@ -62,7 +93,7 @@ impl Turn {
             update["content"] = json!([content]);
             call["content"] = json!([content]);
         }
-        self.update(update);
+        self.tell_tool(update);
         self.record(Record::Tool { call: call.clone() });
         call
     }
