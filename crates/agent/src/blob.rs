@@ -149,6 +149,7 @@ mod tests {
             wait_kind: WaitKind::Permission,
             resume_token_id: "rt_1".parse().expect("an id"),
             deadline_at: None,
+            tool_call_id: None,
             request: parse_raw(&request),
         });
         assert!(oversize(&draft).is_some_and(|json| json.starts_with(r#"{"diff":"#)));

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use rekindle_domain::event::WaitKind;
+use rekindle_domain::event::{UncertainTool, WaitKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -115,6 +115,15 @@ pub struct Choice {
     pub kind: String,
 }
 
+/// What a tool call is about, in short.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gist {
+    /// What the tool is given: a command, a path.
+    pub input: Option<String>,
+    /// Files that it changes, as far as the agent says.
+    pub files: Vec<String>,
+}
+
 /// What an agent said of itself when greeted.
 #[derive(Debug, Clone)]
 pub struct Greeting<'a> {
@@ -152,6 +161,8 @@ pub enum Said<'a> {
         kind: Option<Cow<'a, str>>,
         /// How far it is.
         status: Option<Cow<'a, str>>,
+        /// What the tool is given, and what it changes.
+        gist: Gist,
         /// The whole, where it has more.
         raw: Option<&'a RawValue>,
     },
@@ -165,6 +176,8 @@ pub enum Said<'a> {
         kind: Option<Cow<'a, str>>,
         /// How far it is.
         status: Option<Cow<'a, str>>,
+        /// What the tool is given, and what it changes.
+        gist: Gist,
         /// The whole, where it has more.
         raw: Option<&'a RawValue>,
     },
@@ -264,6 +277,17 @@ pub struct Asked<'a> {
     pub kind: WaitKind,
     /// The ways to answer.
     pub options: Vec<Choice>,
+    /// The tool call that permission is asked for.
+    pub tool: Option<AskedTool>,
+}
+
+/// A tool call that permission is asked for. Some agents tell of it here first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedTool {
+    /// The call.
+    pub call: UncertainTool,
+    /// Files that it changes, as far as the agent says.
+    pub files: Vec<String>,
 }
 
 #[cfg(test)]

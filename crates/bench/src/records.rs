@@ -96,6 +96,8 @@ fn step(run_id: RunId, base: u64, n: u64) -> Draft {
                 title: "Run the parser's tests".into(),
                 tool_kind: Some("execute".into()),
                 status: Some("pending".into()),
+                input: Some("cargo test --workspace parser".into()),
+                files: Vec::new(),
                 raw: Raw::from_value(&json!({"rawInput": input})).ok(),
             };
             call.into()
@@ -107,6 +109,8 @@ fn step(run_id: RunId, base: u64, n: u64) -> Draft {
                 tool_call_id: tool.into(),
                 title: None,
                 status: Some("completed".into()),
+                input: None,
+                files: Vec::new(),
                 raw: Raw::from_value(&json!({"content": output})).ok(),
             };
             update.into()

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::builder::styling::Style;
-use rekindle_domain::event::{Event, Raw};
+use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;
 use serde_json::Value;
@@ -223,7 +223,7 @@ fn gist(event: &Event<'_>) -> String {
         Event::RunFailed(failed) => failed.error.as_ref().into(),
         Event::RunCancelled(cancelled) => by(cancelled.by.as_deref()),
         Event::RunInterrupted(cut) => {
-            let tools: Vec<&str> = cut.uncertain.iter().map(|tool| tool.title.as_str()).collect();
+            let tools: Vec<String> = cut.uncertain.iter().map(UncertainTool::label).collect();
             let uncertain =
                 if tools.is_empty() { String::new() } else { format!("; uncertain: {}", tools.join(", ")) };
             format!("{}{uncertain}", word(&cut.reason))

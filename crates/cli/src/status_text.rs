@@ -1,6 +1,7 @@
 //! A session's status in words and colours, the same wherever it is shown. The status itself is derived by the domain.
 
 use clap::builder::styling::Style;
+use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::SessionStatus;
 
 use crate::client::wire::{Run, Session};
@@ -139,6 +140,9 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
 }
 
 fn running(session: &Session) -> &'static str {
+    if session.connection == "loading" {
+        return "its agent is loading the conversation";
+    }
     match session.evidence["holder"]["proof"].as_str() {
         Some("pending") => "its run goes on, as far as the log tells",
         Some("unresponsive") => "its run goes on, as far as the log tells; its agent does not answer",
@@ -149,7 +153,8 @@ fn running(session: &Session) -> &'static str {
 /// Says what may or may not have happened when the last run was cut.
 pub(crate) fn uncertain(session: &Session) -> Vec<String> {
     let Some(open) = session.run.as_ref().and_then(|run| run.uncertain.as_ref()) else { return Vec::new() };
-    let mut lines: Vec<String> = open.tool_calls.iter().map(|call| call.title.clone()).collect();
+    let mut lines: Vec<String> =
+        open.tool_calls.iter().map(|call| tool_label(&call.title, call.input.as_deref())).collect();
     if lines.len() > SHOWN_CALLS {
         let more = lines.split_off(SHOWN_CALLS).len();
         lines.push(format!("and {more} more; {} shows them", ours(format_args!("log {}", session.id))));

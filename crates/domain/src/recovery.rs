@@ -62,6 +62,8 @@ pub struct Circumstances {
     pub failed_launches: u32,
     /// How long ago the interruption was noticed.
     pub interrupted_for: Duration,
+    /// How long the agent's own session must not be brought back yet, because that would destroy it.
+    pub load_in: Duration,
 }
 
 /// Why a session that was cut does not go on by itself.
@@ -79,6 +81,8 @@ pub enum Held {
     Budget,
     /// Nobody answered in time.
     TimedOut,
+    /// It had asked something, and nobody had answered yet.
+    Unanswered,
     /// The working directory is gone.
     NoDirectory,
     /// Only a caller has what the agent needs in its environment.
@@ -99,6 +103,9 @@ impl Held {
             }
             Held::Budget => "it was continued twice and cut again: resume it when you know why",
             Held::TimedOut => "nobody answered in time: send a message to go on",
+            Held::Unanswered => {
+                "it had asked something when its agent died: answer that, resume it to have it asked again, or send a message"
+            }
             Held::NoDirectory => "its working directory is not there",
             Held::NoEnvironment => {
                 "its agent needs variables which only you have: resume it, or send a message"
@@ -138,6 +145,8 @@ pub enum Step {
     Remove,
     /// Ask again then.
     Wait(Duration),
+    /// The agent's own session cannot be brought back before then.
+    AwaitLoad(Duration),
     /// Nothing, until something happens.
     Rest(Option<Held>),
 }
@@ -186,6 +195,9 @@ fn with_open_run(run: &Run, about: &Circumstances) -> Step {
     if about.failed_launches >= MOST_LAUNCHES {
         return Step::Fail(Held::Budget);
     }
+    if !about.load_in.is_zero() {
+        return Step::AwaitLoad(about.load_in);
+    }
     Step::Launch
 }
 
@@ -198,6 +210,7 @@ fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about
         };
     }
     let uncertain = !cut.uncertain.is_empty() || cut.uncertain_turn;
+    let waited = matches!(run.end, Some(End::Interrupted { waiting: true, .. }));
     let timed_out = matches!(run.end, Some(End::Interrupted { reason: InterruptReason::WaitTimeout, .. }));
     let held = match state.options.resume {
         _ if state.closed => None,
@@ -207,6 +220,10 @@ fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about
         ResumePolicy::Auto if run.attempt > MOST_CONTINUATIONS => Some(Held::Budget),
         ResumePolicy::Auto if uncertain && state.options.on_uncertain == OnUncertain::Ask => {
             Some(if state.provider.is_command() { Held::Command } else { Held::Uncertain })
+        }
+        // A person has to answer in any case, and the answer to what was asked is not lost this way.
+        ResumePolicy::Auto if waited && state.options.on_uncertain == OnUncertain::Ask => {
+            Some(Held::Unanswered)
         }
         ResumePolicy::Auto if !about.has_directory => Some(Held::NoDirectory),
         ResumePolicy::Auto if !about.has_environment => Some(Held::NoEnvironment),

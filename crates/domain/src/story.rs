@@ -1,19 +1,29 @@
-//! What happened in a session, in few words, for an agent that has to go on without having been there, or that was cut
-//! in the middle. Folded from the log; bounded, however long that is.
+//! The story of a session: its turns in brief, folded from the log, for an agent that was not there or was cut in the middle
+//! of one. Bounded, however long the log is. What is told of it, and to whom, is in `story/tell.rs`.
+
+mod memory;
+mod tell;
 
 use std::collections::VecDeque;
 
-use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, UncertainTool};
+use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, UncertainTool, tool_label};
 use crate::id::{MessageId, RunId};
 
-/// Turns that are told.
-const TURNS: usize = 8;
-/// Tool calls of a turn that are told.
-const TOOLS: usize = 24;
-/// Characters of a request, and of an answer, that are told.
-const REQUEST: usize = 4000;
-const ANSWER: usize = 1500;
+pub use memory::Memory;
+pub use tell::Continuation;
 
+/// Turns that are kept: an agent that has to be told more is better told to look at the files.
+const TURNS: usize = 12;
+/// Tool calls of a turn that are kept.
+const TOOLS: usize = 48;
+/// Files of a turn that are kept.
+const FILES: usize = 64;
+/// Characters of an earlier request, of an answer and of a step that are told.
+const REQUEST: usize = 1000;
+const ANSWER: usize = 1500;
+const STEP: usize = 300;
+
+/// One turn, in brief.
 #[derive(Debug, Default, Clone)]
 struct Turn {
     run: Option<RunId>,
@@ -21,23 +31,47 @@ struct Turn {
     continues: Option<RunId>,
     request: String,
     answer: String,
-    tools: VecDeque<(String, String, bool)>,
+    tools: VecDeque<Tool>,
+    /// Tool calls that were kept no longer.
+    more_tools: usize,
+    files: Vec<String>,
     /// Some agent was given its prompt.
     sent: bool,
     cut: bool,
     cancelled: bool,
 }
 
+/// One tool call, in brief.
+#[derive(Debug, Default, Clone)]
+struct Tool {
+    id: String,
+    title: String,
+    input: Option<String>,
+    ended: bool,
+}
+
+impl Tool {
+    fn label(&self) -> String {
+        first(&tool_label(&self.title, self.input.as_deref()), STEP)
+    }
+}
+
 /// The story so far.
 #[derive(Debug, Default, Clone)]
 pub struct Story {
     turns: VecDeque<Turn>,
+    /// Turns that were kept no longer.
+    more_turns: usize,
     /// Messages that have no turn yet.
     messages: VecDeque<(MessageId, String)>,
-    /// What the first run of the chain of attempts was asked.
-    origin: Option<(RunId, String)>,
+    /// The first run of the chain of attempts.
+    origin: Option<RunId>,
     /// How the last cut came about, and what it left uncertain.
     cut: Option<(InterruptReason, Vec<UncertainTool>)>,
+    /// What the latest agent knows of it.
+    memory: Memory,
+    /// An agent was launched before.
+    launched: bool,
 }
 
 impl Story {
@@ -46,9 +80,19 @@ impl Story {
         self.turns.iter().any(|turn| turn.run == Some(run))
     }
 
+    /// Returns what the latest agent knows.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
     /// Takes in a record.
     pub fn note(&mut self, event: &Event<'_>) {
         match event {
+            Event::AgentLaunching(_) => {
+                self.memory = if self.launched { Memory::NOTHING } else { Memory::WHOLE };
+                self.launched = true;
+            }
+            Event::SessionRestored(restored) => self.memory = Memory::after(restored),
             Event::MessageUser(message) => {
                 self.messages.push_back((message.message_id, first(&plain(&message.content), REQUEST)));
                 if self.messages.len() > crate::session::MAX_QUEUED + 1 {
@@ -59,20 +103,29 @@ impl Story {
                 let at = self.messages.iter().position(|(id, _)| Some(*id) == run.message_id);
                 let request = at.and_then(|at| self.messages.remove(at)).map(|(_, text)| text);
                 if run.continues.is_none() {
-                    self.origin = request.clone().map(|request| (run.run_id, request));
+                    (self.origin, self.cut) = (Some(run.run_id), None);
                 }
                 let request = request.unwrap_or_default();
                 let (run, continues) = (Some(run.run_id), run.continues);
                 self.turns.push_back(Turn { run, continues, request, ..Turn::default() });
                 if self.turns.len() > TURNS {
                     self.turns.pop_front();
+                    self.more_turns += 1;
                 }
             }
             Event::InputQueued(input) if input.what == InputKind::Prompt => {
                 self.change(input.run_id, |turn| turn.sent = true);
+                // Whatever it did not know it is told with its prompt.
+                self.memory = Memory::WHOLE;
             }
             Event::RunInterrupted(cut) => {
-                self.cut = Some((cut.reason, cut.uncertain.clone()));
+                // What an earlier attempt left uncertain still is.
+                let (reason, mut uncertain) =
+                    (cut.reason, self.cut.take().map(|(_, tools)| tools).unwrap_or_default());
+                uncertain
+                    .retain(|known| cut.uncertain.iter().all(|new| new.tool_call_id != known.tool_call_id));
+                uncertain.extend(cut.uncertain.iter().cloned());
+                self.cut = Some((reason, uncertain));
                 self.change(Some(cut.run_id), |turn| turn.cut = true);
             }
             Event::RunCancelRequested(asked) if asked.why != CancelReason::WaitTimeout => {
@@ -86,19 +139,30 @@ impl Story {
                 }
             }
             Event::ToolCall(call) => {
+                let tool = Tool {
+                    id: call.tool_call_id.to_string(),
+                    title: call.title.to_string(),
+                    input: call.input.as_ref().map(ToString::to_string),
+                    ended: call.status.as_deref().is_some_and(is_end),
+                };
                 if let Some(turn) = self.turns.back_mut() {
-                    let ended = call.status.as_deref().is_some_and(is_end);
-                    turn.tools.push_back((call.tool_call_id.to_string(), first(&call.title, 200), ended));
-                    if turn.tools.len() > TOOLS {
-                        turn.tools.pop_front();
-                    }
+                    turn.begin_tool(tool);
+                    turn.touch(&call.files);
                 }
             }
             Event::ToolUpdate(update) => {
-                let tools = self.turns.iter_mut().flat_map(|turn| &mut turn.tools);
                 let ended = update.status.as_deref().is_some_and(is_end);
-                for tool in tools.filter(|tool| tool.0 == update.tool_call_id) {
-                    tool.2 |= ended;
+                for turn in &mut self.turns {
+                    let known = turn.tools.iter_mut().find(|tool| tool.id == update.tool_call_id);
+                    let Some(tool) = known else { continue };
+                    tool.ended |= ended;
+                    if let Some(title) = &update.title {
+                        tool.title = title.to_string();
+                    }
+                    if let Some(input) = &update.input {
+                        tool.input = Some(input.to_string());
+                    }
+                    turn.touch(&update.files);
                 }
             }
             _ => {}
@@ -121,101 +185,37 @@ impl Story {
             self.change(turn.continues, |before| before.cancelled = true);
         }
     }
-
-    /// Tells whether anything was said before the newest turn.
-    pub fn has_past(&self) -> bool {
-        self.turns.len() > 1
-    }
-
-    /// Returns what an agent that knows nothing is told before a message.
-    pub fn digest(&self) -> String {
-        let mut text = String::from(
-            "[Resume Context]\nThis conversation began with another agent process that is gone. What it was about:\n",
-        );
-        let past = self.turns.len().saturating_sub(1);
-        for turn in self.turns.iter().take(past) {
-            turn.tell(&mut text);
-        }
-        text.push_str("[End of Resume Context]\n\n");
-        text
-    }
-
-    /// Returns the prompt that continues a turn that was cut. One who was there remembers the rest.
-    pub fn continuation(&self, attempt: u32, remembers: bool) -> String {
-        let mut text = String::new();
-        let reason = self.cut.as_ref().map_or("it was interrupted", |(reason, _)| words(*reason));
-        if remembers {
-            text.push_str("[Resume Context]\nYour last turn was interrupted: ");
-            text.push_str(reason);
-            text.push_str(".\n");
-        } else {
-            text.push_str(
-                "[Resume Context]\nAn agent process worked on the request below and was cut short: ",
-            );
-            text.push_str(reason);
-            text.push_str(&format!(". This is attempt {attempt}.\n"));
-            if let Some((_, request)) = &self.origin {
-                text.push_str(&format!("\nThe request:\n{request}\n"));
-            }
-        }
-        let chain = self.origin.as_ref().map(|(run, _)| *run);
-        let from = self.turns.iter().position(|turn| turn.run == chain).unwrap_or(0);
-        let worked: Vec<&Turn> = self.turns.iter().skip(from).collect();
-        let done: Vec<&str> = worked
-            .iter()
-            .flat_map(|turn| &turn.tools)
-            .filter(|tool| tool.2)
-            .map(|tool| tool.1.as_str())
-            .collect();
-        if !done.is_empty() {
-            text.push_str("\nFinished steps, not to be repeated:\n");
-            done.iter().for_each(|title| text.push_str(&format!("- {title}\n")));
-        }
-        let uncertain = self.cut.as_ref().map(|(_, tools)| tools.as_slice()).unwrap_or_default();
-        if !uncertain.is_empty() {
-            text.push_str("\nThese steps had begun; whether they had their effect is not known. Look before you repeat them:\n");
-            uncertain.iter().for_each(|tool| text.push_str(&format!("- {}\n", first(&tool.title, 200))));
-        }
-        if let Some(said) = worked.iter().rev().map(|turn| turn.answer.as_str()).find(|said| !said.is_empty())
-        {
-            text.push_str(&format!("\nThe last words before the cut:\n{said}\n"));
-        }
-        text.push_str("\nGo on from there and finish the request. Do not repeat what is finished.");
-        text
-    }
 }
 
 impl Turn {
-    fn tell(&self, text: &mut String) {
-        if !self.request.is_empty() {
-            text.push_str(&format!("\nUser: {}\n", self.request));
+    fn begin_tool(&mut self, tool: Tool) {
+        // Some agents announce a call twice: when they ask for permission, and when it begins.
+        if let Some(known) = self.tools.iter_mut().find(|known| known.id == tool.id) {
+            known.ended |= tool.ended;
+            known.input = tool.input.or(known.input.take());
+            if !tool.title.is_empty() {
+                known.title = tool.title;
+            }
+            return;
         }
-        if self.cancelled {
-            text.push_str("(cancelled by the user)\n");
+        self.tools.push_back(tool);
+        if self.tools.len() > TOOLS {
+            self.tools.pop_front();
+            self.more_tools += 1;
         }
-        for (_, title, ended) in &self.tools {
-            text.push_str(&format!("- {title}{}\n", if *ended { "" } else { " (not finished)" }));
-        }
-        if !self.answer.is_empty() {
-            text.push_str(&format!("Agent: {}\n", self.answer));
+    }
+
+    fn touch(&mut self, files: &[std::borrow::Cow<'_, str>]) {
+        for file in files {
+            if self.files.len() < FILES && !self.files.iter().any(|known| known == file) {
+                self.files.push(file.to_string());
+            }
         }
     }
 }
 
 fn is_end(status: &str) -> bool {
     matches!(status, "completed" | "failed")
-}
-
-fn words(reason: InterruptReason) -> &'static str {
-    match reason {
-        InterruptReason::MachineRestart => "the machine was started again",
-        InterruptReason::AgentExit => "the agent process ended unexpectedly",
-        InterruptReason::WaitTimeout => "a question was not answered in time",
-        InterruptReason::ProcessRestart | InterruptReason::HolderLost | InterruptReason::NodeLost => {
-            "the agent process was lost"
-        }
-        InterruptReason::Unknown => "it was interrupted",
-    }
 }
 
 /// Returns the text of a message: a string, or the texts of its blocks.

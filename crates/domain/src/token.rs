@@ -179,7 +179,12 @@ impl fmt::Debug for Presented {
 
 /// Returns SHA-256 in lowercase hex.
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(&sha256(bytes))
+}
+
+/// Returns the SHA-256 of bytes.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
 }
 
 /// Returns bytes in lowercase hex.

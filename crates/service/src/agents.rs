@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use rekindle_agent::acp::Acp;
 use rekindle_agent::environment::is_for_agents;
 use rekindle_agent::exec::Exec;
 use rekindle_agent::find::{How, find};
-use rekindle_agent::known::{KnownAgent, by_id};
+use rekindle_agent::known::{KnownAgent, Quirk, Quirks, by_command, by_id, by_name};
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
 use rekindle_domain::recovery::Held;
@@ -18,6 +19,7 @@ use rekindle_holder::dir::Limits;
 use crate::code::Code;
 use crate::core::{Core, Env, locked};
 use crate::error::ServiceError;
+use crate::hurry::hurried;
 use crate::live::Launching;
 use crate::request::AgentChoice;
 
@@ -58,6 +60,40 @@ fn known(name: &str) -> Result<&'static KnownAgent, ServiceError> {
         ServiceError::new(Code::AgentUnknown, format!("there is no agent called {name:?}"))
             .hint("rekindle agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}")
     })
+}
+
+/// How long after it was made or loaded a session may be loaded again, of agents that destroy it before. They name its file by
+/// the minute; all loads worked that came 62 seconds later.
+static LOAD_AGAIN_AFTER: LazyLock<Duration> =
+    LazyLock::new(|| hurried("LOAD_AGAIN_AFTER", Duration::from_secs(62)));
+
+/// Returns how long a session's agent must not bring its own session back yet.
+pub(crate) fn load_in(core: &Core, state: &SessionState) -> Duration {
+    let agent = state.agent.as_ref().filter(|agent| agent.cursor.is_some());
+    let Some(opened_at) = agent.and_then(|agent| agent.opened_at) else { return Duration::ZERO };
+    if !quirks(state).has(Quirk::LoadWithinAMinuteDestroys) {
+        return Duration::ZERO;
+    }
+    // A clock that was set back makes nobody wait longer than that.
+    LOAD_AGAIN_AFTER.saturating_sub(Duration::from_millis(core.now().millis_since(opened_at)))
+}
+
+/// Returns what a session's agent does that others do not: as it has introduced itself, else as it is supposed to be.
+pub(crate) fn quirks(state: &SessionState) -> Quirks {
+    let info = state.agent.as_ref().and_then(|agent| agent.info.as_ref());
+    let info: serde_json::Value =
+        info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
+    match info["name"].as_str().and_then(by_name) {
+        Some(known) => known.quirks(info["version"].as_str()),
+        None => supposed(&state.provider),
+    }
+}
+
+/// Returns what an agent is supposed to do that others do not, until it has introduced itself.
+pub(crate) fn supposed(provider: &Provider) -> Quirks {
+    let named = provider.agent.as_deref().and_then(by_id);
+    let started = || provider.command.as_deref().and_then(by_command);
+    named.or_else(started).map(|agent| agent.quirks(None)).unwrap_or_default()
 }
 
 /// What keeps an agent from being launched.

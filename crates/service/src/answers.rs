@@ -13,6 +13,7 @@ use crate::code::Code;
 use crate::core::Core;
 use crate::directory::Entry;
 use crate::error::ServiceError;
+use crate::key::Key;
 use crate::live::LiveError;
 use crate::messages::{self, is_void};
 use crate::request::{Content, NewAnswer, NewMessage};
@@ -41,6 +42,9 @@ pub(crate) fn answer(
         Some(text) => Some(tokens::show(core, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
+    if let Some(known) = given_before(&entry, wait, &own).filter(|_| token.is_none()) {
+        return known;
+    }
     if is_void(&entry.state, wait) && token.is_none() {
         return as_message(core, &entry, wait, &own);
     }
@@ -64,23 +68,40 @@ fn as_message(
     own: &OwnAnswer,
 ) -> Result<AnswerTaken, ServiceError> {
     // Words may be anything now; an option is one of those that were offered.
+    let mut words = own.words().to_owned();
     if let Some(request) = shape::request_of(core, entry, wait) {
         let profile = agents::profile(&entry.state.provider)?;
         if let Err(error @ AnswerError::NoSuchOption { .. }) = profile.answer(&request, own.as_answer()) {
             return Err(LiveError::from(error).into());
         }
+        let options = profile.asked(request.as_json()).map(|asked| asked.options).unwrap_or_default();
+        words = own.name_among(&options).unwrap_or(words);
     }
     let asked = shape::asked(core, entry, wait).map(|asked| format!(" ({asked})")).unwrap_or_default();
     let text = format!(
-        "You were interrupted while you waited for an answer to your question{asked}. The answer is: {}",
-        own.words()
+        "You were interrupted while you waited for an answer to your question{asked}. The answer is: {words}"
     );
     let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;
     let new = NewMessage { content: Content(text), env: BTreeMap::new() };
-    let taken = messages::message(core, entry.state.id, new, None, Some(wait))?;
+    let taken = messages::message(core, entry.state.id, new, Some(&key_of(wait, own)), Some(wait))?;
     let run_id = taken.run_id.ok_or_else(|| tokens::closed(wait))?;
     Ok(AnswerTaken { run_id, resume_token_id: None })
+}
+
+/// Returns the key under which an answer becomes a message: the same answer again is known, another one is not taken.
+fn key_of(wait: WaitId, own: &OwnAnswer) -> Key {
+    Key { key: format!("answer to {wait}"), body: own.digest() }
+}
+
+/// Returns what became of an answer to a wait whose agent was gone, if it was given before.
+fn given_before(entry: &Entry, wait: WaitId, own: &OwnAnswer) -> Option<Result<AnswerTaken, ServiceError>> {
+    let key = key_of(wait, own);
+    let known = entry.state.message_keys.iter().find(|known| crate::key::name(&known.key) == key.key)?;
+    Some(match (key.is(&known.key), known.run_id) {
+        (Ok(true), Some(run_id)) => Ok(AnswerTaken { run_id, resume_token_id: None }),
+        _ => Err(tokens::closed(wait)),
+    })
 }
 
 /// Ends the wait of a session that a token is for.

@@ -49,7 +49,7 @@ pub(crate) fn cancel_records(
             let (run_id, wait_id) = (run.run_id, wait.wait_id);
             records.extend(revocations(tokens, wait_id, None, "cancelled"));
             let how = ResumeHow::Cancelled;
-            records.push(RunResumed { run_id, wait_id, answer: None, by: who(), how }.into());
+            records.push(RunResumed { run_id, wait_id, answer: None, by: who(), how, granted: None }.into());
         }
         if !run.prompted && why != CancelReason::WaitTimeout {
             records.push(RunCancelled { run_id: run.run_id, by: who() }.into());

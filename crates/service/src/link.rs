@@ -15,6 +15,8 @@ pub enum Link {
     Idle,
     /// One is being made: the agent is launched, or taken over, and does not take prompts yet.
     Starting,
+    /// The agent brings its own session back.
+    Loading,
     /// The agent works on a prompt.
     Running,
     /// It takes prompts.
@@ -32,6 +34,8 @@ pub(crate) enum Turn {
     Begins,
     /// The agent was heard.
     Heard(Phase),
+    /// The agent brings its own session back.
+    Loads,
     /// It is gone.
     Ends,
     /// It could not be made.
@@ -42,11 +46,12 @@ impl Link {
     pub(crate) fn after(self, turn: Turn) -> Link {
         match turn {
             Turn::Begins | Turn::Heard(Phase::Silent | Phase::Greeted | Phase::Opening) => Link::Starting,
+            Turn::Loads => Link::Loading,
             Turn::Heard(Phase::Ready) => Link::Ready,
             Turn::Heard(Phase::InTurn) => Link::Running,
             Turn::Fails => Link::Error,
             Turn::Heard(Phase::Exited) | Turn::Ends => match self {
-                Link::Starting | Link::Running | Link::Interrupted => Link::Interrupted,
+                Link::Starting | Link::Loading | Link::Running | Link::Interrupted => Link::Interrupted,
                 Link::Idle | Link::Ready => Link::Idle,
                 Link::Error => Link::Error,
             },
@@ -66,6 +71,8 @@ mod tests {
         assert_eq!(walk(&[Turn::Begins]), Link::Starting);
         assert_eq!(walk(&[Turn::Begins, Turn::Fails]), Link::Error);
         assert_eq!(walk(&[Turn::Begins, Turn::Fails, Turn::Begins, ready]), Link::Ready);
+        assert_eq!(walk(&[Turn::Begins, Turn::Loads]), Link::Loading);
+        assert_eq!(walk(&[Turn::Begins, Turn::Loads, Turn::Ends]), Link::Interrupted);
         assert_eq!(walk(&[Turn::Begins, ready, in_turn]), Link::Running);
         assert_eq!(walk(&[Turn::Begins, ready, in_turn, Turn::Ends]), Link::Interrupted);
         assert_eq!(walk(&[Turn::Begins, ready, in_turn, ready, Turn::Ends]), Link::Idle);

@@ -105,6 +105,7 @@ fn rests(core: &Core, state: &SessionState) -> bool {
         has_environment: lacks_environment(core, state).is_none(),
         failed_launches: 0,
         interrupted_for: Duration::MAX,
+        load_in: std::time::Duration::ZERO,
     };
     matches!(next_step(state, &about), Step::Rest(_))
 }

@@ -91,6 +91,7 @@ fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String>
         has_environment: agents::lacks_environment(core, state).is_none(),
         failed_launches: 0,
         interrupted_for: std::time::Duration::MAX,
+        load_in: std::time::Duration::ZERO,
     };
     match next_step(state, &about) {
         Step::Rest(held) => held.map(|held| agents::held_words(core, state, held)),

@@ -1,10 +1,11 @@
 //! Resume tokens and the answers they let in: what an answer is, who may give it, and what the same one again gets.
 
 use rekindle_agent::profile::Answer;
+use rekindle_agent::said::Choice;
 use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
-use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256_hex};
+use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256};
 use rekindle_store::commit::Current;
 
 use crate::code::Code;
@@ -60,13 +61,28 @@ impl OwnAnswer {
 
     /// Names the answer, so that the same one is known again.
     pub(crate) fn hash(&self) -> String {
+        rekindle_holder::journal::hex(&self.digest())
+    }
+
+    /// Returns the SHA-256 of the answer.
+    pub(crate) fn digest(&self) -> [u8; 32] {
         let (sort, value) = match self {
             OwnAnswer::Kind(value) => ("option", value.as_str()),
             OwnAnswer::OptionId(value) => ("option_id", value.as_str()),
             OwnAnswer::Text(value) => ("text", value.as_str()),
             OwnAnswer::Form(value) => ("form", value.as_json()),
         };
-        sha256_hex(format!("{sort}:{value}").as_bytes())
+        sha256(format!("{sort}:{value}").as_bytes())
+    }
+
+    /// Returns the name of the option that was chosen, as the agent offered it.
+    pub(crate) fn name_among(&self, options: &[Choice]) -> Option<String> {
+        let chosen = options.iter().find(|option| match self {
+            OwnAnswer::Kind(kind) => option.kind == *kind,
+            OwnAnswer::OptionId(id) => option.option_id == *id,
+            OwnAnswer::Text(_) | OwnAnswer::Form(_) => false,
+        });
+        chosen.map(|option| option.name.clone()).filter(|name| !name.is_empty())
     }
 
     /// Returns what a person would read, for an answer that becomes a message.

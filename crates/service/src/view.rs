@@ -98,12 +98,14 @@ pub struct UncertainCall {
     pub title: String,
     /// `read`, `edit`, `execute` and so on, if the agent said so.
     pub kind: Option<String>,
+    /// What the tool was given, in short: a command, a path; if the agent said so.
+    pub input: Option<String>,
 }
 
 impl From<&UncertainTool> for UncertainCall {
     fn from(tool: &UncertainTool) -> UncertainCall {
-        let UncertainTool { tool_call_id, title, kind } = tool.clone();
-        UncertainCall { tool_call_id, title, kind }
+        let UncertainTool { tool_call_id, title, kind, input } = tool.clone();
+        UncertainCall { tool_call_id, title, kind, input }
     }
 }
 

@@ -5,14 +5,16 @@
 
 use std::borrow::Cow;
 
-use rekindle_domain::event::{Raw, WaitKind};
+use rekindle_domain::event::{Raw, UncertainTool, WaitKind};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::MAX_NAME;
+use super::tool::gist;
 use super::write::result;
-use crate::json::{Object, keep, text};
+use crate::json::{Object, cut, keep, text};
 use crate::profile::{Answer, AnswerError, Outgoing};
-use crate::said::{Asked, Choice};
+use crate::said::{Asked, AskedTool, Choice, Gist};
 
 const PERMISSION: &str = "session/request_permission";
 const ELICITATION: &str = "elicitation/create";
@@ -26,18 +28,28 @@ pub(super) fn is_served(method: &str) -> bool {
 pub(super) fn asked<'a>(object: &Object<'a>) -> Option<Asked<'a>> {
     let (method, wire_id) = (object.text("method")?, object.raw("id")?.get());
     let params = object.object("params");
-    let (kind, options) = match method.as_ref() {
+    let (kind, options, tool) = match method.as_ref() {
         PERMISSION => {
             params.raw("options")?;
-            (WaitKind::Permission, params.list("options").into_iter().filter_map(permission_option).collect())
+            let options = params.list("options").into_iter().filter_map(permission_option).collect();
+            (WaitKind::Permission, options, asked_tool(&params.object("toolCall")))
         }
         ELICITATION => {
             params.raw("mode").or_else(|| params.raw("message"))?;
-            (WaitKind::Question, Form::of(&params).map(|form| form.choices()).unwrap_or_default())
+            (WaitKind::Question, Form::of(&params).map(|form| form.choices()).unwrap_or_default(), None)
         }
         _ => return None,
     };
-    Some(Asked { wire_id: wire_id.into(), method, kind, options })
+    Some(Asked { wire_id: wire_id.into(), method, kind, options, tool })
+}
+
+/// Reads the call that permission is asked for.
+fn asked_tool(call: &Object<'_>) -> Option<AskedTool> {
+    let tool_call_id = call.text("toolCallId").filter(|id| id.len() <= MAX_NAME)?.into_owned();
+    let Gist { input, files } = gist(call);
+    let short = |name: &str| call.text(name).map(|text| cut(&text, MAX_NAME).into_owned());
+    let (title, kind) = (short("title").unwrap_or_default(), short("kind"));
+    Some(AskedTool { call: UncertainTool { tool_call_id, title, kind, input }, files })
 }
 
 fn permission_option(option: &RawValue) -> Option<Choice> {

@@ -8,6 +8,7 @@
 mod answer;
 mod hear;
 mod options;
+mod tool;
 mod update;
 mod write;
 

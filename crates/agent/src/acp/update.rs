@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
+use super::tool::gist;
 use crate::json::{Object, cut, text};
-use crate::said::{Content, Said, Voice};
+use crate::said::{Content, Gist, Said, Voice};
 
 /// Longest title that is kept beside the whole update.
 const MAX_TITLE: usize = 4 << 10;
@@ -97,6 +98,7 @@ fn tool_call<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
         title: short(title, MAX_TITLE),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
         status: update.text("status").map(|status| short(status, MAX_NAME)),
+        gist: if plain { Gist::default() } else { gist(update) },
         raw: (!plain).then_some(raw),
     })
 }
@@ -113,6 +115,7 @@ fn tool_update<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
         title: title.map(|title| short(title, MAX_TITLE)),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
         status: update.text("status").map(|status| short(status, MAX_NAME)),
+        gist: if plain { Gist::default() } else { gist(update) },
         raw: (!plain).then_some(raw),
     })
 }

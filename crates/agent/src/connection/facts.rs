@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{AgentReady, Event, InputKind, InputQueued, Raw, UncertainTool, Usage};
-use rekindle_domain::id::RunId;
+use rekindle_domain::event::{
+    AgentReady, Event, InputKind, InputQueued, Raw, ToolCall, ToolUpdate, UncertainTool, Usage,
+};
+use rekindle_domain::id::{RunId, WaitId};
 
 use super::taken::Ask;
 use crate::acp::SessionOptions;
@@ -40,6 +42,8 @@ pub(super) struct Facts {
     pub(super) exited: bool,
     /// It was gone before it had answered to a load.
     pub(super) died_loading: bool,
+    /// The run that it worked for without having been prompted: some agents do inside a load.
+    pub(super) worked_for: Option<RunId>,
 }
 
 /// An input of ours.
@@ -131,6 +135,8 @@ impl Facts {
             if !input.over {
                 self.turn = Some(Turn { input: Some(*number), run: Some(run) });
             }
+        } else {
+            self.worked_for = Some(run);
         }
     }
 
@@ -157,52 +163,72 @@ impl Facts {
         self.ready = Some(Ready { at, info: own(&ready.info), capabilities, cursor, version, opened });
     }
 
-    /// A call began. Outside a turn there is none that its end could be missing from.
-    pub(super) fn begin_tool(
-        &mut self,
-        run: Option<RunId>,
-        id: &str,
-        title: &str,
-        kind: Option<&str>,
-        status: Option<&str>,
-    ) {
-        self.tools.retain(|tool| tool.tool_call_id != id);
-        if run.is_some() && !status.is_some_and(is_over) && self.tools.len() < MAX_OPEN_TOOLS {
-            let kind = kind.map(Into::into);
-            self.tools.push(UncertainTool { tool_call_id: id.into(), title: title.into(), kind });
+    /// A call was announced. Outside a turn there is none that its end could be missing from.
+    pub(super) fn begin_tool(&mut self, call: &ToolCall<'_>) {
+        let before = self.tools.iter().position(|tool| tool.tool_call_id == call.tool_call_id);
+        let before = before.map(|at| self.tools.remove(at));
+        let over = call.status.as_deref().is_some_and(is_over);
+        if call.run_id.is_some() && !over && self.tools.len() < MAX_OPEN_TOOLS {
+            let input = call.input.as_deref().map(Into::into);
+            self.tools.push(UncertainTool {
+                tool_call_id: call.tool_call_id.as_ref().into(),
+                title: call.title.as_ref().into(),
+                kind: call.tool_kind.as_deref().map(Into::into),
+                // Some agents say what they are about to do only when they ask for permission.
+                input: input.or_else(|| before.and_then(|before| before.input)),
+            });
         }
     }
 
-    pub(super) fn update_tool(
-        &mut self,
-        run: Option<RunId>,
-        id: &str,
-        title: Option<&str>,
-        status: Option<&str>,
-    ) {
-        if status.is_some_and(is_over) {
-            self.tools.retain(|tool| tool.tool_call_id != id);
-        } else if let Some(tool) = self.tools.iter_mut().find(|tool| tool.tool_call_id == id) {
-            if let Some(title) = title {
-                tool.title = title.into();
+    pub(super) fn update_tool(&mut self, update: &ToolUpdate<'_>) {
+        if update.status.as_deref().is_some_and(is_over) {
+            self.tools.retain(|tool| tool.tool_call_id != update.tool_call_id);
+            return;
+        }
+        let known = self.tools.iter_mut().find(|tool| tool.tool_call_id == update.tool_call_id);
+        if let Some(tool) = known {
+            if let Some(title) = &update.title {
+                tool.title = title.as_ref().into();
+            }
+            if let Some(input) = &update.input {
+                tool.input = Some(input.as_ref().into());
             }
         } else {
             // Some agents begin a call with its first update.
-            self.begin_tool(run, id, title.unwrap_or_default(), None, status);
+            self.begin_tool(&ToolCall {
+                run_id: update.run_id,
+                tool_call_id: update.tool_call_id.as_ref().into(),
+                title: update.title.as_deref().unwrap_or_default().into(),
+                tool_kind: None,
+                status: update.status.as_deref().map(Into::into),
+                input: update.input.as_deref().map(Into::into),
+                files: Vec::new(),
+                raw: None,
+            });
         }
+    }
+
+    /// A wait ended. What was refused does not begin, and some agents say nothing more of it; anything else counts as begun.
+    pub(super) fn end_wait(&mut self, wait: WaitId, granted: Option<bool>) {
+        let asked = self.asks.values().find(|ask| ask.wait_id == Some(wait));
+        let tool = asked.and_then(|ask| ask.tool_call_id.clone()).filter(|_| granted == Some(false));
+        if let Some(tool) = tool {
+            self.tools.retain(|open| open.tool_call_id != tool);
+        }
+        self.asks.retain(|_, ask| ask.wait_id != Some(wait));
+    }
+
+    /// Returns the calls that may have had an effect: announced, not ended, and not waiting for permission.
+    pub(super) fn begun_tools(&self) -> Vec<UncertainTool> {
+        let waits = |id: &str| self.asks.values().any(|ask| ask.tool_call_id.as_deref() == Some(id));
+        self.tools.iter().filter(|tool| !waits(&tool.tool_call_id)).cloned().collect()
     }
 
     /// Takes in a record that was derived from the journal, beyond what it says of runs.
     pub(super) fn note_derived(&mut self, event: &Event<'_>) {
         match event {
-            Event::ToolCall(call) => {
-                let (kind, status) = (call.tool_kind.as_deref(), call.status.as_deref());
-                self.begin_tool(call.run_id, &call.tool_call_id, &call.title, kind, status);
-            }
-            Event::ToolUpdate(update) => {
-                let (title, status) = (update.title.as_deref(), update.status.as_deref());
-                self.update_tool(update.run_id, &update.tool_call_id, title, status);
-            }
+            Event::ToolCall(call) => self.begin_tool(call),
+            Event::ToolUpdate(update) => self.update_tool(update),
             Event::AgentNotice(notice) => match notice.what.as_ref() {
                 OPTIONS => {
                     self.options = notice.raw.as_ref().and_then(|raw| SessionOptions::parse(raw.as_json()));

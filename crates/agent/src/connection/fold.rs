@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rekindle_domain::event::{
     AgentNotice, Event, InputKind, ModeUpdated, PlanUpdated, Raw, RunWaiting, ToolCall, ToolUpdate,
-    UsageUpdated,
+    UncertainTool, UsageUpdated,
 };
 use rekindle_domain::id::RunId;
 use rekindle_holder::journal::{Ctl, Item};
@@ -14,8 +14,8 @@ use super::{Ask, Connection, Delta, Exited, Loading, Reply, RequestKey, Taken};
 use crate::json::{keep, parse_raw};
 use crate::known::Quirk;
 use crate::profile::Answer;
-use crate::replay::Replay;
-use crate::said::{Asked, Content, Request, Said, Voice};
+use crate::replay::{Replay, ReplayedTool};
+use crate::said::{Asked, AskedTool, Content, Gist, Request, Said, Voice};
 
 /// What an item leads to, while it is folded.
 pub(super) struct Out {
@@ -144,36 +144,40 @@ impl Connection {
     }
 
     fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut Out) {
-        if self.is_told_again(&said) {
+        if self.is_told_again(&said, first) {
             return;
         }
         match said {
             Said::Chunk { voice, message, content, replaces } => {
                 self.chunk(voice, message, &content, replaces, first, out);
             }
-            Said::ToolCall { id, title, kind, status, raw } => {
+            Said::ToolCall { id, title, kind, status, gist, raw } => {
                 self.flush(false, out);
-                let run_id = self.run();
-                self.facts.begin_tool(run_id, &id, &title, kind.as_deref(), status.as_deref());
-                out.push(ToolCall {
-                    run_id,
+                let call = ToolCall {
+                    run_id: self.run(),
                     tool_call_id: own(id),
                     title: own(title),
                     tool_kind: kind.map(own),
                     status: status.map(own),
+                    input: gist.input.map(Cow::Owned),
+                    files: gist.files.into_iter().map(Cow::Owned).collect(),
                     raw: raw.map(keep),
-                });
+                };
+                self.facts.begin_tool(&call);
+                out.push(call);
             }
-            Said::ToolUpdate { id, title, status, raw, .. } => {
-                let run_id = self.run();
-                self.facts.update_tool(run_id, &id, title.as_deref(), status.as_deref());
-                out.push(ToolUpdate {
-                    run_id,
+            Said::ToolUpdate { id, title, status, gist, raw, .. } => {
+                let update = ToolUpdate {
+                    run_id: self.run(),
                     tool_call_id: own(id),
                     title: title.map(own),
                     status: status.map(own),
+                    input: gist.input.map(Cow::Owned),
+                    files: gist.files.into_iter().map(Cow::Owned).collect(),
                     raw: raw.map(keep),
-                });
+                };
+                self.facts.update_tool(&update);
+                out.push(update);
             }
             Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: keep(entries) }),
             Said::Usage { input, output, cost, raw } => {
@@ -217,8 +221,11 @@ impl Connection {
     }
 
     /// Keeps apart what is told again while a session is brought back, or after it by agents that answer first.
-    fn is_told_again(&mut self, said: &Said<'_>) -> bool {
+    fn is_told_again(&mut self, said: &Said<'_>, first: u64) -> bool {
+        // A call that permission was asked for while a session is brought back is no part of what is told again.
+        let open = |id: &str| self.facts.tools.iter().any(|tool| tool.tool_call_id == id);
         let update = match said {
+            Said::ToolCall { id, .. } | Said::ToolUpdate { id, .. } if open(id) => false,
             Said::Chunk { .. } | Said::ToolCall { .. } | Said::ToolUpdate { .. } => true,
             // What a session is like now may also be told between its last turn and the next.
             Said::Plan(_) | Said::Usage { .. } | Said::Mode(_) | Said::Idle { .. } => {
@@ -239,9 +246,15 @@ impl Connection {
                     Content::Text(text) => Some(text.as_ref()),
                     Content::Block(_) => None,
                 });
-                loading.replay.pieces.push((*voice, text.collect()));
+                loading.replay.push_text(*voice, text.collect(), first);
             }
-            Said::ToolCall { .. } => loading.replay.tools += 1,
+            Said::ToolCall { id, title, kind, status, gist, .. } => {
+                loading.replay.push_tool(replayed(id, Some(title), kind.as_deref(), status.as_deref(), gist));
+            }
+            Said::ToolUpdate { id, title, kind, status, gist, .. } => {
+                let title = title.as_ref();
+                loading.replay.push_tool(replayed(id, title, kind.as_deref(), status.as_deref(), gist));
+            }
             _ => {}
         }
         true
@@ -346,17 +359,58 @@ impl Connection {
             out.taken.replies.extend(reply.ok().map(|reply| Reply { key, line: reply.line }));
             return;
         }
+        if let Some(tool) = &asked.tool {
+            // Of a request between turns it is not known which run it belongs to.
+            let loading = self.facts.open.filter(|_| self.partial.loading.is_some());
+            self.announce(self.run().or(loading), tool, out);
+        }
         let ask = Ask {
             key: self.key(out),
             run_id,
             wait_id: None,
             kind: asked.kind,
+            tool_call_id: asked.tool.as_ref().map(|tool| tool.call.tool_call_id.clone()),
             wire_id: asked.wire_id.as_ref().to_owned(),
             request,
             options: asked.options.clone(),
         };
         self.facts.asks.insert(out.seq, ask.clone());
         out.taken.asks.push(ask);
+    }
+
+    /// Records a call that permission is asked for, where nothing was said of it before, or not what it is about.
+    fn announce(&mut self, run_id: Option<RunId>, tool: &AskedTool, out: &mut Out) {
+        let AskedTool { call: asked, files } = tool;
+        let known = self.facts.tools.iter().find(|known| known.tool_call_id == asked.tool_call_id);
+        let (input, files) =
+            (asked.input.clone().map(Cow::Owned), files.iter().cloned().map(Cow::Owned).collect());
+        let tool_call_id = Cow::Owned(asked.tool_call_id.clone());
+        match known {
+            None => {
+                let call = ToolCall {
+                    run_id,
+                    tool_call_id,
+                    title: asked.title.clone().into(),
+                    tool_kind: asked.kind.clone().map(Cow::Owned),
+                    status: Some("pending".into()),
+                    input,
+                    files,
+                    raw: None,
+                };
+                if let Some(run) = run_id.filter(|_| self.partial.loading.is_some()) {
+                    self.facts.begin(run);
+                }
+                self.facts.begin_tool(&call);
+                out.push(call);
+            }
+            Some(known) if known.input.is_none() && input.is_some() => {
+                let update =
+                    ToolUpdate { run_id, tool_call_id, title: None, status: None, input, files, raw: None };
+                self.facts.update_tool(&update);
+                out.push(update);
+            }
+            Some(_) => {}
+        }
     }
 
     /// A wait is in the log: it names a request that was taken in, or one that only the log still knows.
@@ -372,12 +426,30 @@ impl Connection {
             run_id: Some(waiting.run_id),
             wait_id: Some(waiting.wait_id),
             kind: waiting.wait_kind,
+            tool_call_id: waiting.tool_call_id.as_deref().map(Into::into),
             wire_id: asked.wire_id.into_owned(),
             options: asked.options,
             request: request.clone().into_owned(),
         };
         self.facts.asks.insert(seq, ask);
     }
+}
+
+/// Returns what a replay keeps of a tool call.
+fn replayed(
+    id: &str,
+    title: Option<&Cow<'_, str>>,
+    kind: Option<&str>,
+    status: Option<&str>,
+    gist: &Gist,
+) -> ReplayedTool {
+    let call = UncertainTool {
+        tool_call_id: id.to_owned(),
+        title: title.map(ToString::to_string).unwrap_or_default(),
+        kind: kind.map(str::to_owned),
+        input: gist.input.clone(),
+    };
+    ReplayedTool { call, status: status.map(str::to_owned), files: gist.files.clone() }
 }
 
 fn own(text: Cow<'_, str>) -> Cow<'static, str> {

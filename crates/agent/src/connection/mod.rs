@@ -93,6 +93,16 @@ struct Loading {
 }
 
 impl Connection {
+    /// Takes in work that was told beyond a replay, which the caller records: whoever reads the log later finds it there.
+    pub fn note_work(&mut self, events: &[Event<'static>]) {
+        for event in events {
+            if let Some(run) = fold::run_of(event) {
+                self.facts.begin(run);
+            }
+            self.facts.note_derived(event);
+        }
+    }
+
     /// Returns the connection to an agent that has said nothing yet; `quirks` are those that it is supposed to have.
     pub fn new(holder: HolderId, profile: Arc<dyn Profile>, quirks: Quirks) -> Connection {
         Connection {
@@ -156,7 +166,7 @@ impl Connection {
                 self.facts.queue(self.profile.as_ref(), queued, self.taken.max(self.logged));
             }
             Event::RunResumed(resumed) => {
-                self.facts.asks.retain(|_, ask| ask.wait_id != Some(resumed.wait_id));
+                self.facts.end_wait(resumed.wait_id, resumed.granted);
             }
             Event::RunCompleted(completed) => self.facts.end_run(completed.run_id),
             Event::RunFailed(failed) => self.facts.end_run(failed.run_id),
@@ -247,6 +257,7 @@ impl Connection {
         let worked = loaded && self.quirks.has(Quirk::LoadContinuesTurn);
         self.profile.process_is_turn()
             || worked && self.facts.launched_for == Some(run)
+            || self.facts.worked_for == Some(run)
             || prompts.any(|input| input.run == Some(run) && (input.heard || input.begun || input.over))
     }
 
@@ -273,7 +284,13 @@ impl Connection {
             }
             let facts = self.facts.clone();
             fold(self, &mut out);
-            self.facts = facts;
+            let read = std::mem::replace(&mut self.facts, facts);
+            // What the journal has and no record says: a record may name no run, and that which would has not come yet.
+            for (number, _) in read.inputs.iter().filter(|(_, input)| input.heard) {
+                if let Some(input) = self.facts.inputs.get_mut(number) {
+                    input.heard = true;
+                }
+            }
             return Taken { deltas: out.taken.deltas, ..Taken::default() };
         }
         fold(self, &mut out);

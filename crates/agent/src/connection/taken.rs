@@ -10,6 +10,7 @@ use rekindle_domain::id::{HolderId, MessageId, RunId, WaitId};
 use rekindle_domain::line::{Draft, Source};
 use serde::Serialize;
 
+use crate::profile::Answer;
 use crate::replay::Replay;
 use crate::said::{Choice, Failure, Outcome, Request, Voice};
 
@@ -26,6 +27,8 @@ pub struct Taken {
     pub withdrawn: Vec<Ask>,
     /// A session was brought back: `session.restored` is to be added.
     pub restored: Option<Restored>,
+    /// The process ended before it had answered a load: what it had told until then.
+    pub unfinished_load: Option<Replay>,
     /// A request that is no prompt was refused.
     pub refused: Option<Refused>,
     /// The turn ended: its `run.…` is to be added.
@@ -105,12 +108,30 @@ pub struct Ask {
     pub wait_id: Option<WaitId>,
     /// What kind of wait it makes.
     pub kind: WaitKind,
+    /// The tool call that permission is asked for: the `tool_call_id` of a `run.waiting`.
+    pub tool_call_id: Option<String>,
     /// The agent's id for it, as its JSON text.
     pub wire_id: String,
     /// The whole request: the `request` of a `run.waiting`.
     pub request: Raw<'static>,
     /// The ways to answer.
     pub options: Vec<Choice>,
+}
+
+impl Ask {
+    /// Tells whether an answer gives the permission that is asked for; nothing of a request that asks for none. An option
+    /// whose kind the agent does not tell counts as given: what may have begun is not to be done again unseen.
+    pub fn grants(&self, answer: Answer<'_>) -> Option<bool> {
+        let allows = |kind: &str| kind.is_empty() || kind.starts_with("allow");
+        (self.kind == WaitKind::Permission).then(|| match answer {
+            Answer::Kind(kind) => allows(kind),
+            Answer::OptionId(id) => {
+                self.options.iter().any(|option| option.option_id == id && allows(&option.kind))
+            }
+            Answer::Decline | Answer::Cancelled => false,
+            Answer::Text(_) | Answer::Form(_) => true,
+        })
+    }
 }
 
 /// A session that was brought back.

@@ -80,14 +80,14 @@ impl Connection {
             (Some(_), None) => self.flush(false, out),
             (None, _) => self.flush(true, out),
         }
-        let tools = std::mem::take(&mut self.facts.tools);
-        if self.turn().is_some() {
-            out.taken.uncertain = tools;
-        }
+        // A permission that was given inside a load is given, whether or not there is a turn.
+        out.taken.uncertain = self.facts.begun_tools();
+        self.facts.tools.clear();
+        out.taken.unfinished_load = self.partial.loading.take().map(|loading| loading.replay);
         out.taken.exited = Some(exited);
         self.facts.exited = true;
         self.facts.turn = None;
-        self.facts.died_loading = self.partial.loading.is_some();
+        self.facts.died_loading = out.taken.unfinished_load.is_some();
         self.partial = Partial::default();
     }
 }

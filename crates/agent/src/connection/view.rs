@@ -5,6 +5,7 @@ use rekindle_domain::id::{HolderId, RunId};
 
 use super::{Ask, Connection, Delta, Phase, RequestKey};
 use crate::acp::SessionOptions;
+use crate::known::Quirk;
 use crate::profile::{Answer, AnswerError, Capabilities, Outgoing, Profile};
 use crate::said::{Request, Voice};
 
@@ -46,6 +47,11 @@ impl Connection {
             .map(|(number, input)| (*number, input.sent.request))
             .filter(|(_, request)| open(*request))
             .collect()
+    }
+
+    /// Tells whether the agent is known for something that others do not do.
+    pub fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.has(quirk)
     }
 
     /// Returns the run that is going on.

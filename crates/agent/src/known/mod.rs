@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(started("npx -y @google/gemini-cli --acp"), Some("gemini"));
         assert_eq!((started("gemini --version"), started("gemini")), (None, None));
         // The two adapters for codex are told apart by how they introduce themselves.
-        assert!(quirks("codex-acp", Some("0.16.0")).has(Quirk::SecondPromptNeverAnswered));
-        assert!(quirks("@agentclientprotocol/codex-acp", Some("2.6.0")).has(Quirk::SecondPromptQueued));
+        assert_eq!(by_name("codex-acp").map(|agent| agent.id), Some("codex-zed"));
+        assert_eq!(by_name("@agentclientprotocol/codex-acp").map(|agent| agent.id), Some("codex"));
     }
 }

@@ -1,16 +1,7 @@
 //! The table of known agents. What it says of their behaviour was seen in the versions named beside each; unless
 //! a range is given it is taken to hold for all.
 
-use super::Quirk::{
-    AdapterLeavesChild, CancelsWhenUnread, ErrorsAsText, FirstPromptLostWhenKilled, ForgetsInterruptedTool,
-    IgnoresEof, IgnoresSigint, IgnoresSigterm, LauncherShieldsAgent, LeavesDaemon, LiveLoadEndsTurn,
-    LiveLoadRefused, LoadContinuesTurn, LoadNeedsSameDirectory, LoadOfUnknownIdSucceeds,
-    LoadWithinAMinuteDestroys, PromptLostWhenKilled, RepeatsTextAfterRetry, ReplayWithoutPrompts,
-    ReplaysAfterLoad, RerunsInterruptedTool, ResumeReplays, SecondPromptAnsweredAtOnce,
-    SecondPromptCancelsFirst, SecondPromptFailsFirst, SecondPromptNeverAnswered, SecondPromptQueued,
-    SecondPromptRefused, ToolOutlivesAgent, TwoWritersLoseABranch, UnknownRequests,
-    UnpromptedSessionCannotBeLoaded,
-};
+use super::Quirk::{LoadContinuesTurn, LoadWithinAMinuteDestroys, ReplaysAfterLoad, RerunsInterruptedTool};
 use super::Versions::Any;
 use super::{Command, KnownAgent, Package};
 
@@ -32,14 +23,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (SecondPromptQueued, Any),
-            (AdapterLeavesChild, Any),
-            (ToolOutlivesAgent, Any),
-            (TwoWritersLoseABranch, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[],
     },
     // 2.6.0. The program `codex` itself does not speak the protocol.
     KnownAgent {
@@ -53,7 +37,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
         set: &[],
-        quirks: &[(UnpromptedSessionCannotBeLoaded, Any), (SecondPromptQueued, Any), (ErrorsAsText, Any)],
+        quirks: &[],
     },
     // 0.61.0. Without the variable it starts itself once more, and signals reach only the first of the two.
     KnownAgent {
@@ -67,15 +51,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "gemini",
         environment: &["GEMINI_", "GOOGLE_"],
         set: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (LoadWithinAMinuteDestroys, Any),
-            (ReplaysAfterLoad, Any),
-            (LoadNeedsSameDirectory, Any),
-            (LiveLoadRefused, Any),
-            (SecondPromptCancelsFirst, Any),
-            (ForgetsInterruptedTool, Any),
-        ],
+        quirks: &[(LoadWithinAMinuteDestroys, Any), (ReplaysAfterLoad, Any)],
     },
     // 1.18.33.
     KnownAgent {
@@ -89,7 +65,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "opencode auth login",
         environment: &["OPENCODE_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "OPENROUTER_"],
         set: &[],
-        quirks: &[(SecondPromptQueued, Any), (ToolOutlivesAgent, Any), (RepeatsTextAfterRetry, Any)],
+        quirks: &[],
     },
     // 1.52.0.
     KnownAgent {
@@ -103,12 +79,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "goose configure",
         environment: &["GOOSE_", "ANTHROPIC_", "OPENAI_", "GOOGLE_", "OPENROUTER_"],
         set: &[],
-        quirks: &[
-            (SecondPromptRefused, Any),
-            (ToolOutlivesAgent, Any),
-            (ForgetsInterruptedTool, Any),
-            (ErrorsAsText, Any),
-        ],
+        quirks: &[],
     },
     // 1.0.102.
     KnownAgent {
@@ -122,16 +93,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "copilot login",
         environment: &["COPILOT_", "GITHUB_", "GH_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (LiveLoadRefused, Any),
-            (SecondPromptCancelsFirst, Any),
-            (LauncherShieldsAgent, Any),
-            (ToolOutlivesAgent, Any),
-            (CancelsWhenUnread, Any),
-            (ErrorsAsText, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[],
     },
     // 0.24.4. The variable removes one of its two launchers.
     KnownAgent {
@@ -145,14 +107,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "qwen",
         environment: &["QWEN_", "DASHSCOPE_", "OPENAI_"],
         set: &[("QWEN_CODE_NO_RELAUNCH", "true")],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (LoadNeedsSameDirectory, Any),
-            (SecondPromptFailsFirst, Any),
-            (LauncherShieldsAgent, Any),
-            (TwoWritersLoseABranch, Any),
-            (UnknownRequests, Any),
-        ],
+        quirks: &[],
     },
     // 7.7.7.
     KnownAgent {
@@ -166,7 +121,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "kilo auth login",
         environment: &["KILO_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_"],
         set: &[],
-        quirks: &[(SecondPromptQueued, Any), (ToolOutlivesAgent, Any)],
+        quirks: &[],
     },
     // pi-acp 0.0.34 with pi 0.87.1. The adapter starts `pi`, which must be there.
     KnownAgent {
@@ -180,13 +135,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "pi",
         environment: &["PI_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "OPENROUTER_"],
         set: &[],
-        quirks: &[
-            (FirstPromptLostWhenKilled, Any),
-            (LiveLoadEndsTurn, Any),
-            (SecondPromptQueued, Any),
-            (TwoWritersLoseABranch, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[],
     },
     // 3.0.65.
     KnownAgent {
@@ -200,17 +149,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "cline auth",
         environment: &["CLINE_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (PromptLostWhenKilled, Any),
-            (SecondPromptAnsweredAtOnce, Any),
-            (IgnoresSigterm, Any),
-            (IgnoresSigint, Any),
-            (LeavesDaemon, Any),
-            (ToolOutlivesAgent, Any),
-            (TwoWritersLoseABranch, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[],
     },
     // 2.1.0.
     KnownAgent {
@@ -224,12 +163,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "kimi login",
         environment: &["KIMI_", "MOONSHOT_"],
         set: &[],
-        quirks: &[
-            (LiveLoadEndsTurn, Any),
-            (SecondPromptRefused, Any),
-            (ToolOutlivesAgent, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[],
     },
     // 1.30.0.
     KnownAgent {
@@ -243,15 +177,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "",
         environment: &["NANOCODER_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_"],
         set: &[],
-        quirks: &[
-            (LoadOfUnknownIdSucceeds, Any),
-            (ResumeReplays, Any),
-            (PromptLostWhenKilled, Any),
-            (ForgetsInterruptedTool, Any),
-            (SecondPromptRefused, Any),
-            (ToolOutlivesAgent, Any),
-            (TwoWritersLoseABranch, Any),
-        ],
+        quirks: &[],
     },
     // 0.19.0.
     KnownAgent {
@@ -265,13 +191,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "hermes setup",
         environment: &["HERMES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"],
         set: &[],
-        quirks: &[
-            (LoadOfUnknownIdSucceeds, Any),
-            (ResumeReplays, Any),
-            (SecondPromptAnsweredAtOnce, Any),
-            (IgnoresSigint, Any),
-            (ToolOutlivesAgent, Any),
-        ],
+        quirks: &[],
     },
     // 3.0.1.
     KnownAgent {
@@ -285,13 +205,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "vibe --setup",
         environment: &["MISTRAL_", "VIBE_"],
         set: &[],
-        quirks: &[
-            (LoadContinuesTurn, Any),
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (SecondPromptRefused, Any),
-            (ToolOutlivesAgent, Any),
-            (RepeatsTextAfterRetry, Any),
-        ],
+        quirks: &[(LoadContinuesTurn, Any)],
     },
     // 0.10.30.
     KnownAgent {
@@ -305,17 +219,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "",
         environment: &["FAST_AGENT_", "ANTHROPIC_", "OPENAI_", "GOOGLE_", "HF_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (ResumeReplays, Any),
-            (LoadNeedsSameDirectory, Any),
-            (PromptLostWhenKilled, Any),
-            (ForgetsInterruptedTool, Any),
-            (SecondPromptQueued, Any),
-            (IgnoresEof, Any),
-            (IgnoresSigint, Any),
-            (ToolOutlivesAgent, Any),
-        ],
+        quirks: &[],
     },
     // 1.16.0. Its shell runs in a server of its own.
     KnownAgent {
@@ -329,14 +233,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "openhands login",
         environment: &["OPENHANDS_", "LLM_"],
         set: &[],
-        quirks: &[
-            (RerunsInterruptedTool, Any),
-            (LoadOfUnknownIdSucceeds, Any),
-            (ReplayWithoutPrompts, Any),
-            (IgnoresEof, Any),
-            (LeavesDaemon, Any),
-            (ToolOutlivesAgent, Any),
-        ],
+        quirks: &[(RerunsInterruptedTool, Any)],
     },
     // 0.16.2, the predecessor of `claude`.
     KnownAgent {
@@ -350,16 +247,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (LoadNeedsSameDirectory, Any),
-            (PromptLostWhenKilled, Any),
-            (SecondPromptQueued, Any),
-            (IgnoresEof, Any),
-            (AdapterLeavesChild, Any),
-            (ToolOutlivesAgent, Any),
-            (TwoWritersLoseABranch, Any),
-        ],
+        quirks: &[],
     },
     // 0.16.0. Its program has the same name as that of `codex`, which is looked for; only its own package is sure
     // to be this one.
@@ -374,10 +262,6 @@ pub const TABLE: &[KnownAgent] = &[
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
         set: &[],
-        quirks: &[
-            (UnpromptedSessionCannotBeLoaded, Any),
-            (SecondPromptNeverAnswered, Any),
-            (IgnoresEof, Any),
-        ],
+        quirks: &[],
     },
 ];

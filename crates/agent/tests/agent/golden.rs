@@ -39,7 +39,7 @@ fn a_turn_with_tools_plan_usage_and_unknown_things() {
     message.thought 11.0 low 11 {"run_id":"run_1","message_id":"msg_…qqh","content":"Hmm."}
     usage.updated 12.0 low 11 {"input_tokens":0,"output_tokens":0,"cost":0.5,"raw":{"sessionUpdate":"usage_update","used":10,"size":200,"cost":{"amount":0.5,"currency":"USD"}}}
     message.agent 14.0 low 15 {"run_id":"run_1","message_id":"msg_…qqk","content":"I look."}
-    tool.call 14.1 low 15 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"pending","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
+    tool.call 14.1 low 15 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"pending","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
     tool.update 15.0 low 16 {"run_id":"run_1","tool_call_id":"t1","status":"in_progress"}
     tool.update 17.0 low 18 {"run_id":"run_1","tool_call_id":"t1","status":"completed","raw":{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"ok"}}]}}
     plan.updated 18.0 low 19 {"run_id":"run_1","entries":[{"content":"look","priority":"high","status":"pending"}]}
@@ -61,11 +61,13 @@ fn permissions_with_ids_that_come_again() {
     agent.ready 5.0 low 6 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     agent.notice 5.1 low 6 {"what":"session_options","raw":{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}}
     message.agent 8.0 low 9 {"run_id":"run_1","message_id":"msg_…qqf","content":"May I?"}
-    run.waiting 8.1 low 9 {"run_id":"run_1","wait_id":"wait_8","wait_kind":"permission","resume_token_id":"rt_8","request":{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    tool.call 8.1 low 9 {"run_id":"run_1","tool_call_id":"t1","title":"rm","status":"pending"}
+    run.waiting 8.2 low 9 {"run_id":"run_1","wait_id":"wait_8","wait_kind":"permission","resume_token_id":"rt_8","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
     tool.update 9.0 low 10 {"run_id":"run_1","tool_call_id":"t1","status":"in_progress"}
     tool.update 11.0 low 12 {"run_id":"run_1","tool_call_id":"t1","status":"completed"}
-    run.waiting 12.0 low 13 {"run_id":"run_1","wait_id":"wait_12","wait_kind":"permission","resume_token_id":"rt_12","request":{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
-    run.waiting 13.0 low 14 {"run_id":"run_1","wait_id":"wait_13","wait_kind":"permission","resume_token_id":"rt_13","request":{"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    tool.call 12.0 low 13 {"run_id":"run_1","tool_call_id":"t1","title":"rm","status":"pending"}
+    run.waiting 12.1 low 13 {"run_id":"run_1","wait_id":"wait_12","wait_kind":"permission","resume_token_id":"rt_12","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    run.waiting 13.0 low 14 {"run_id":"run_1","wait_id":"wait_13","wait_kind":"permission","resume_token_id":"rt_13","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":"a","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
     run.resumed 14.0 low 15 {"run_id":"run_1","wait_id":"wait_13","how":"withdrawn"}
     input.queued 14.1 low 15 {"run_id":"run_1","input_seq":6,"what":"answer","line":"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"error\":{\"code\":-32800,\"message\":\"the request was cancelled\"}}\n","sha256":""}
     agent.notice 17.0 low 18 {"run_id":"run_1","what":"unserved_request","text":"craft/drainMidTurnQueue","raw":{"jsonrpc":"2.0","id":7,"method":"craft/drainMidTurnQueue","params":{}}}
@@ -74,7 +76,7 @@ fn permissions_with_ids_that_come_again() {
     input.queued 19.1 low 20 {"run_id":"run_1","input_seq":8,"what":"answer","line":"{\"jsonrpc\":\"2.0\",\"id\":8,\"error\":{\"code\":-32601,\"message\":\"this client does not serve the method\"}}\n","sha256":""}
     agent.notice 21.0 low 22 {"run_id":"run_1","what":"unserved_request","text":"session/request_permission","raw":{"jsonrpc":"2.0","id":9,"method":"session/request_permission","params":{}}}
     input.queued 21.1 low 22 {"run_id":"run_1","input_seq":9,"what":"answer","line":"{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32602,\"message\":\"the request cannot be read\"}}\n","sha256":""}
-    run.waiting 22.0 low 23 {"run_id":"run_1","wait_id":"wait_22","wait_kind":"permission","resume_token_id":"rt_22","request":{"jsonrpc":"2.0","id":10,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    run.waiting 22.0 low 23 {"run_id":"run_1","wait_id":"wait_22","wait_kind":"permission","resume_token_id":"rt_22","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":10,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
     message.agent 24.0 low 25 {"run_id":"run_1","message_id":"msg_…qqz","content":"Done."}
     run.resumed 24.1 low 25 {"run_id":"run_1","wait_id":"wait_22","how":"withdrawn"}
     run.completed 24.2 low 25 {"run_id":"run_1","stop_reason":"end_turn"}
@@ -89,10 +91,10 @@ fn a_cancel_and_a_run_given_up() {
     insta::assert_snapshot!(log(conversations::cancelled()), @r##"
     agent.ready 5.0 low 6 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     agent.notice 5.1 low 6 {"what":"session_options","raw":{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}}
-    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
+    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
     message.agent 9.0 low 10 {"run_id":"run_1","message_id":"msg_…qqg","content":"Work"}
-    run.waiting 9.1 low 10 {"run_id":"run_1","wait_id":"wait_9","wait_kind":"permission","resume_token_id":"rt_9","request":{"jsonrpc":"2.0","id":3,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
-    run.waiting 10.0 low 11 {"run_id":"run_1","wait_id":"wait_10","wait_kind":"permission","resume_token_id":"rt_10","request":{"jsonrpc":"2.0","id":4,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    run.waiting 9.1 low 10 {"run_id":"run_1","wait_id":"wait_9","wait_kind":"permission","resume_token_id":"rt_9","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":3,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
+    run.waiting 10.0 low 11 {"run_id":"run_1","wait_id":"wait_10","wait_kind":"permission","resume_token_id":"rt_10","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":4,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
     tool.update 15.0 low 11 {"run_id":"run_1","tool_call_id":"t1","status":"failed"}
     message.agent 16.0 low 17 {"run_id":"run_1","message_id":"msg_…qqk","content":"ing"}
     run.cancelled 16.1 low 17 {"run_id":"run_1","by":"user"}
@@ -168,13 +170,13 @@ fn a_tools_update_between_two_pieces_and_a_death() {
     insta::assert_snapshot!(log(conversations::killed()), @r##"
     agent.ready 5.0 low 6 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     agent.notice 5.1 low 6 {"what":"session_options","raw":{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}}
-    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
-    tool.call 8.0 low 9 {"run_id":"run_1","tool_call_id":"t2","title":"cargo test","tool_kind":"execute","status":"pending","raw":{"sessionUpdate":"tool_call","toolCallId":"t2","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
+    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
+    tool.call 8.0 low 9 {"run_id":"run_1","tool_call_id":"t2","title":"cargo test","tool_kind":"execute","status":"pending","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t2","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
     tool.update 9.0 low 10 {"run_id":"run_1","tool_call_id":"t2","status":"completed"}
     tool.update 11.0 low 10 {"run_id":"run_1","tool_call_id":"t1","status":"in_progress"}
     usage.updated 12.0 low 10 {"input_tokens":0,"output_tokens":0,"cost":0.5,"raw":{"sessionUpdate":"usage_update","used":10,"size":200,"cost":{"amount":0.5,"currency":"USD"}}}
     message.agent 14.0 low 15 {"run_id":"run_1","message_id":"msg_…qqj","content":"Half a message","partial":true}
-    run.interrupted 14.1 low 15 {"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t1","title":"cargo test","kind":"execute"}]}
+    run.interrupted 14.1 low 15 {"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t1","title":"cargo test","kind":"execute","input":"{\"x\":1.50}"}]}
     "##);
 }
 

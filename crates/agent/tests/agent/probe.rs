@@ -17,11 +17,11 @@ const LONG: Duration = Duration::from_secs(20);
 #[test]
 fn an_agent_behind_a_banner_says_who_it_is() {
     let script = r#"echo "Welcome!"; read line; case "$line" in *initialize*) ;; *) exit 9;; esac
-        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"goose","version":"1.52.0"},"agentCapabilities":{"loadSession":true},"authMethods":[{"id":"k"}]}}'
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentInfo":{"name":"gemini-cli","version":"0.61.0"},"agentCapabilities":{"loadSession":true},"authMethods":[{"id":"k"}]}}'
         cat >/dev/null"#;
     let probed = probe(script, LONG).expect("an answer");
-    assert_eq!((probed.name.as_deref(), probed.version.as_deref()), (Some("goose"), Some("1.52.0")));
-    assert!(probed.can.load && !probed.can.resume && probed.quirks.has(Quirk::SecondPromptRefused));
+    assert_eq!((probed.name.as_deref(), probed.version.as_deref()), (Some("gemini-cli"), Some("0.61.0")));
+    assert!(probed.can.load && !probed.can.resume && probed.quirks.has(Quirk::ReplaysAfterLoad));
     let json = serde_json::to_value(&probed).expect("JSON");
     assert_eq!(json["auth_methods"][0]["id"], "k");
 }

@@ -265,6 +265,7 @@ impl Stage {
                 wait_kind: ask.kind,
                 resume_token_id: format!("rt_{seq}").parse().expect("an id"),
                 deadline_at: None,
+                tool_call_id: ask.tool_call_id.clone().map(Into::into),
                 request: Some(ask.request),
             });
         }
@@ -277,8 +278,9 @@ impl Stage {
             taken.add(queued);
         }
         if let Some(restored) = taken.restored.take() {
+            let spoken = self.spoken();
             let (verdict, counts) =
-                compare(restored.method, &restored.replay, self.spoken().turns(), restored.goes_on);
+                compare(restored.method, &restored.replay, spoken.turns(), spoken.cut(), restored.goes_on);
             taken.add(SessionRestored {
                 method: "load".into(),
                 verdict: verdict.as_str().into(),
@@ -391,6 +393,7 @@ impl Stage {
             answer: None,
             by: None,
             how,
+            granted: (how == ResumeHow::Answered).then_some(true),
         }
         .into()
     }

@@ -24,6 +24,9 @@ pub(crate) struct Session {
     pub(crate) since: Timestamp,
     #[serde(default)]
     pub(crate) evidence: Value,
+    /// How the daemon stands with the agent; empty without a daemon.
+    #[serde(default)]
+    pub(crate) connection: String,
     #[serde(default)]
     pub(crate) last_seq: u64,
     pub(crate) run: Option<Run>,
@@ -65,6 +68,8 @@ pub(crate) struct Uncertain {
 pub(crate) struct UncertainCall {
     #[serde(default)]
     pub(crate) title: String,
+    #[serde(default)]
+    pub(crate) input: Option<String>,
 }
 
 /// A wait.

@@ -67,8 +67,8 @@ pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
                 pieces.push(line(WARN, "  what the agent did last may or may not have happened"));
             }
             for tool in &cut.uncertain {
-                let title = sanitise::line(&tool.title);
-                pieces.push(line(WARN, format!("  may or may not have happened: {title}")));
+                let label = sanitise::line(&tool.label());
+                pieces.push(line(WARN, format!("  may or may not have happened: {label}")));
             }
             pieces.push(ended(&cut.run_id, End::Interrupted));
             pieces

@@ -276,6 +276,7 @@ mod tests {
             Held::Asks,
             Held::Never,
             Held::Uncertain,
+            Held::Unanswered,
             Held::Budget,
             Held::TimedOut,
             Held::NoDirectory,

@@ -1,5 +1,6 @@
 //! The daemon as users have it: a real process that is killed, real agents that are killed, and what is there afterwards.
 
+mod agent_death;
 mod agents_here;
 mod any_command;
 mod api;

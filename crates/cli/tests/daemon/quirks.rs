@@ -31,8 +31,25 @@ fn a_run_whose_agent_works_while_it_loads_has_reached_it_with_the_load() {
     assert_eq!(killed_while_it_loads(&Lab::new(), "@mistralai/mistral-vibe"), (3, 2));
 }
 
-// I5: of one that is known for nothing a load is no beginning.
+// I5: what is seen to be done inside a load has reached the agent, whoever it is.
+#[test]
+fn a_run_whose_agent_is_seen_to_work_while_it_loads_has_reached_it_too() {
+    assert_eq!(killed_while_it_loads(&Lab::new(), "something else"), (3, 2));
+}
+
+// I5: of one that is known for nothing, a load in which nothing is done is no beginning.
 #[test]
 fn a_run_whose_agent_died_before_its_prompt_goes_on_as_the_same_run() {
-    assert_eq!(killed_while_it_loads(&Lab::new(), "something else"), (2, 1));
+    let lab = Lab::new();
+    let mut body = lab.session(SCRIPT);
+    body["agent"]["command"] = json!(lab.demo(&["--load-hangs"]));
+    body["on_uncertain"] = json!("continue");
+    let id = lab.create(&body);
+    lab.reach("first");
+    kill(lab.agents()[0]);
+    let loads = || lab.record().iter().filter(|line| line.contains("session/load")).count();
+    wait_for("a load", || (loads() == 1).then_some(()));
+    kill(lab.agents()[1]);
+    wait_for("another load", || (loads() == 2).then_some(()));
+    assert_eq!((lab.count(&id, "run.started"), lab.count(&id, "run.interrupted")), (2, 1));
 }

@@ -157,7 +157,9 @@ fn a_wait_whose_agent_died_is_void_and_its_answer_becomes_a_message_once() {
     let answered = lab.post(&path, &json!({"option": "allow_once"}));
     assert!(answered["run_id"].is_string());
     assert_eq!(lab.wait_end(&id), "completed");
-    let reply = lab.ask("POST", &path, &json!({"option": "allow_once"}));
+    // The same answer again is known; another one comes too late.
+    assert_eq!(lab.post(&path, &json!({"option": "allow_once"}))["run_id"], answered["run_id"]);
+    let reply = lab.ask("POST", &path, &json!({"option": "reject_once"}));
     assert!(matches!(reply.status, 404 | 409 | 410), "{} {}", reply.status, reply.body);
     assert_eq!(lab.count(&id, "message.user"), 2);
 }

@@ -35,6 +35,12 @@ pub struct ToolCall<'a> {
     /// The protocol's word: `pending`, `in_progress`, `completed`, `failed`.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Cow<'a, str>>,
+    /// What the tool was given, in short: a command, a path.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Cow<'a, str>>,
+    /// Files that it changes, as far as the agent says.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Cow<'a, str>>,
     /// The whole update where it has fields we do not model.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw<'a>>,
@@ -55,6 +61,12 @@ pub struct ToolUpdate<'a> {
     /// The protocol's word: `pending`, `in_progress`, `completed`, `failed`.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Cow<'a, str>>,
+    /// What the tool was given, if it is told now.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Cow<'a, str>>,
+    /// Files that it changes, as far as the agent says.
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Cow<'a, str>>,
     /// The whole update where it has fields we do not model.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw<'a>>,

@@ -18,7 +18,7 @@ pub use agent::{
 pub use raw::Raw;
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
-    RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind,
+    RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
     MessageAgent, MessageUser, OnUncertain, Options, Provider, ResumePolicy, SessionClosed, SessionCreated,
@@ -26,7 +26,8 @@ pub use session::{
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{
-    LogRepaired, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotRestored, StatusDerived,
+    LogRepaired, RestoredCounts, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotRestored,
+    StatusDerived,
 };
 
 /// Declares the table of kinds: variant, payload, name on disk, and whether the fold looks at it.

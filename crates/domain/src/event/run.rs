@@ -100,6 +100,9 @@ pub struct RunWaiting<'a> {
     /// When it stops waiting, if ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
+    /// The tool call that permission is asked for: it has not begun while the wait is open.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Cow<'a, str>>,
     /// The request, whole.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Raw<'a>>,
@@ -159,6 +162,9 @@ pub struct RunResumed<'a> {
     pub by: Option<Cow<'a, str>>,
     /// How it ended.
     pub how: ResumeHow,
+    /// Whether permission was granted, where it was asked for: a tool call that was granted counts as begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted: Option<bool>,
 }
 
 /// A later daemon took over a run that is still going on, or goes on with one that never reached an agent.
@@ -267,6 +273,26 @@ pub struct UncertainTool {
     /// Read, edit, execute and so on.
     #[serde(default)]
     pub kind: Option<String>,
+    /// What the tool was given, in short: a command, a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+}
+
+impl UncertainTool {
+    /// Returns the call in one line, for people and agents: its title, and what the tool was given unless the title says it.
+    pub fn label(&self) -> String {
+        tool_label(&self.title, self.input.as_deref())
+    }
+}
+
+/// Returns a tool call in one line: its title, and what the tool was given unless the title says it.
+pub fn tool_label(title: &str, input: Option<&str>) -> String {
+    let title = title.trim();
+    match input.map(str::trim).filter(|input| !input.is_empty() && !title.contains(input)) {
+        Some(input) if title.is_empty() || input.contains(title) => input.to_owned(),
+        Some(input) => format!("{title}: {input}"),
+        None => title.to_owned(),
+    }
 }
 
 /// The run was cut short; the session says so and can continue.

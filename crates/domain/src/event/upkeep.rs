@@ -23,6 +23,42 @@ pub struct SessionRestored<'a> {
 impl SessionRestored<'_> {
     /// The verdicts there are.
     pub const VERDICTS: [&'static str; 5] = ["continued", "shorter", "reprimed", "fresh", "unverified"];
+
+    /// Returns what was compared; nothing where a record does not say or is of another version.
+    pub fn counts(&self) -> RestoredCounts {
+        let counts = self.counts.as_ref().and_then(|counts| serde_json::from_str(counts.as_json()).ok());
+        counts.unwrap_or_default()
+    }
+}
+
+/// What an agent replayed of its conversation, beside what the log expects of it; the `counts` of a `session.restored`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RestoredCounts {
+    /// Prompts and answers of ended runs that should be there.
+    #[serde(default)]
+    pub expected: u64,
+    /// Those of them that are.
+    #[serde(default)]
+    pub found: u64,
+    /// Prompts that were replayed.
+    #[serde(default)]
+    pub prompts: u64,
+    /// Pieces of answers that were replayed.
+    #[serde(default)]
+    pub answers: u64,
+    /// Tool calls that were replayed.
+    #[serde(default)]
+    pub tools: u64,
+    /// Whether the request of a run that was cut is among them; none if no run was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_shown: Option<bool>,
+}
+
+impl RestoredCounts {
+    /// Tells whether nothing at all was replayed.
+    pub fn is_empty(&self) -> bool {
+        self.prompts == 0 && self.answers == 0 && self.tools == 0
+    }
 }
 
 /// A snapshot was kept.

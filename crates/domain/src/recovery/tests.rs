@@ -14,6 +14,7 @@ fn nobody() -> Circumstances {
         has_directory: true,
         has_environment: true,
         failed_launches: 0,
+        load_in: Duration::ZERO,
         interrupted_for: Duration::from_secs(3600),
     }
 }

@@ -6,13 +6,13 @@
 
 use crate::event::{
     CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
-    ToolCall, ToolUpdate, Usage,
+    ToolCall, ToolUpdate, UncertainTool, Usage,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
 
 use super::{
-    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, OpenTool, Run,
+    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, Run,
     SessionState, Wait,
 };
 
@@ -115,6 +115,7 @@ impl SessionState {
                 self.agent = Some(Agent {
                     holder_id: launching.holder_id,
                     cursor: previous.as_ref().and_then(|agent| agent.cursor.clone()),
+                    opened_at: previous.as_ref().and_then(|agent| agent.opened_at),
                     info: previous.as_ref().and_then(|agent| agent.info.clone()),
                     capabilities: previous.and_then(|agent| agent.capabilities),
                     journal: Journal::default(),
@@ -139,6 +140,7 @@ impl SessionState {
                 agent.info = ready.info.as_ref().and_then(keep);
                 agent.capabilities = ready.capabilities.as_ref().and_then(keep);
                 agent.cursor = ready.cursor.as_ref().map(|cursor| cursor.as_ref().into());
+                agent.opened_at = Some(ts);
             }
             Event::AgentExited(exited) => self.launched(exited.holder_id)?.exited = true,
             Event::InputQueued(input) => {
@@ -258,6 +260,7 @@ impl SessionState {
             since: ts,
             resume_token_id: waiting.resume_token_id,
             deadline_at: waiting.deadline_at,
+            tool_call_id: waiting.tool_call_id.as_deref().map(Into::into),
         });
         Ok(())
     }
@@ -265,7 +268,11 @@ impl SessionState {
     fn end_wait(&mut self, resumed: &RunResumed<'_>) -> Result<(), String> {
         let run = self.running(resumed.run_id)?;
         let at = run.waits.iter().position(|wait| wait.wait_id == resumed.wait_id);
-        run.waits.remove(at.ok_or_else(|| format!("{} is not open", resumed.wait_id))?);
+        let wait = run.waits.remove(at.ok_or_else(|| format!("{} is not open", resumed.wait_id))?);
+        // What was refused does not begin; some agents say nothing more of it.
+        if let Some(asked) = wait.tool_call_id.filter(|_| resumed.granted == Some(false)) {
+            run.tools.retain(|tool| tool.tool_call_id != asked);
+        }
         Ok(())
     }
 
@@ -298,10 +305,11 @@ impl SessionState {
         let Some(run) = self.open_run_mut() else { return };
         run.tools.retain(|tool| tool.tool_call_id != call.tool_call_id);
         if !ended && run.tools.len() < MAX_OPEN_TOOLS {
-            run.tools.push(OpenTool {
+            run.tools.push(UncertainTool {
                 tool_call_id: call.tool_call_id.as_ref().into(),
                 title: call.title.as_ref().into(),
                 kind: call.tool_kind.as_ref().map(|kind| kind.as_ref().into()),
+                input: call.input.as_ref().map(|input| input.as_ref().into()),
             });
         }
     }
@@ -311,10 +319,13 @@ impl SessionState {
         let Some(run) = self.open_run_mut() else { return };
         if ended {
             run.tools.retain(|tool| tool.tool_call_id != update.tool_call_id);
-        } else if let Some(title) = &update.title {
-            let known = run.tools.iter_mut().find(|tool| tool.tool_call_id == update.tool_call_id);
-            if let Some(tool) = known {
+        } else if let Some(tool) = run.tools.iter_mut().find(|tool| tool.tool_call_id == update.tool_call_id)
+        {
+            if let Some(title) = &update.title {
                 tool.title = title.as_ref().into();
+            }
+            if let Some(input) = &update.input {
+                tool.input = Some(input.as_ref().into());
             }
         }
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 pub use fold::Illegal;
 pub use replay::{Problem, Replay};
-pub use run::{End, OpenTool, Run, Wait};
+pub use run::{End, Run, Wait};
 
 use crate::chain::ChainHash;
 use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool, Usage};
@@ -123,6 +123,9 @@ pub struct Agent {
     /// When it last said anything that was logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_output_at: Option<Timestamp>,
+    /// When its own session was last made or brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_at: Option<Timestamp>,
     /// The number of the newest input queued for it.
     #[serde(default)]
     pub input_seq: u64,
@@ -143,6 +146,7 @@ impl PartialEq for Agent {
             && raw(&self.capabilities) == raw(&other.capabilities)
             && self.journal == other.journal
             && self.last_output_at == other.last_output_at
+            && self.opened_at == other.opened_at
             && self.input_seq == other.input_seq
             && self.process == other.process
             && self.exited == other.exited

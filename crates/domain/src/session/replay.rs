@@ -181,6 +181,10 @@ impl Replay {
         if effect != Effect::Position && !self.defer(kind, line, ts) {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
+                    // A permission that was refused takes a tool call away, which must be there by then.
+                    if matches!(&event, Event::RunResumed(resumed) if resumed.granted == Some(false)) {
+                        self.settle();
+                    }
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
                     // The state must not depend on whether tokens are wanted: both, whatever the other says.
                     let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{CancelReason, InterruptReason, WaitKind};
+use crate::event::{CancelReason, InterruptReason, UncertainTool, WaitKind};
 use crate::id::{BootId, MessageId, RunId, TokenId, WaitId};
 use crate::time::Timestamp;
 
@@ -41,15 +41,22 @@ pub struct Run {
     /// Its prompt was queued for an agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompted: bool,
-    /// Tool calls begun and not ended.
+    /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<OpenTool>,
+    pub tools: Vec<UncertainTool>,
 }
 
 impl Run {
     /// Finds one of its waits.
     pub fn wait(&self, id: WaitId) -> Option<&Wait> {
         self.waits.iter().find(|wait| wait.wait_id == id)
+    }
+
+    /// Returns the tool calls that may have had an effect: those that have begun. One whose permission nobody has given yet
+    /// has not.
+    pub fn begun_tools(&self) -> impl Iterator<Item = &UncertainTool> {
+        let asked = |id: &str| self.waits.iter().any(|wait| wait.tool_call_id.as_deref() == Some(id));
+        self.tools.iter().filter(move |tool| !asked(&tool.tool_call_id))
     }
 }
 
@@ -87,16 +94,7 @@ pub struct Wait {
     pub resume_token_id: TokenId,
     /// When it stops waiting, if ever.
     pub deadline_at: Option<Timestamp>,
-}
-
-/// A tool call that has begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenTool {
-    /// The agent's name for the call.
-    pub tool_call_id: String,
-    /// What a person sees.
-    pub title: String,
-    /// Read, edit, execute and so on.
+    /// The tool call that permission is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub tool_call_id: Option<String>,
 }

@@ -22,32 +22,145 @@ const SAID: (&str, &str) =
 
 const CUT: (&str, &str) = (
     "run.interrupted",
-    r#"{"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t2","title":"rm -rf build"}]}"#,
+    r#"{"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t2","title":"Shell","input":"rm -rf build"}]}"#,
 );
 
 #[test]
 fn a_continuation_says_what_is_done_what_is_uncertain_and_where_it_was_cut() {
-    let story = story(&[MESSAGE, RUN, DONE, BEGUN, SAID, CUT]);
-    let text = story.continuation(2, false);
-    for words in ["fix the test", "attempt 2", "- read the test", "- rm -rf build", "I found it"] {
+    let cut = [LAUNCH, MESSAGE, RUN, SENT, DONE, BEGUN, SAID, CUT, AGAIN_LAUNCH];
+    let told = story(&cut).continuation(2);
+    assert!(told.with_request, "one who was not there needs the request: {told:?}");
+    let text = told.before;
+    for words in ["attempt 2", "- read the test", "- Shell: rm -rf build", "I found it", "The request:"] {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
     let (done, uncertain) = text.split_once("not known").expect("both lists");
     assert!(!done.contains("rm -rf") && uncertain.contains("rm -rf"));
-    let short = story.continuation(2, true);
-    assert!(!short.contains("fix the test"), "one who was there remembers the request: {short}");
-    assert!(short.contains("- rm -rf build"));
+    let short = story(&[&cut[..], &[loaded("continued", 2, 2, Some(true))]].concat()).continuation(2);
+    assert!(!short.with_request, "one who has shown it remembers the request: {short:?}");
+    assert!(short.before.contains("rm -rf build"));
+}
+
+#[test]
+fn the_request_is_told_unless_the_replay_has_shown_it() {
+    let cut = [LAUNCH, MESSAGE, RUN, SENT, CUT, AGAIN_LAUNCH];
+    for (how, restored, past, request) in [
+        ("nothing was brought back", None, false, false),
+        ("all is there", Some(loaded("continued", 2, 2, Some(true))), true, true),
+        ("the prompt that was cut is missing", Some(loaded("shorter", 2, 2, Some(false))), true, false),
+        ("an earlier turn is missing", Some(loaded("shorter", 2, 1, Some(true))), false, true),
+        ("an empty load", Some(empty()), false, false),
+        ("no replay at all", Some(loaded("unverified", 2, 0, Some(false))), true, false),
+    ] {
+        let story = story(&[&cut[..], restored.as_slice()].concat());
+        assert_eq!(story.memory(), Memory { past, request }, "{how}");
+        assert_eq!(story.continuation(2).with_request, !request, "{how}");
+    }
+}
+
+#[test]
+fn a_new_agent_is_told_of_earlier_turns_and_each_step_once() {
+    let first = ("message.user", r#"{"message_id":"msg_0","content":"look around"}"#);
+    let run = ("run.started", r#"{"run_id":"run_0","boot_id":"boot_1","message_id":"msg_0","attempt":1}"#);
+    let answer = ("message.agent", r#"{"message_id":"msg_9","content":"a parser"}"#);
+    let edit = (
+        "tool.call",
+        r#"{"tool_call_id":"t5","title":"Edit","status":"completed","input":"src/a.rs","files":["/w/src/a.rs"]}"#,
+    );
+    let again = (
+        "tool.call",
+        r#"{"tool_call_id":"t6","title":"Edit","status":"completed","input":"src/a.rs","files":["/w/src/a.rs"]}"#,
+    );
+    let on = ("run.started", r#"{"run_id":"run_2","boot_id":"boot_1","attempt":2,"continues":"run_1"}"#);
+    let more = ("message.agent", r#"{"message_id":"msg_8","content":"and more","partial":true}"#);
+    let cut = ("run.interrupted", r#"{"run_id":"run_2","reason":"agent_exit"}"#);
+    let log = [
+        LAUNCH,
+        first,
+        run,
+        answer,
+        MESSAGE,
+        RUN,
+        SENT,
+        edit,
+        SAID,
+        CUT,
+        AGAIN_LAUNCH,
+        on,
+        again,
+        more,
+        cut,
+        AGAIN_LAUNCH,
+    ];
+    let text = story(&log).continuation(3).before;
+    for (words, times) in [
+        ("User: look around", 1),
+        ("Agent: a parser", 1),
+        ("attempt 1 before the cut:\nI found it", 1),
+        ("attempt 2 before the cut:\nand more", 1),
+        ("- Edit: src/a.rs", 1),
+        ("- /w/src/a.rs", 1),
+        ("rm -rf build", 1),
+        ("attempt 3", 1),
+    ] {
+        assert_eq!(text.matches(words).count(), times, "{words:?} in {text}");
+    }
+    let loaded = story(&[&log[..], &[loaded("continued", 2, 2, Some(true))]].concat()).continuation(3).before;
+    assert!(!loaded.contains("look around"), "who remembers is not told again: {loaded}");
+}
+
+#[test]
+fn a_message_comes_with_what_the_agent_has_forgotten() {
+    let log = [LAUNCH, MESSAGE, RUN, SENT, SAID, CUT, AGAIN, NEXT, AGAIN_LAUNCH];
+    let with = |restored: (&'static str, &'static str)| story(&[&log[..], &[restored]].concat()).preface();
+    assert_eq!(with(loaded("continued", 2, 2, Some(true))), None);
+    let forgotten = with(loaded("shorter", 2, 2, Some(false))).expect("a preface");
+    assert!(forgotten.contains("fix the test\n(interrupted)\n"), "{forgotten}");
+    assert!(with(empty()).is_some());
+}
+
+#[test]
+fn what_is_left_out_is_named() {
+    let mut long = story(&[LAUNCH]);
+    for number in 0..20 {
+        let message = format!(r#"{{"message_id":"msg_{number}","content":"request {number}"}}"#);
+        let run = format!(
+            r#"{{"run_id":"run_{number}","boot_id":"boot_1","message_id":"msg_{number}","attempt":1}}"#
+        );
+        long.note(&Event::read("message.user", &message).expect("a record"));
+        long.note(&Event::read("run.started", &run).expect("a record"));
+    }
+    long.note(&Event::read(AGAIN_LAUNCH.0, AGAIN_LAUNCH.1).expect("a record"));
+    let text = long.preface().expect("a preface");
+    assert!(text.contains("(8 earlier turns are left out here.)"), "{text}");
+    assert!(text.contains("request 18") && !text.contains("request 7\n"), "{text}");
+}
+
+const LAUNCH: (&str, &str) = ("agent.launching", r#"{"holder_id":"h_1"}"#);
+const AGAIN_LAUNCH: (&str, &str) = ("agent.launching", r#"{"holder_id":"h_2"}"#);
+
+fn loaded(verdict: &str, expected: u64, found: u64, shown: Option<bool>) -> (&'static str, &'static str) {
+    let shown = shown.map(|shown| format!(r#","request_shown":{shown}"#)).unwrap_or_default();
+    let counts =
+        format!(r#"{{"expected":{expected},"found":{found},"prompts":1,"answers":1,"tools":0{shown}}}"#);
+    let text = format!(r#"{{"method":"load","verdict":"{verdict}","counts":{counts}}}"#);
+    ("session.restored", text.leak())
+}
+
+fn empty() -> (&'static str, &'static str) {
+    let counts = r#"{"expected":2,"found":0,"prompts":0,"answers":0,"tools":0,"request_shown":false}"#;
+    ("session.restored", format!(r#"{{"method":"load","verdict":"shorter","counts":{counts}}}"#).leak())
 }
 
 #[test]
 fn a_digest_tells_the_turns_before_the_newest() {
     let second = ("message.user", r#"{"message_id":"msg_3","content":[{"type":"text","text":"and now?"}]}"#);
     let run = ("run.started", r#"{"run_id":"run_2","boot_id":"boot_1","message_id":"msg_3","attempt":1}"#);
-    let one = story(&[MESSAGE, RUN, DONE, SAID]);
-    assert!(!one.has_past());
-    let two = story(&[MESSAGE, RUN, DONE, SAID, second, run]);
+    let one = story(&[LAUNCH, MESSAGE, RUN, DONE, SAID, AGAIN_LAUNCH]);
+    assert!(!one.has_past() && one.preface().is_none());
+    let two = story(&[LAUNCH, MESSAGE, RUN, DONE, SAID, second, run, AGAIN_LAUNCH]);
     assert!(two.has_past());
-    let text = two.digest();
+    let text = two.preface().expect("a preface");
     assert!(text.contains("fix the test") && text.contains("I found it") && !text.contains("and now"));
 }
 
@@ -62,9 +175,10 @@ const CANCELLED: (&str, &str) = ("run.cancelled", r#"{"run_id":"run_1"}"#);
 
 #[test]
 fn a_turn_that_was_cancelled_before_anybody_heard_of_it_is_not_told() {
-    let unheard = story(&[MESSAGE, RUN, CANCELLED, AGAIN, NEXT]);
-    assert!(!unheard.has_past(), "{}", unheard.digest());
-    let heard = story(&[MESSAGE, RUN, SENT, SAID, CANCELLED, AGAIN, NEXT]).digest();
+    let unheard = story(&[LAUNCH, MESSAGE, RUN, CANCELLED, AGAIN, NEXT, AGAIN_LAUNCH]);
+    assert!(!unheard.has_past(), "{:?}", unheard.preface());
+    let heard = story(&[LAUNCH, MESSAGE, RUN, SENT, SAID, CANCELLED, AGAIN, NEXT, AGAIN_LAUNCH]);
+    let heard = heard.preface().expect("a preface");
     assert!(heard.contains("fix the test\n(cancelled by the user)\n"), "{heard}");
 }
 
@@ -72,10 +186,10 @@ fn a_turn_that_was_cancelled_before_anybody_heard_of_it_is_not_told() {
 fn a_turn_is_told_as_cancelled_when_its_continuation_was() {
     let on = ("run.started", r#"{"run_id":"run_2","boot_id":"boot_1","attempt":2,"continues":"run_1"}"#);
     let ended = ("run.cancelled", r#"{"run_id":"run_2"}"#);
-    let begun = story(&[MESSAGE, RUN, SENT, CUT, on, ended, AGAIN, NEXT]).digest();
+    let begun = story(&[LAUNCH, MESSAGE, RUN, SENT, CUT, on, ended, AGAIN, NEXT, AGAIN_LAUNCH]);
     let asked = ("run.cancel_requested", r#"{"run_id":"run_1","why":"user"}"#);
-    let owed = story(&[MESSAGE, RUN, SENT, CUT, asked, AGAIN, NEXT]).digest();
-    for text in [begun, owed] {
+    let owed = story(&[LAUNCH, MESSAGE, RUN, SENT, CUT, asked, AGAIN, NEXT, AGAIN_LAUNCH]);
+    for text in [begun, owed].map(|story| story.preface().expect("a preface")) {
         assert_eq!(text.matches("(cancelled by the user)").count(), 1, "{text}");
     }
 }
@@ -94,5 +208,9 @@ fn a_story_stays_short_however_long_the_log_is() {
         let said = format!(r#"{{"message_id":"msg_9","content":"{long}"}}"#);
         story.note(&Event::read("message.agent", &said).expect("a record"));
     }
-    assert!(story.digest().len() < 64_000, "{}", story.digest().len());
+    for launch in [LAUNCH, AGAIN_LAUNCH] {
+        story.note(&Event::read(launch.0, launch.1).expect("a record"));
+    }
+    let told = story.preface().expect("a preface");
+    assert!(told.len() < 64_000, "{}", told.len());
 }

@@ -44,11 +44,15 @@ impl Live {
             self.withdraw(&mut taken, &ask)?;
         }
         if let Some(restored) = taken.restored.take() {
-            let (verdict, counts) =
-                compare(restored.method, &restored.replay, self.spoken.turns(), restored.goes_on);
+            let (turns, cut) = (self.spoken.turns(), self.spoken.cut());
+            let (verdict, counts) = compare(restored.method, &restored.replay, turns, cut, restored.goes_on);
             let method = if restored.method == Request::Resume { "resume" } else { "load" };
             let counts = Raw::from_value(&counts).ok();
             taken.add(SessionRestored { method: method.into(), verdict: verdict.as_str().into(), counts });
+            self.record_work_in_load(&mut taken, &restored.replay)?;
+        }
+        if let Some(replay) = taken.unfinished_load.take() {
+            self.record_work_in_load(&mut taken, &replay)?;
         }
         if let Some(refused) = taken.refused.take() {
             match refused.request {
@@ -153,6 +157,7 @@ impl Live {
             wait_kind: ask.kind,
             resume_token_id,
             deadline_at,
+            tool_call_id: ask.tool_call_id.clone().map(Into::into),
             request: Some(ask.request.clone()),
         });
         taken.add(TokenMinted {
@@ -175,7 +180,8 @@ impl Live {
             taken.add(revoked.event);
         }
         let how = ResumeHow::Withdrawn;
-        taken.add(RunResumed { run_id, wait_id, answer: None, by: Some("agent".into()), how });
+        let by = Some("agent".into());
+        taken.add(RunResumed { run_id, wait_id, answer: None, by, how, granted: None });
         Ok(())
     }
 

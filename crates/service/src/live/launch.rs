@@ -9,14 +9,13 @@ use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::story::Story;
 use rekindle_holder::client::{Executable, Scopes, Spec, prepare, start_apart};
 use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
 
 use super::error::MAX_ARGUMENT;
-use super::prompt::{Memory, Unsent};
+use super::prompt::Unsent;
 use super::{Live, LiveError, Supervisor};
 use crate::crash::crash_point;
 
@@ -62,7 +61,7 @@ impl Live {
         let command = match run {
             Some(run) if profile.prompt_in_command() => {
                 let unsent = Unsent::find(&store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
-                profile.command(&launching.argv, &unsent.words(&Story::default(), Memory::Whole))
+                profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
             _ => launching.argv,

@@ -5,6 +5,7 @@ mod append;
 mod command;
 mod error;
 mod launch;
+mod load;
 mod own;
 pub(crate) mod prompt;
 mod say;
@@ -18,7 +19,7 @@ pub use turn::Progress;
 
 pub(crate) use append::{derived, keep_large};
 pub(crate) use command::command;
-use own::{Asked, Own};
+use own::{Own, OwnSession};
 use say::Answerer;
 pub(crate) use say::{revocations, run_started};
 
@@ -28,10 +29,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::{Connection, Delta};
-use rekindle_agent::known::{Quirks, by_command, by_id};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::{Event, Options, Provider, ResumeHow, RunAdopted};
+use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::story::Story;
@@ -41,15 +41,18 @@ use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 
-use crate::steady::Steady;
-
+use crate::agents::supposed;
 use crate::crash::crash_point;
+use crate::steady::Steady;
 
 /// Who hears words that are in no record yet.
 pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
 
 /// The word for a session that was told of its past instead of brought back.
 const CONTEXT: &str = "context";
+
+/// What a notice is called that says that a session was not brought back in time.
+const LOAD_TIMED_OUT: &str = "load_timed_out";
 
 /// Names of settings of a session.
 pub(crate) const MODE: &str = "mode";
@@ -84,6 +87,10 @@ pub struct Live {
     working_dir: String,
     /// The session to come back to, once the agent was greeted.
     cursor: Option<String>,
+    /// What is known of it.
+    own_session: OwnSession,
+    /// Since when nothing has come from an agent that brings its session back; see `load.rs`.
+    loading: Option<Instant>,
     /// The newest input queued.
     input_seq: u64,
     /// What is to be said once the agent takes a prompt.
@@ -197,8 +204,7 @@ impl Live {
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
-        let (mut own, mut launched) = (Own::default(), false);
-        let mut asked = Asked::default();
+        let (mut own, mut own_session) = (Own::default(), OwnSession::default());
         let reader = store.reader(session).map_err(LiveError::Log)?;
         let mut lines = reader.forward(0);
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
@@ -212,12 +218,9 @@ impl Live {
             let Ok(event) = line.event() else { continue };
             spoken.note(&event);
             story.note(&event);
-            asked.note(&event);
+            own_session.note(&event);
             match &event {
-                Event::AgentLaunching(_) => {
-                    own = Own { follows: launched, ..Own::default() };
-                    launched = true;
-                }
+                Event::AgentLaunching(_) => own = Own::default(),
                 event => own.note(event, agent.holder_id),
             }
         }
@@ -233,8 +236,9 @@ impl Live {
             spoken,
             control: None,
             working_dir: state.working_dir.clone(),
-            // In a session where nothing was ever asked there is nothing to come back to, and many agents refuse to.
-            cursor: agent.cursor.clone().filter(|_| asked.prompted),
+            cursor: agent.cursor.clone().filter(|_| own_session.is_worth_loading()),
+            own_session,
+            loading: None,
             prompt: None,
             story,
             own,
@@ -305,7 +309,8 @@ impl Live {
         let ask = self.connection.asks().find(|ask| ask.wait_id == Some(wait));
         let ask = ask.cloned().ok_or(LiveError::NoSuchWait(wait))?;
         let outgoing = self.connection.answer(ask.key, answer).ok_or(LiveError::NoSuchWait(wait))??;
-        self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash })
+        let granted = ask.grants(answer);
+        self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash, granted })
     }
 
     /// Sends an input that is in the log.
@@ -315,8 +320,15 @@ impl Live {
         let sent = match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
             // To an agent that is gone nothing can be sent; the log says that it was to be.
             Some(Err(RequestError::Closed)) | None => Ok(()),
-            // A command that did not wait for its prompt: its exit code tells the rest.
-            Some(Err(RequestError::Refused(no))) if ends_soon && no.reason == Refusal::NotNow => Ok(()),
+            // A command that did not wait for its prompt: its exit code tells the rest. Any other agent that takes no input
+            // is of no use any more; whatever it was not given is given to the next one.
+            Some(Err(RequestError::Refused(no))) if no.reason == Refusal::NotNow => {
+                if ends_soon {
+                    Ok(())
+                } else {
+                    self.stop("the agent takes no more input", "daemon", STEP)
+                }
+            }
             Some(outcome) => Ok(outcome.map(drop)?),
         };
         crash_point("live.send.after");
@@ -350,13 +362,6 @@ impl Live {
         progress.exited = true;
         Ok(progress)
     }
-}
-
-/// Returns what an agent is supposed to do that others do not, until it has introduced itself.
-fn supposed(provider: &Provider) -> Quirks {
-    let named = provider.agent.as_deref().and_then(by_id);
-    let started = || provider.command.as_deref().and_then(by_command);
-    named.or_else(started).map(|agent| agent.quirks(None)).unwrap_or_default()
 }
 
 fn text_option(options: &Options, name: &str) -> Option<String> {

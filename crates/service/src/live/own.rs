@@ -1,39 +1,49 @@
-//! What an agent knows of its session, as the log tells it: whether it was there, what it was told last, whether its own
-//! session is worth coming back to.
+//! What the log tells of an agent and its own session: what it was told last, whether that session is worth coming back to.
 
 use rekindle_agent::connection::Ask;
 use rekindle_domain::event::{Event, InputKind};
 use rekindle_domain::id::{HolderId, RunId};
 
-use super::CONTEXT;
+use super::LOAD_TIMED_OUT;
 
-/// Whether anything was ever asked in the latest of the agent's own sessions.
+/// What is known of the latest of the agent's own sessions.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct OwnSession {
     cursor: Option<String>,
-    pub(super) prompted: bool,
+    /// Something was asked in it.
+    prompted: bool,
+    /// A load of it did not return: it is not tried again.
+    abandoned: bool,
+    /// A turn was cut in it during a tool call, and nothing has ended since.
+    pub(super) cut_in_tool: bool,
 }
 
-impl Asked {
+impl OwnSession {
     pub(super) fn note(&mut self, event: &Event<'_>) {
         match event {
             Event::AgentReady(ready) if ready.cursor.as_deref() != self.cursor.as_deref() => {
-                self.cursor = ready.cursor.as_deref().map(str::to_owned);
-                self.prompted = false;
+                let cursor = ready.cursor.as_deref().map(str::to_owned);
+                *self = OwnSession { cursor, ..OwnSession::default() };
             }
+            Event::AgentReady(_) => self.abandoned = false,
             Event::InputQueued(queued) => self.prompted |= queued.what == InputKind::Prompt,
+            Event::RunInterrupted(cut) => self.cut_in_tool |= !cut.uncertain.is_empty(),
+            Event::RunCompleted(_) => self.cut_in_tool = false,
+            Event::AgentNotice(notice) if notice.what == LOAD_TIMED_OUT => self.abandoned = true,
             _ => {}
         }
     }
+
+    /// Tells whether it is worth coming back to. Where nothing was ever asked there is nothing to come back to, and many agents
+    /// refuse to.
+    pub(super) fn is_worth_loading(&self) -> bool {
+        self.prompted && !self.abandoned
+    }
 }
 
-/// What an agent knows of its session.
+/// What an agent was told.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    /// Another agent was there before it.
-    pub(super) follows: bool,
-    /// It brought its own session back, and so was there.
-    pub(super) native: bool,
     /// The run of which it was given a prompt last.
     pub(super) prompted: Option<RunId>,
     /// The run of which it was told last that it is cancelled.
@@ -43,10 +53,9 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Takes in what tells how well the agent knows the session.
+    /// Takes in what the agent is told.
     pub(super) fn note(&mut self, event: &Event<'_>, holder: HolderId) {
         match event {
-            Event::SessionRestored(restored) => self.native = restored.method != CONTEXT,
             Event::InputQueued(queued) if queued.holder_id == holder => match queued.what {
                 InputKind::Prompt => self.prompted = queued.run_id,
                 InputKind::Cancel => {

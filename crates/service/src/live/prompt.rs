@@ -30,15 +30,6 @@ enum What {
     Continuation { attempt: u32 },
 }
 
-/// What an agent has to be told beside the message itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Memory {
-    /// Nothing: it was there, or there is nothing to tell.
-    Whole,
-    /// What happened before: it is a new one.
-    None,
-}
-
 impl Unsent {
     /// A message that was just recorded.
     pub fn message(run_id: RunId, content: Raw<'static>) -> Unsent {
@@ -81,26 +72,50 @@ impl Unsent {
         matches!(self.what, What::Continuation { .. }) || story.has_past()
     }
 
-    /// Returns the words.
-    pub(super) fn words(&self, story: &Story, memory: Memory) -> Raw<'static> {
+    /// Returns the words for a command that is told nothing else; none if there are none of its own.
+    pub(super) fn plain(&self) -> Option<&Raw<'static>> {
+        match &self.what {
+            What::Message(content) => Some(content),
+            What::Continuation { .. } => None,
+        }
+    }
+
+    /// Returns the words for an agent, together with what it lacks of the story. A turn that was cut is continued with its
+    /// request, whole, unless the agent is known to have it.
+    pub(super) fn words(
+        &self,
+        store: &Store,
+        session: SessionId,
+        story: &Story,
+    ) -> Result<Raw<'static>, LiveError> {
         match &self.what {
             What::Continuation { attempt } => {
-                Raw::text(&story.continuation(*attempt, memory == Memory::Whole))
+                let told = story.continuation(*attempt);
+                if !told.with_request {
+                    return Ok(Raw::text(&format!("{}{}", told.before, told.after)));
+                }
+                let message = first_message(store, session, self.run_id)?.ok_or(LiveError::NoPrompt)?;
+                Ok(around(&told.before, &content(store, session, message)?, told.after))
             }
-            What::Message(content) if memory == Memory::None && story.has_past() => {
-                behind(&story.digest(), content)
-            }
-            What::Message(content) => content.clone(),
+            What::Message(content) => match story.preface() {
+                Some(text) => Ok(around(&text, content, "")),
+                None => Ok(content.clone()),
+            },
         }
     }
 }
 
-/// Puts a text before a message: before its words, or before its blocks.
-fn behind(text: &str, content: &Raw<'_>) -> Raw<'static> {
+/// Puts texts before and behind a message: around its words, or around its blocks.
+fn around(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
+    let block = |text: &str| serde_json::json!({"type": "text", "text": text});
     let joined = match serde_json::from_str::<serde_json::Value>(content.as_json()) {
-        Ok(serde_json::Value::String(words)) => Raw::from_value(&format!("{text}{words}")),
+        Ok(serde_json::Value::String(words)) if after.is_empty() => {
+            Raw::from_value(&format!("{before}{words}"))
+        }
+        Ok(serde_json::Value::String(words)) => Raw::from_value(&format!("{before}{words}\n\n{after}")),
         Ok(serde_json::Value::Array(mut blocks)) => {
-            blocks.insert(0, serde_json::json!({"type": "text", "text": text}));
+            blocks.insert(0, block(before));
+            blocks.extend((!after.is_empty()).then(|| block(after)));
             Raw::from_value(&blocks)
         }
         _ => return content.clone().into_owned(),

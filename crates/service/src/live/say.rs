@@ -16,7 +16,7 @@ use rekindle_store::Store;
 use rekindle_store::commit::Append;
 
 use super::append::keep_large;
-use super::prompt::{Memory, Unsent, whole};
+use super::prompt::{Unsent, whole};
 use super::{CONTEXT, Live, LiveError, Supervisor, millis, random};
 use crate::crash::crash_point;
 
@@ -55,11 +55,13 @@ impl Live {
     /// that it was (never silently fresh).
     pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
         let profile = self.connection.profile();
-        let own = &self.own;
-        let strange = own.follows && own.prompted.is_none() && !own.native && !profile.ready_at_start();
-        let told = strange && unsent.needs_past(&self.story);
-        let memory = if strange { Memory::None } else { Memory::Whole };
-        let words = unsent.words(&self.story, memory);
+        // A command is told nothing but its prompt.
+        let plain = unsent.plain().filter(|_| profile.ready_at_start());
+        let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
+        let words = match plain {
+            Some(words) => words.clone(),
+            None => unsent.words(&self.store, self.session, &self.story)?,
+        };
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
         };
@@ -97,7 +99,7 @@ impl Live {
         outgoing: Outgoing,
         who: Answerer<'_>,
     ) -> Result<(), LiveError> {
-        let Answerer { by, token, hash } = who;
+        let Answerer { by, token, hash, granted } = who;
         let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
         let current = self.store.open_session(self.session)?;
         let wait = current.state.run.as_ref().and_then(|run| run.wait(wait_id));
@@ -114,8 +116,15 @@ impl Live {
                 by: Some(by.to_owned().into()),
             }
             .into(),
-            RunResumed { run_id, wait_id, answer, by: Some(by.to_owned().into()), how: ResumeHow::Answered }
-                .into(),
+            RunResumed {
+                run_id,
+                wait_id,
+                answer,
+                by: Some(by.to_owned().into()),
+                how: ResumeHow::Answered,
+                granted,
+            }
+            .into(),
         ];
         records.extend(revocations(&current.tokens, wait_id, Some(consumed), "answered"));
         records.push(self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into());
@@ -150,7 +159,7 @@ impl Live {
             };
             records.extend(revocations(&current.tokens, wait_id, None, reason));
             let by = Some(by.to_owned().into());
-            records.push(RunResumed { run_id, wait_id, answer: None, by, how }.into());
+            records.push(RunResumed { run_id, wait_id, answer: None, by, how, granted: None }.into());
         }
         // What was not said yet is never said. A command is at work all the same: its run ends with it.
         let unsaid = self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some();
@@ -169,15 +178,15 @@ impl Live {
         for (number, outgoing) in lines {
             let sent = self.send(number, word(outgoing.what), &outgoing.line);
             if self.note_unsent(sent) {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
+        self.cancel_load()
     }
 
     /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step
     /// fails by it, and whoever takes the agent over again sends what its holder does not have. Tells whether it is so.
-    fn note_unsent(&mut self, sent: Result<(), LiveError>) -> bool {
+    pub(super) fn note_unsent(&mut self, sent: Result<(), LiveError>) -> bool {
         self.unsendable = sent.err();
         self.unsendable.is_some()
     }
@@ -251,6 +260,8 @@ pub(super) struct Answerer<'a> {
     pub(super) by: &'a str,
     pub(super) token: Option<TokenId>,
     pub(super) hash: &'a str,
+    /// Whether it gives a permission that was asked for.
+    pub(super) granted: Option<bool>,
 }
 
 /// Returns records that take back every active token of a wait, except one.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::{Delta, Phase};
-use rekindle_agent::profile::{Open, Setting};
+use rekindle_agent::profile::Setting;
 use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
@@ -60,7 +60,8 @@ impl Live {
 
     /// Returns how long to wait at most before the next [`Live::step`].
     pub fn patience(&self) -> Option<Duration> {
-        self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
+        let acknowledge = self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()));
+        acknowledge.into_iter().chain(self.load_patience()).min()
     }
 
     /// Does everything that can be done without waiting.
@@ -79,6 +80,7 @@ impl Live {
             let news = self.hear_news()?;
             let read = self.read(&mut progress)?;
             self.acknowledge(progress.exited)?;
+            self.mind_the_load(read)?;
             match news {
                 _ if progress.exited => break,
                 News::None if !read => break,
@@ -159,12 +161,7 @@ impl Live {
                 greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, Queued::default()))
             }
             Phase::Greeted if !opening && !self.refused => {
-                let can = self.connection.capabilities();
-                let how = match self.cursor.as_deref() {
-                    Some(cursor) if can.load => Open::Load(cursor),
-                    Some(cursor) if can.resume => Open::Resume(cursor),
-                    _ => Open::New,
-                };
+                let how = self.how_to_open();
                 let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
             }

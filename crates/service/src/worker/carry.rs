@@ -122,6 +122,14 @@ impl Worker {
                 self.hold(None);
                 Ok(Then::Rest(Some(most)))
             }
+            Step::AwaitLoad(most) => {
+                self.hold(Some(format!(
+                    "its agent begins in {} s: this agent loses a conversation that is loaded within a minute of the last time",
+                    most.as_secs() + 1
+                )));
+                // Looked at every second: it is shown, and the clock may be set.
+                Ok(Then::Rest(Some(most.min(Duration::from_secs(1)))))
+            }
             Step::Rest(held) => {
                 self.hold(held.map(|held| agents::held_words(core, &state, held)));
                 Ok(Then::Rest(None))
@@ -173,6 +181,7 @@ impl Worker {
             has_environment: cut.is_none() || agents::lacks_environment(core, state).is_none(),
             failed_launches: self.failed_launches.1,
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
+            load_in: agents::load_in(core, state),
         }
     }
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rekindle_domain::event::{
-    AgentExited, CancelReason, InterruptReason, RunCancelled, RunInterrupted, UncertainTool,
-};
+use rekindle_domain::event::{AgentExited, CancelReason, InterruptReason, RunCancelled, RunInterrupted};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
@@ -137,11 +135,6 @@ impl Worker {
         let mut records: Vec<Draft> = Vec::new();
         // Without a journal nobody can say whether a prompt that was queued reached the agent.
         if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
-            let tool = |tool: &rekindle_domain::session::OpenTool| UncertainTool {
-                tool_call_id: tool.tool_call_id.clone(),
-                title: tool.title.clone(),
-                kind: tool.kind.clone(),
-            };
             let run_id = run.run_id;
             match run.cancel {
                 // One that was to be cancelled is (I13).
@@ -151,7 +144,7 @@ impl Worker {
                 }
                 timed_out => {
                     let reason = timed_out.map_or(reason, |_| InterruptReason::WaitTimeout);
-                    let (uncertain, uncertain_turn) = (run.tools.iter().map(tool).collect(), true);
+                    let (uncertain, uncertain_turn) = (run.begun_tools().cloned().collect(), true);
                     let detail = Some("nothing is left of the agent's holder".into());
                     records.push(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail }.into());
                     records.push(derived(run, reason).into());

@@ -66,8 +66,9 @@ impl Worker {
         self.seat.unread.set(if behind { live.unread() } else { 0 });
         match stepped {
             Ok(progress) => {
-                let phase = live.connection().phase();
-                self.turn(Turn::Heard(phase));
+                let heard = Turn::Heard(live.connection().phase());
+                let turn = if live.is_loading() { Turn::Loads } else { heard };
+                self.turn(turn);
                 if let Err(error) = self.follow_up(core, &progress) {
                     tracing::warn!(session = %self.session, "{}", error.message);
                 }

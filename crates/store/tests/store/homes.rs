@@ -324,6 +324,7 @@ fn rich_home() -> Home {
         wait_kind: WaitKind::Permission,
         resume_token_id: token,
         deadline_at: None,
+        tool_call_id: None,
         request: None,
     };
     let minted = TokenMinted {

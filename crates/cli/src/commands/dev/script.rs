@@ -128,6 +128,7 @@ impl Script {
             tool_call_id: id.clone(),
             title: "Run the tests".into(),
             kind: Some("execute".into()),
+            input: Some("cargo test".into()),
         });
         let cut = RunInterrupted {
             run_id: run.id,
@@ -256,6 +257,8 @@ impl Script {
             title: title.into(),
             tool_kind: Some("execute".into()),
             status: Some("pending".into()),
+            input: None,
+            files: Vec::new(),
             raw: None,
         };
         let records = self.derived([call.into()]);
@@ -270,6 +273,8 @@ impl Script {
             tool_call_id: tool.into(),
             title: None,
             status: Some(if self.rng.chance(9, 10) { "completed" } else { "failed" }.into()),
+            input: None,
+            files: Vec::new(),
             raw: None,
         };
         let records = self.derived([update.into()]);
@@ -312,6 +317,7 @@ impl Script {
             wait_kind: WaitKind::Permission,
             resume_token_id: token,
             deadline_at: None,
+            tool_call_id: None,
             request: raw(&json!({"toolCall": {"title": title}, "options": [{"optionId": "allow_once"}]})),
         };
         let minted = TokenMinted {
@@ -337,7 +343,7 @@ impl Script {
         };
         let answer = raw(&json!({"option_id": "allow_once"}));
         let how = ResumeHow::Answered;
-        let resumed = RunResumed { run_id, wait_id, answer, by: Some("ada".into()), how };
+        let resumed = RunResumed { run_id, wait_id, answer, by: Some("ada".into()), how, granted: None };
         let line = json!({"jsonrpc": "2.0", "id": 7, "result": {"outcome": "selected"}}).to_string();
         let input = self.input(InputKind::Answer, Some(wait_id), &line);
         Step { records: [consumed.into(), resumed.into()].into_iter().chain(input).collect(), durable: true }

@@ -1,0 +1,84 @@
+//! What an agent tells while it brings a session back and what our log does not have: work that it did inside the load, or
+//! after the process died that spoke to us. It belongs to the turn that was cut, behind its last prompt.
+
+use super::compare::{Place, find};
+use super::spoken::Cut;
+use super::{Piece, Replay, ReplayedTool, fold};
+use crate::said::Voice;
+
+/// Something that only the replay tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beyond {
+    /// The agent said this.
+    Said {
+        /// The words.
+        text: String,
+        /// The journal record where they begin.
+        first: u64,
+    },
+    /// The agent used a tool.
+    Tool(ReplayedTool),
+}
+
+/// Returns what a replay tells of a turn that was cut beyond what the log has of it.
+///
+/// Only behind a prompt of that turn: what stands before it may be history that the agent words in another way.
+pub fn beyond(replay: &Replay, cut: &Cut) -> Vec<Beyond> {
+    let Some(from) = last_prompt(replay, cut) else { return Vec::new() };
+    let said = Said::of(cut);
+    let mut found = Vec::new();
+    let mut message: Option<(String, u64)> = None;
+    let end_message = |message: &mut Option<(String, u64)>, found: &mut Vec<Beyond>| {
+        if let Some((text, first)) = message.take().filter(|(text, _)| !said.has(text)) {
+            found.push(Beyond::Said { text, first });
+        }
+    };
+    for piece in replay.pieces.iter().skip(from.piece) {
+        match piece {
+            Piece::Text { voice: Voice::Agent, text, first } => {
+                message.get_or_insert_with(|| (String::new(), *first)).0.push_str(text);
+            }
+            Piece::Text { .. } => end_message(&mut message, &mut found),
+            Piece::Tool(tool) => {
+                end_message(&mut message, &mut found);
+                if !cut.tools.contains(&tool.call.tool_call_id) {
+                    found.push(Beyond::Tool((**tool).clone()));
+                }
+            }
+        }
+    }
+    end_message(&mut message, &mut found);
+    found
+}
+
+/// Returns the place behind the last prompt of the turn that the replay shows.
+fn last_prompt(replay: &Replay, cut: &Cut) -> Option<Place> {
+    let prompts: Vec<String> = cut.sent().map(fold).filter(|prompt| !prompt.is_empty()).collect();
+    let (mut from, mut last) = (Place::default(), None);
+    while let Some(end) = prompts.iter().filter_map(|prompt| find(replay, from, Voice::User, prompt)).min() {
+        (from, last) = (end, Some(end));
+    }
+    last
+}
+
+/// What the log has of what was said.
+struct Said {
+    each: Vec<String>,
+    all: String,
+}
+
+impl Said {
+    fn of(cut: &Cut) -> Said {
+        let each: Vec<String> =
+            cut.said.iter().map(|text| fold(text)).filter(|text| !text.is_empty()).collect();
+        Said { all: each.join(" "), each }
+    }
+
+    /// Tells whether a text is known: all of it, or its beginning, because the agent was cut while it said it.
+    fn has(&self, text: &str) -> bool {
+        let text = fold(text);
+        text.is_empty()
+            || self.all.contains(&text)
+            || self.each.iter().any(|said| said.starts_with(&text) || text.starts_with(said.as_str()))
+    }
+}

@@ -1,0 +1,201 @@
+//! The words with which a story is told: before a message, and to continue a turn that was cut. Each thing is told once,
+//! within a budget, and what is left out is named. The request itself is never shortened: whoever sends these words puts it,
+//! whole, where they say.
+
+use super::{Story, Turn};
+use crate::event::InterruptReason;
+
+/// Characters of earlier turns that are told: room for what matters in any model's context, and little of it.
+const BUDGET: usize = 24_000;
+/// Steps and files that are listed.
+const LISTED: usize = 60;
+
+/// The words that continue a turn that was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// What comes first.
+    pub before: String,
+    /// Whether the request, whole, comes in between.
+    pub with_request: bool,
+    /// What comes last.
+    pub after: &'static str,
+}
+
+impl Story {
+    /// Tells whether anything was said before the newest turn.
+    pub fn has_past(&self) -> bool {
+        self.turns.len() > 1
+    }
+
+    /// Returns what the agent is told before a message, if it lacks anything: the earlier turns, or only the one that was cut
+    /// and that it has forgotten.
+    pub fn preface(&self) -> Option<String> {
+        let memory = self.memory();
+        let past: Vec<&Turn> = self.turns.iter().take(self.turns.len().saturating_sub(1)).collect();
+        let (turns, more) = match past.last() {
+            None => return None,
+            Some(_) if !memory.past => (past.as_slice(), self.more_turns),
+            Some(last) if !memory.request && last.cut => (self.chain_of(&past), 0),
+            Some(_) => return None,
+        };
+        let mut text = String::from("[Resume Context]\n");
+        text.push_str(if memory.is_nothing() {
+            "This conversation began with another agent process that is gone. What it was about:\n"
+        } else {
+            "Some of this conversation may be missing from your memory. What is on record of it:\n"
+        });
+        tell_turns(&mut text, turns, more);
+        text.push_str("[End of Resume Context]\n\n");
+        Some(text)
+    }
+
+    /// Returns the words that continue the turn that was cut, for what the agent still knows of it.
+    pub fn continuation(&self, attempt: u32) -> Continuation {
+        let memory = self.memory();
+        let at = self.turns.iter().position(|turn| turn.run.is_some() && turn.run == self.origin);
+        let earlier: Vec<&Turn> = self.turns.iter().take(at.unwrap_or(0)).collect();
+        let chain: Vec<&Turn> = self.turns.iter().skip(at.unwrap_or(0)).collect();
+        let reason = self.cut.as_ref().map_or("it was interrupted", |(reason, _)| words(*reason));
+        let mut text = String::from("[Resume Context]\n");
+        text.push_str(if memory.is_nothing() {
+            "An agent process worked on the request below and was interrupted: "
+        } else {
+            "Your last turn was interrupted: "
+        });
+        text.push_str(&format!("{reason}. This is attempt {attempt}.\n"));
+        if !memory.past && (!earlier.is_empty() || self.more_turns > 0) {
+            text.push_str("\nEarlier in this conversation:\n");
+            tell_turns(&mut text, &earlier, self.more_turns);
+        }
+        self.tell_progress(&mut text, &chain);
+        text.push_str("[End of Resume Context]\n\n");
+        if !memory.request {
+            text.push_str("The request:\n\n");
+        }
+        let after = "Go on from there and finish the request. Do not repeat what is finished.";
+        Continuation { before: text, with_request: !memory.request, after }
+    }
+
+    /// Returns the last turns that belong to one chain of attempts.
+    fn chain_of<'a>(&self, past: &'a [&'a Turn]) -> &'a [&'a Turn] {
+        let begin = past.iter().rposition(|turn| turn.continues.is_none()).unwrap_or(0);
+        &past[begin..]
+    }
+
+    /// Tells how far the turn that was cut had come, over all its attempts.
+    fn tell_progress(&self, text: &mut String, chain: &[&Turn]) {
+        let done = chain.iter().flat_map(|turn| &turn.tools).filter(|tool| tool.ended);
+        let more = chain.iter().map(|turn| turn.more_tools).sum();
+        let mut done: Vec<String> = done.map(super::Tool::label).collect();
+        keep_first_of_each(&mut done);
+        if !done.is_empty() {
+            text.push_str("\nFinished steps, not to be repeated:\n");
+            list(text, &done, more, "earlier steps");
+        }
+        let uncertain = self.cut.as_ref().map(|(_, tools)| tools.as_slice()).unwrap_or_default();
+        if !uncertain.is_empty() {
+            text.push_str("\nThese steps had begun; whether they had their effect is not known. Look before you repeat them:\n");
+            let labels: Vec<String> =
+                uncertain.iter().map(|tool| super::first(&tool.label(), super::STEP)).collect();
+            list(text, &labels, 0, "steps");
+        }
+        text.push_str("\nOther steps may have begun without a trace: look before you do anything that must happen once.\n");
+        let mut files: Vec<String> = chain.iter().flat_map(|turn| &turn.files).cloned().collect();
+        keep_first_of_each(&mut files);
+        if !files.is_empty() {
+            text.push_str("\nFiles touched:\n");
+            list(text, &files, 0, "files");
+        }
+        // Agents drop what they were saying when they died: of each attempt only the log knows it.
+        let attempts = chain.iter().filter(|turn| turn.cut).count();
+        for (index, turn) in chain.iter().enumerate().filter(|(_, turn)| !turn.answer.is_empty()) {
+            let of = if attempts > 1 { format!(" of attempt {}", index + 1) } else { String::new() };
+            text.push_str(&format!("\nThe last words{of} before the cut:\n{}\n", turn.answer));
+        }
+    }
+}
+
+/// Tells turns, the newest of them for sure, and says how many are left out.
+fn tell_turns(text: &mut String, turns: &[&Turn], mut more: usize) {
+    let mut told: Vec<String> = Vec::new();
+    let mut room = BUDGET;
+    for turn in turns.iter().rev() {
+        let words = turn.words();
+        match room.checked_sub(words.chars().count()) {
+            Some(left) => room = left,
+            None if told.is_empty() => room = 0,
+            None => break,
+        }
+        told.push(words);
+    }
+    more += turns.len() - told.len();
+    if more > 0 {
+        text.push_str(&format!(
+            "({} left out here.)\n",
+            counted(more, "earlier turn is", "earlier turns are")
+        ));
+    }
+    told.iter().rev().for_each(|words| text.push_str(words));
+}
+
+impl Turn {
+    fn words(&self) -> String {
+        let mut text = String::new();
+        if !self.request.is_empty() {
+            text.push_str(&format!("\nUser: {}\n", self.request));
+        }
+        if self.cancelled {
+            text.push_str("(cancelled by the user)\n");
+        } else if self.cut {
+            text.push_str("(interrupted)\n");
+        }
+        if self.more_tools > 0 {
+            text.push_str(&format!(
+                "({} left out here.)\n",
+                counted(self.more_tools, "step is", "steps are")
+            ));
+        }
+        for tool in &self.tools {
+            text.push_str(&format!(
+                "- {}{}\n",
+                tool.label(),
+                if tool.ended { "" } else { " (not finished)" }
+            ));
+        }
+        if !self.answer.is_empty() {
+            text.push_str(&format!("Agent: {}\n", self.answer));
+        }
+        text
+    }
+}
+
+/// Lists the newest of some lines, and says how many are left out.
+fn list(text: &mut String, lines: &[String], more: usize, what: &str) {
+    let skipped = lines.len().saturating_sub(LISTED);
+    if skipped + more > 0 {
+        text.push_str(&format!("({} {what} are left out here.)\n", skipped + more));
+    }
+    lines.iter().skip(skipped).for_each(|line| text.push_str(&format!("- {line}\n")));
+}
+
+/// Drops what was there before: attempts often take the same step.
+fn keep_first_of_each(lines: &mut Vec<String>) {
+    let mut seen = std::collections::HashSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn words(reason: InterruptReason) -> &'static str {
+    match reason {
+        InterruptReason::MachineRestart => "the machine was restarted",
+        InterruptReason::AgentExit => "the agent process ended unexpectedly",
+        InterruptReason::WaitTimeout => "a question was not answered in time",
+        InterruptReason::ProcessRestart | InterruptReason::HolderLost | InterruptReason::NodeLost => {
+            "the agent process was lost"
+        }
+        InterruptReason::Unknown => "it was interrupted",
+    }
+}
