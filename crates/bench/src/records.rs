@@ -145,7 +145,8 @@ mod tests {
         let session = crate::home::session_id(0);
         let (mut log, mut last) = (Vec::new(), None);
         for (index, draft) in drafts.iter().enumerate() {
-            let place = Place { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", more: false };
+            let place =
+                Place { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
             last = Some(write(draft, place, Link::new(session, last), &mut log).expect("it can be written"));
         }
         let mut replay = Replay::new(session);

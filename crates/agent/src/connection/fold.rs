@@ -289,7 +289,7 @@ impl Connection {
             return;
         }
         let run_id = self.run();
-        let holder = self.holder;
+        let (holder, said_at) = (self.holder, self.time);
         let half = self.partial.half.get_or_insert_with(|| {
             let key = message.map(Cow::into_owned);
             Half::new(voice, key, first, holder)
@@ -304,7 +304,7 @@ impl Connection {
                 && voice != Voice::Summary
             {
                 let text = text.as_ref().to_owned();
-                out.taken.deltas.push(Delta { run_id, message_id: half.id, voice, at, text });
+                out.taken.deltas.push(Delta { run_id, message_id: half.id, voice, at, text, said_at });
             }
         }
     }

@@ -18,6 +18,7 @@ mod homes;
 mod kept;
 mod kills;
 mod lab;
+mod late;
 mod lists;
 mod load;
 mod manager;

@@ -91,7 +91,7 @@ fn supervise(home: &Path, session: SessionId, dir: &HolderDir, epoch: u64) {
                 let notice =
                     AgentNotice { run_id: None, what: "line".into(), text: Some(text.into()), raw: None };
                 let source = Some(Source(holder, seq, 0, seq + 1));
-                let draft = Draft { event: notice.into(), source };
+                let draft = Draft { event: notice.into(), source, at: None };
                 store.append(Append::quick(session, vec![draft])).expect("appended");
                 (logged, low, moved) = (seq, seq + 1, true);
             }

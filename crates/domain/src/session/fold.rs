@@ -30,7 +30,7 @@ pub struct Illegal {
 const MAX_OPEN_TOOLS: usize = 256;
 
 impl SessionState {
-    /// Takes in one event as record `seq`.
+    /// Takes in one event as record `seq`; `ts` is when it happened, which is mostly when it was written.
     pub fn apply(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
         self.transition(seq, ts, event).map_err(|why| Illegal { kind: event.name().to_owned(), why })
     }

@@ -28,6 +28,9 @@ pub const MAX_QUEUED: usize = 64;
 /// Keys of messages that are remembered: as many as a queue can hold, because a sender repeats what was not answered.
 pub const MAX_MESSAGE_KEYS: usize = MAX_QUEUED;
 
+/// Milliseconds between a journal's time and that of writing which are no difference: what a reader takes who keeps up.
+pub const SAME_TIME_MILLIS: u64 = 100;
+
 /// How far into a log a fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Position {
@@ -68,7 +71,8 @@ pub struct SessionState {
     pub env_names: Vec<String>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The newest time of any record; never goes back.
+    /// The newest time at which any record was written; never goes back. Whether a clock was set back is told by this,
+    /// so it is not the time at which what a record says has happened.
     pub updated_at: Timestamp,
     /// The last record taken in.
     pub last_seq: u64,
@@ -308,7 +312,7 @@ impl SessionState {
             && agent.holder_id == holder
         {
             agent.journal = Journal { seq, n, low };
-            agent.last_output_at = Some(ts);
+            agent.last_output_at = Some(at.unwrap_or(ts));
         }
     }
 }

@@ -344,7 +344,10 @@ impl Live {
             let taken = self.connection.take(&item, None);
             self.carry_out(taken, &mut progress)?;
         }
-        let taken = self.connection.finish();
+        // Whoever began or took over its run noticed the end of its holder when that happened.
+        let state = self.store.open_session(self.session)?.state;
+        let attended = state.open_run().is_some_and(|run| run.boot_id == self.supervisor.boot_id);
+        let taken = self.connection.finish(!attended);
         self.carry_out(taken, &mut progress)?;
         self.store.committer().sync()?;
         progress.exited = true;

@@ -83,7 +83,8 @@ impl Seat {
     /// The agent has said something.
     pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
         let mut seen = locked(&self.seen);
-        seen.heard_at = Some(now);
+        // What was said while nobody was there was not said just now. A time to come is none.
+        seen.heard_at = Some(delta.said_at.map_or(now, |said_at| said_at.min(now)));
         seen.spoken.note(delta);
     }
 

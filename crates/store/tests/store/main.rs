@@ -10,3 +10,4 @@ mod meter;
 mod noise;
 mod reading;
 mod repairs;
+mod times;

@@ -388,7 +388,7 @@ impl Script {
         let event = Event::from(MessageAgent { run_id, message_id, content, partial: false });
         match self.derived([event.clone()]).pop() {
             Some(record) => record,
-            None => Draft { event, source: None },
+            None => event.into(),
         }
     }
 
@@ -400,7 +400,7 @@ impl Script {
         });
         let records = events.into_iter().enumerate().map(|(n, event)| {
             let source = source.map(|(holder, seq)| Source(holder, seq, n as u64, seq + 1));
-            Draft { event, source }
+            Draft { event, source, at: None }
         });
         records.collect()
     }

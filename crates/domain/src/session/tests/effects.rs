@@ -294,3 +294,36 @@ fn the_state_knows_whether_there_were_tokens() {
         assert_eq!(state(appends).token_records, expected, "{appends:?}");
     }
 }
+
+/// Returns the state after one more record, read 1000 seconds after the log began and long after it happened.
+fn read_late(record: &str) -> SessionState {
+    let mut log = Log::of(&[STARTED, "agent.launching"]);
+    log.record(draft(record), at(1000), false);
+    assert_eq!(log.replay.oddities, [], "{record}");
+    log.replay.state
+}
+
+#[test]
+fn what_ended_while_nobody_was_there_ended_at_the_time_of_the_journal() {
+    for ended in ["run.completed", "run.failed error=e", "run.cancelled", "run.interrupted"] {
+        let state = read_late(&format!("{ended} src=5 at=7"));
+        assert_eq!(state.run.as_ref().and_then(|run| run.ended_at), Some(at(7)), "{ended}");
+        assert_eq!(state.agent.and_then(|agent| agent.last_output_at), Some(at(7)), "{ended}");
+        assert_eq!(state.updated_at, at(1000), "whether a clock was set back is told by times of writing");
+        assert!(state.recovery.interruption.is_none_or(|cut| cut.at == at(7)), "{ended}");
+    }
+    assert_eq!(read_late("run.waiting src=5 at=7").run.expect("a run").waits[0].since, at(7));
+}
+
+#[test]
+fn a_journal_whose_clock_was_set_does_not_make_nonsense() {
+    // The run began at second 3; the record is written at second 1000.
+    for (journal, expected) in
+        [("at=2", 1000), ("at=0", 1000), ("at=1001", 1000), ("at=1000", 1000), ("at=3", 3)]
+    {
+        let run = read_late(&format!("run.completed src=5 {journal}")).run.expect("a run");
+        assert_eq!(run.ended_at, Some(at(expected)), "{journal}");
+    }
+    let run = read_late("run.completed at=7").run.expect("a run");
+    assert_eq!(run.ended_at, Some(at(1000)), "only what is derived from a journal has its time");
+}
