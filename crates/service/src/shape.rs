@@ -43,7 +43,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         waits,
         queued: state.queue.len(),
         held: held(core, state, seen),
-        usage: state.usage,
+        usage: state.usage.shown(),
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
         updated_at: state.updated_at,

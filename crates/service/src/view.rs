@@ -1,8 +1,9 @@
 //! What the daemon shows: the shapes that callers rely on. Fields may be added, none of these goes.
 
-use rekindle_domain::event::{UncertainTool, Usage};
+use rekindle_domain::event::UncertainTool;
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::session::UsageShown;
 use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub struct SessionView {
     /// Why nothing happens by itself, if something should: for people.
     pub held: Option<String>,
     /// Tokens and money.
-    pub usage: Usage,
+    pub usage: UsageShown,
     /// The agent's own session.
     pub cursor: Option<String>,
     /// When it was made.

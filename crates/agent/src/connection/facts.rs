@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{AgentReady, Event, InputKind, InputQueued, Raw, UncertainTool, Usage};
+use rekindle_domain::event::{AgentReady, Event, InputKind, InputQueued, Raw, UncertainTool};
 use rekindle_domain::id::RunId;
 
 use super::taken::Ask;
@@ -36,7 +36,8 @@ pub(super) struct Facts {
     pub(super) asks: BTreeMap<u64, Ask>,
     pub(super) tools: Vec<UncertainTool>,
     pub(super) options: Option<SessionOptions>,
-    pub(super) usage: Usage,
+    /// What its session has cost, as the agent told last.
+    pub(super) cost: Option<f64>,
     pub(super) exited: bool,
     /// It was gone before it had answered to a load.
     pub(super) died_loading: bool,

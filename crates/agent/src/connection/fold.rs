@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rekindle_domain::event::{
-    AgentNotice, Event, InputKind, ModeUpdated, PlanUpdated, Raw, RunWaiting, ToolCall, ToolUpdate,
+    AgentNotice, Event, InputKind, ModeUpdated, PlanUpdated, Raw, RunWaiting, ToolCall, ToolUpdate, Usage,
     UsageUpdated,
 };
 use rekindle_domain::id::RunId;
@@ -177,18 +177,12 @@ impl Connection {
             }
             Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: keep(entries) }),
             Said::Usage { input, output, cost, raw } => {
-                let usage = &mut self.facts.usage;
-                usage.input_tokens = input.unwrap_or(usage.input_tokens);
-                usage.output_tokens = output.unwrap_or(usage.output_tokens);
-                usage.cost = cost.or(usage.cost);
-                out.push(UsageUpdated {
-                    input_tokens: usage.input_tokens,
-                    output_tokens: usage.output_tokens,
-                    cost: usage.cost,
-                    raw: Some(keep(raw)),
-                });
+                self.facts.cost = cost.or(self.facts.cost);
+                let (input_tokens, output_tokens) = (input.unwrap_or_default(), output.unwrap_or_default());
+                let cost = self.facts.cost;
+                out.push(UsageUpdated { input_tokens, output_tokens, cost, raw: Some(keep(raw)) });
                 if let Some(ended) = &mut out.taken.ended {
-                    ended.usage = Some(*usage);
+                    ended.usage = Some(Usage { input_tokens, output_tokens, cost });
                 }
             }
             Said::Mode(mode) => out.push(ModeUpdated { mode_id: own(mode) }),

@@ -17,7 +17,7 @@ pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored,
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Event, InputKind, Kind, Raw, RunCompleted, Usage};
+use rekindle_domain::event::{Event, InputKind, Kind, Raw};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::{Line, Source};
 use rekindle_domain::time::Timestamp;
@@ -112,11 +112,6 @@ impl Connection {
         }
     }
 
-    /// Sets the totals of the session before this agent: updates that tell only some of them keep the others.
-    pub fn set_usage(&mut self, usage: Usage) {
-        self.facts.usage = usage;
-    }
-
     /// The agent has introduced itself. What is known by its own name and version is surer than what was supposed.
     fn learn(&mut self, info: Option<&Raw<'_>>) {
         let info = info.and_then(|info| Object::parse(info.as_json())).unwrap_or_default();
@@ -189,14 +184,8 @@ impl Connection {
                 self.facts.turn = None;
                 self.facts.tools.clear();
             }
-            Event::RunCompleted(RunCompleted { usage: Some(usage), .. }) => {
-                self.facts.usage = Usage { cost: usage.cost.or(self.facts.usage.cost), ..*usage };
-            }
-            Event::UsageUpdated(usage) => {
-                let cost = usage.cost.or(self.facts.usage.cost);
-                let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-                self.facts.usage = Usage { input_tokens, output_tokens, cost };
-            }
+            // What another agent's session cost is none of this one's.
+            Event::UsageUpdated(usage) if seq > 0 => self.facts.cost = usage.cost.or(self.facts.cost),
             _ => {}
         }
     }
@@ -215,8 +204,7 @@ impl Connection {
                 | Kind::RunCompleted
                 | Kind::RunFailed
                 | Kind::RunCancelled
-                | Kind::RunInterrupted
-                | Kind::UsageUpdated,
+                | Kind::RunInterrupted,
             ) => true,
             _ => line.source.is_some_and(|source| source.0 == self.holder),
         };

@@ -149,7 +149,7 @@ pub struct Ended {
     pub run_id: Option<RunId>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Tokens and money so far, if the agent told with its answer.
+    /// The tokens of the run and the cost of the agent's session so far, if the agent told with its answer.
     pub usage: Option<Usage>,
 }
 

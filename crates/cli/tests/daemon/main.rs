@@ -46,5 +46,6 @@ mod unasked;
 mod uncertain;
 mod unheard;
 mod upkeep;
+mod usage;
 mod vanished;
 mod waits;

@@ -6,7 +6,7 @@
 
 use crate::event::{
     CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
-    ToolCall, ToolUpdate, Usage,
+    ToolCall, ToolUpdate,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
@@ -103,7 +103,8 @@ impl SessionState {
             Event::RunCompleted(completed) => {
                 self.end_run(completed.run_id, ts, End::Completed)?;
                 if let Some(usage) = completed.usage {
-                    self.usage = Usage { cost: usage.cost.or(self.usage.cost), ..usage };
+                    self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
+                    self.usage.tell_cost(usage.cost);
                 }
             }
             Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
@@ -133,6 +134,9 @@ impl SessionState {
             }
             Event::AgentReady(ready) => {
                 let agent = self.launched(ready.holder_id)?;
+                let same = ready.cursor.is_some() && agent.cursor.as_deref() == ready.cursor.as_deref();
+                self.usage.begin_agent(same);
+                let agent = self.launched(ready.holder_id)?;
                 let keep = |raw: &crate::event::Raw<'_>| {
                     serde_json::value::RawValue::from_string(raw.as_json().to_owned()).ok()
                 };
@@ -157,9 +161,9 @@ impl SessionState {
             Event::ToolCall(call) => self.begin_tool(call),
             Event::ToolUpdate(update) => self.update_tool(update),
             Event::UsageUpdated(usage) => {
-                self.usage.input_tokens = usage.input_tokens;
-                self.usage.output_tokens = usage.output_tokens;
-                self.usage.cost = usage.cost.or(self.usage.cost);
+                self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
+                self.usage.tell_cost(usage.cost);
+                self.usage.tell_context(usage.raw.as_ref());
             }
             Event::TokenMinted(_)
             | Event::TokenConsumed(_)
@@ -199,6 +203,7 @@ impl SessionState {
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;
+        self.usage.begin_run();
         self.run = Some(Run {
             run_id: started.run_id,
             boot_id: started.boot_id,

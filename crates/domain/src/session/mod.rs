@@ -5,6 +5,7 @@
 mod fold;
 mod replay;
 mod run;
+mod usage;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,10 +13,11 @@ use serde_json::value::RawValue;
 pub use fold::Illegal;
 pub use replay::{Problem, Replay};
 pub use run::{End, OpenTool, Run, Wait};
+pub use usage::{Context, SessionUsage, UsageShown};
 
 use crate::chain::ChainHash;
-use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool, Usage};
-use crate::id::{BootId, HolderId, MessageId, RunId, SessionId};
+use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool};
+use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
 use crate::time::Timestamp;
 
@@ -88,7 +90,8 @@ pub struct SessionState {
     /// The latest agent process and where its conversation picks up.
     pub agent: Option<Agent>,
     /// Tokens and money so far.
-    pub usage: Usage,
+    #[serde(default)]
+    pub usage: SessionUsage,
     /// What recovery knows.
     pub recovery: Recovery,
     /// How many records about tokens there are: none means that the token index is empty.
@@ -234,7 +237,7 @@ impl SessionState {
             run: None,
             queue: Vec::new(),
             agent: None,
-            usage: Usage::default(),
+            usage: SessionUsage::default(),
             recovery: Recovery::default(),
             token_records: 0,
             created_by_key: None,

@@ -253,18 +253,79 @@ fn properties_and_totals_change_only_where_a_record_names_them() {
     assert_eq!((two.title.as_str(), two.provider.profile.as_str(), two.env_names.len()), ("two", "exec", 0));
     assert_eq!((&one.options.extra["mode"], two.options), (&serde_json::json!("x"), Options::default()));
 
-    let usage = |appends: &[&str]| state(appends).usage;
     let told = "usage.updated input_tokens=5 output_tokens=7 cost=0.5";
-    let expected = Usage { input_tokens: 5, output_tokens: 7, cost: Some(0.5) };
-    assert_eq!(usage(&[STARTED, told]), expected);
-    assert_eq!(
-        usage(&[STARTED, told, "usage.updated input_tokens=6"]),
-        Usage { input_tokens: 6, output_tokens: 0, ..expected }
-    );
-    assert_eq!(usage(&[STARTED, told, "run.completed"]), expected);
+    check_usage(&[STARTED, told], (5, 7, Some(0.5)));
+    check_usage(&[STARTED, told, "usage.updated input_tokens=6"], (6, 0, Some(0.5)));
+    check_usage(&[STARTED, told, "run.completed"], (5, 7, Some(0.5)));
     let last = "run.completed usage={\"input_tokens\":9,\"output_tokens\":9}";
-    // A total that the last word leaves out is not forgotten.
-    assert_eq!(usage(&[STARTED, told, last]), Usage { input_tokens: 9, output_tokens: 9, ..expected });
+    // A cost that the last word leaves out is not forgotten.
+    check_usage(&[STARTED, told, last], (9, 9, Some(0.5)));
+}
+
+/// Checks tokens read, tokens written and the cost.
+fn check_usage(appends: &[&str], expected: (u64, u64, Option<f64>)) {
+    let usage = state(appends).usage.shown();
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost), expected, "{appends:?}");
+}
+
+#[test]
+fn tokens_are_added_up_over_runs_and_counted_once_in_each() {
+    let told = "usage.updated input_tokens=1000 output_tokens=10";
+    let ended = "run.completed usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    let second = "run.started run=2";
+    let ended_second = "run.completed run=2 usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    check_usage(&[STARTED, told, ended], (1000, 10, None));
+    check_usage(&[STARTED, told, ended, second, told, ended_second], (2000, 20, None));
+    // A report of the cost alone says nothing of tokens.
+    check_usage(&[STARTED, told, ended, second, "usage.updated cost=0.5"], (1000, 10, Some(0.5)));
+    // A turn that was cancelled or failed has used what it has used.
+    check_usage(
+        &[STARTED, told, "run.cancelled", second, told, "run.failed run=2 error=e"],
+        (2000, 20, None),
+    );
+    let third = "run.started run=3";
+    let ended_third = "run.completed run=3 usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    check_usage(&[STARTED, told, ended, second, ended_second, third, told, ended_third], (3000, 30, None));
+}
+
+#[test]
+fn cost_is_added_up_over_agent_sessions_and_never_falls() {
+    let first = &[STARTED, "agent.launching", "agent.ready cursor=a", "usage.updated cost=0.5"][..];
+    let then = |more: &[&'static str]| [first, more].concat();
+    check_usage(&then(&["usage.updated cost=0.75"]), (0, 0, Some(0.75)));
+    check_usage(&then(&["usage.updated cost=0.25"]), (0, 0, Some(0.5)));
+    check_usage(&then(&["usage.updated cost=-1", "usage.updated cost=0.5"]), (0, 0, Some(0.5)));
+    let other = &["agent.launching holder=2", "agent.ready holder=2 cursor=b"][..];
+    check_usage(&then(other), (0, 0, Some(0.5)));
+    check_usage(&then(&[other, &["usage.updated cost=0.25"]].concat()), (0, 0, Some(0.75)));
+    check_usage(
+        &then(&[other, &["usage.updated cost=0.25", "usage.updated cost=1"]].concat()),
+        (0, 0, Some(1.5)),
+    );
+    // The same session, brought back by another process: some go on counting, some begin again.
+    let same = &["agent.launching holder=2", "agent.ready holder=2 cursor=a"][..];
+    check_usage(&then(&[same, &["usage.updated cost=0.75"]].concat()), (0, 0, Some(0.75)));
+    let again = [same, &["usage.updated cost=0.25", "usage.updated cost=0.5"]].concat();
+    check_usage(&then(&again), (0, 0, Some(1.0)));
+    // Without a session of its own every process is another one.
+    let nameless = &["agent.launching holder=2", "agent.ready holder=2", "usage.updated cost=0.5"][..];
+    check_usage(&then(nameless), (0, 0, Some(1.0)));
+}
+
+#[test]
+fn how_full_the_context_is_stands_beside_the_totals() {
+    let told = r#"usage.updated cost=0.5 raw={"sessionUpdate":"usage_update","used":53000,"size":200000}"#;
+    let context = |appends: &[&str]| state(appends).usage.shown().context;
+    let expected = Some(Context { used: 53_000, size: 200_000 });
+    assert_eq!(context(&[STARTED, told]), expected);
+    assert_eq!(context(&[STARTED, told, r#"usage.updated raw={"inputTokens":7}"#]), expected);
+    let other = ["agent.launching", "agent.ready cursor=b"];
+    assert_eq!(context(&[STARTED, told, other[0], other[1]]), None, "another conversation");
+    let usage = state(&[STARTED, told]).usage;
+    assert_eq!(usage.shown().input_tokens, 0, "what is in the context was not used once more");
+    let kept: SessionUsage =
+        serde_json::from_value(serde_json::to_value(usage).expect("JSON")).expect("read back");
+    assert_eq!(kept, usage);
 }
 
 #[test]
