@@ -150,6 +150,8 @@ mod tests {
             resume_token_id: "rt_1".parse().expect("an id"),
             deadline_at: None,
             request: parse_raw(&request),
+            by: None,
+            idempotency_key: None,
         });
         assert!(oversize(&draft).is_some_and(|json| json.starts_with(r#"{"diff":"#)));
         refer(&mut draft, reference());

@@ -266,6 +266,8 @@ impl Stage {
                 resume_token_id: format!("rt_{seq}").parse().expect("an id"),
                 deadline_at: None,
                 request: Some(ask.request),
+                by: None,
+                idempotency_key: None,
             });
         }
         for ask in std::mem::take(&mut taken.withdrawn) {

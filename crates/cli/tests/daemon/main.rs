@@ -26,6 +26,7 @@ mod metrics;
 mod middle;
 mod newer;
 mod once;
+mod outside;
 mod power;
 mod ps_watch;
 mod pty;

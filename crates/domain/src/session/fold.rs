@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 use super::{
     Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, OpenTool, Run,
-    SessionState, Wait,
+    SessionState, Wait, WaitKey,
 };
 
 /// An event that cannot follow what came before it.
@@ -264,6 +264,12 @@ impl SessionState {
             resume_token_id: waiting.resume_token_id,
             deadline_at: waiting.deadline_at,
         });
+        if let Some(key) = &waiting.idempotency_key {
+            if self.wait_keys.len() >= MAX_MESSAGE_KEYS {
+                self.wait_keys.remove(0);
+            }
+            self.wait_keys.push(WaitKey { key: key.to_string(), wait_id: waiting.wait_id });
+        }
         Ok(())
     }
 

@@ -103,6 +103,9 @@ pub struct SessionState {
     /// The keys of its newest messages, for the same reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub message_keys: Vec<MessageKey>,
+    /// The keys of the newest waits that programs opened, for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_keys: Vec<WaitKey>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -192,6 +195,15 @@ pub struct MessageKey {
     pub run_id: Option<RunId>,
 }
 
+/// A wait that whoever opened it gave a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitKey {
+    /// The key.
+    pub key: String,
+    /// The wait.
+    pub wait_id: WaitId,
+}
+
 /// What recovery knows of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Recovery {
@@ -242,6 +254,7 @@ impl SessionState {
             token_records: 0,
             created_by_key: None,
             message_keys: Vec::new(),
+            wait_keys: Vec::new(),
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),
@@ -308,8 +321,19 @@ impl SessionState {
         }
     }
 
-    /// Takes in where a record came from and when; part of the fold for records of every kind.
-    pub fn note(&mut self, ts: Timestamp, source: Option<Source>) {
+    /// Returns when something happened that a journal has with the time `at` and that is written at `ts`; none if that
+    /// is the time of writing.
+    ///
+    /// A time outside of what is possible, later than its reading or before the session or its latest run began, says
+    /// that the clock was set in between: it is worth less than the time of writing, and is not used.
+    pub fn happened_at(&self, at: Option<Timestamp>, ts: Timestamp) -> Option<Timestamp> {
+        let begin = self.run.as_ref().map_or(self.created_at, |run| run.started_at.max(self.created_at));
+        at.filter(|at| *at >= begin && ts.millis_since(*at) > SAME_TIME_MILLIS)
+    }
+
+    /// Takes in where a record came from, when it was written and when it happened, if that is another time; part of the
+    /// fold for records of every kind.
+    pub fn note(&mut self, ts: Timestamp, at: Option<Timestamp>, source: Option<Source>) {
         self.updated_at = self.updated_at.max(ts);
         if let (Some(Source(holder, seq, n, low)), Some(agent)) = (source, &mut self.agent)
             && agent.holder_id == holder

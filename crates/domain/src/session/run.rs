@@ -51,6 +51,11 @@ impl Run {
     pub fn wait(&self, id: WaitId) -> Option<&Wait> {
         self.waits.iter().find(|wait| wait.wait_id == id)
     }
+
+    /// Tells whether its agent waits for an answer; what a program waits for is not counted.
+    pub fn has_asked(&self) -> bool {
+        self.waits.iter().any(|wait| !wait.kind.is_outside())
+    }
 }
 
 /// How a run ended: exactly one of these.

@@ -20,7 +20,7 @@ pub(crate) use append::{derived, keep_large};
 pub(crate) use command::command;
 use own::{Asked, Own};
 use say::Answerer;
-pub(crate) use say::{revocations, run_started};
+pub(crate) use say::{revocations, run_started, withdrawn_with_run};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};

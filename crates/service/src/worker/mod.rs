@@ -9,6 +9,7 @@ mod commands;
 mod former;
 mod inbox;
 mod observe;
+mod outside;
 mod tend;
 
 use std::collections::HashMap;
@@ -25,8 +26,9 @@ use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
-pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
+pub(crate) use inbox::{Answering, Cancelling, Command, Inbox, Opening};
 pub(crate) use observe::{has_directory, observe};
+pub(crate) use outside::is_expired;
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;

@@ -325,6 +325,8 @@ fn rich_home() -> Home {
         resume_token_id: token,
         deadline_at: None,
         request: None,
+        by: None,
+        idempotency_key: None,
     };
     let minted = TokenMinted {
         resume_token_id: token,

@@ -313,6 +313,8 @@ impl Script {
             resume_token_id: token,
             deadline_at: None,
             request: raw(&json!({"toolCall": {"title": title}, "options": [{"optionId": "allow_once"}]})),
+            by: None,
+            idempotency_key: None,
         };
         let minted = TokenMinted {
             resume_token_id: token,
