@@ -26,6 +26,7 @@ pub(crate) fn beginning() -> Vec<Draft> {
         options: Options::default(),
         env_names: vec!["PATH".into(), "HOME".into()],
         idempotency_key: None,
+        created_at: None,
     };
     let launching = AgentLaunching {
         holder_id: holder(),

@@ -25,6 +25,7 @@ mod manager;
 mod metrics;
 mod middle;
 mod newer;
+mod older;
 mod once;
 mod outside;
 mod power;

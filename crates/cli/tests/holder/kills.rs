@@ -155,6 +155,7 @@ fn make_home(lab: &Lab, held: &Held) -> PathBuf {
             options: Default::default(),
             env_names: Vec::new(),
             idempotency_key: None,
+            created_at: None,
         };
         let holder_id: HolderId = held.holder_id.parse().expect("an id");
         let launching = AgentLaunching { holder_id, run_id: None, argv: Vec::new() };

@@ -44,7 +44,9 @@ impl SessionState {
         }
         match event {
             Event::SessionCreated(created) => {
-                if self.is_created() {
+                // A log of the earlier layout gets its beginning later: what stood beside it alone.
+                let nameless = self.is_nameless();
+                if self.is_created() && !nameless {
                     return Err("the session exists already".into());
                 }
                 self.title = created.title.as_ref().into();
@@ -53,7 +55,8 @@ impl SessionState {
                 self.options = created.options.clone();
                 self.env_names.clone_from(&created.env_names);
                 self.created_by_key = created.idempotency_key.as_ref().map(ToString::to_string);
-                self.created_at = ts;
+                let known = if nameless { self.created_at } else { ts };
+                self.created_at = created.created_at.unwrap_or(known);
             }
             Event::SessionUpdated(updated) => {
                 if let Some(title) = &updated.title {

@@ -3,6 +3,7 @@
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
+mod legacy;
 mod replay;
 mod run;
 mod usage;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use fold::Illegal;
+pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
 pub use run::{End, OpenTool, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};

@@ -181,6 +181,11 @@ impl Replay {
         if effect != Effect::Position && !self.defer(kind, line, happened) {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
+                    let begun =
+                        line.hash.is_none().then(|| self.state.begin_legacy_run(ts, &event)).flatten();
+                    if let Some(run) = begun {
+                        self.odd(line.seq, format!("the log does not have the beginning of {run}"));
+                    }
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
                     // The state must not depend on whether tokens are wanted: both, whatever the other says.
                     let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, happened, &event));

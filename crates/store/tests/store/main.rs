@@ -4,6 +4,7 @@ mod aside;
 mod common;
 mod crash;
 mod damage;
+mod earlier;
 mod faults;
 mod homes;
 mod meter;

@@ -175,6 +175,7 @@ impl Script {
                     options: Default::default(),
                     env_names: vec!["PATH".into(), "HOME".into()],
                     idempotency_key: None,
+                    created_at: None,
                 }
                 .into(),
             );
