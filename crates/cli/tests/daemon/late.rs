@@ -69,7 +69,8 @@ fn a_turn_that_ended_without_a_daemon_ended_when_it_did() {
 
 #[test]
 fn an_agent_that_died_without_a_daemon_was_cut_when_it_died() {
-    let (lab, id, begin, end) = an_hour_later("crash 1", |lab| lab.living_holders().is_empty());
+    let (lab, id, begin, end) =
+        an_hour_later("crash 1", |lab| holds(&lab.home().join("holders"), r#""ctl":"exit""#));
     check_times(&lab, &id, begin, end, "run.interrupted");
 }
 

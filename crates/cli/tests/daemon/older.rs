@@ -1,8 +1,10 @@
 //! A home of the earlier layout: a snapshot and a log without hashes, and nothing else.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, wait_for};
 
 const ID: &str = "sess_123";
 const SNAPSHOT: &str = r#"{
@@ -42,37 +44,44 @@ fn check(lab: &Lab) {
     assert_eq!(kinds.iter().filter(|kind| *kind == "session.created").count(), 1, "{kinds:?}");
 }
 
-// I2: what stood beside the log alone is in the log before anything is made of it.
-#[test]
-fn a_session_of_the_earlier_layout_keeps_its_title_directory_and_history() {
-    let mut lab = Lab::without_daemon();
+/// Puts the two files into a home, and nothing else; returns where the snapshot is.
+fn older(lab: &Lab) -> PathBuf {
     let sessions = lab.home().join("sessions");
     std::fs::create_dir_all(&sessions).expect("a directory");
     let snapshot = sessions.join(format!("{ID}.json"));
     std::fs::write(&snapshot, SNAPSHOT).expect("written");
     std::fs::write(sessions.join(format!("{ID}.messages.jsonl")), LOG).expect("written");
+    snapshot
+}
 
+// I2: what stood beside the log alone is in the log before anything is made of it.
+#[test]
+fn a_session_of_the_earlier_layout_keeps_its_title_directory_and_history() {
+    let mut lab = Lab::without_daemon();
+    let snapshot = older(&lab);
+    lab.start();
+    lab.wait_status(ID, "interrupted_waiting");
+    wait_for("its beginning in the log", || (lab.count(ID, "session.created") == 1).then_some(()));
+    check(&lab);
+    lab.kill();
+    let _ = std::fs::remove_file(&snapshot);
+    let _ = std::fs::remove_file(lab.home().join("sessions/index.json"));
+    lab.start();
+    check(&lab);
+}
+
+// I12: nobody is told to delete the only copy of anything.
+#[test]
+fn without_a_daemon_a_session_of_the_earlier_layout_is_shown_and_kept() {
+    let lab = Lab::without_daemon();
+    let snapshot = older(&lab);
+    std::fs::write(lab.home().join("home.json"), r#"{"format":1}"#).expect("written");
     let status = json_of(&lab, &["status", ID, "--json"]);
-    assert_eq!(
-        (&status["title"], &status["working_dir"]),
-        (&"Fix flaky test".into(), &"/repo".into()),
-        "{status:#}"
-    );
+    assert_eq!(status["title"], "Fix flaky test", "{status:#}");
+    assert_eq!((&status["working_dir"], &status["status"]), (&"/repo".into(), &"interrupted_waiting".into()));
     let doctor = lab.rekindle(&["doctor"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&doctor.stdout);
     assert!(!said.contains("rm ") && !said.contains("delete it"), "{said}");
     assert!(said.contains("keep it"), "{said}");
     assert_eq!(std::fs::read_to_string(&snapshot).expect("it is there"), SNAPSHOT, "nobody has touched it");
-
-    lab.start();
-    lab.wait_status(ID, "interrupted_waiting");
-    crate::lab::wait_for("its beginning in the log", || {
-        (lab.count(ID, "session.created") == 1).then_some(())
-    });
-    check(&lab);
-    lab.kill();
-    let _ = std::fs::remove_file(&snapshot);
-    let _ = std::fs::remove_file(sessions.join("index.json"));
-    lab.start();
-    check(&lab);
 }
