@@ -151,6 +151,8 @@ mod tests {
             deadline_at: None,
             tool_call_id: None,
             request: parse_raw(&request),
+            by: None,
+            idempotency_key: None,
         });
         assert!(oversize(&draft).is_some_and(|json| json.starts_with(r#"{"diff":"#)));
         refer(&mut draft, reference());

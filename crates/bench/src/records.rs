@@ -26,6 +26,7 @@ pub(crate) fn beginning() -> Vec<Draft> {
         options: Options::default(),
         env_names: vec!["PATH".into(), "HOME".into()],
         idempotency_key: None,
+        created_at: None,
     };
     let launching = AgentLaunching {
         holder_id: holder(),
@@ -149,7 +150,8 @@ mod tests {
         let session = crate::home::session_id(0);
         let (mut log, mut last) = (Vec::new(), None);
         for (index, draft) in drafts.iter().enumerate() {
-            let place = Place { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", more: false };
+            let place =
+                Place { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
             last = Some(write(draft, place, Link::new(session, last), &mut log).expect("it can be written"));
         }
         let mut replay = Replay::new(session);

@@ -49,7 +49,7 @@ impl<'a> Looker<'a> {
             "evidence": derived.evidence, "last_seq": state.last_seq,
             "run": run_view(state, || self.home.reader(state.id).ok()),
             "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
-            "queued": state.queue.len(), "usage": state.usage, "created_at": state.created_at, "updated_at": state.updated_at,
+            "queued": state.queue.len(), "usage": state.usage.shown(), "created_at": state.created_at, "updated_at": state.updated_at,
             "cursor": state.agent.as_ref().and_then(|agent| agent.cursor.as_ref()),
             "health": health(loaded),
         })

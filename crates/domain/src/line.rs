@@ -1,8 +1,9 @@
 //! One record as one line of a session's log: how it is written, and how it is taken apart again.
 //!
-//! `{"seq":7,"ts":"…","kind":"run.started",` payload `,"more":true,"src":["h_…",5,0,6],"h":"…"}`. The fixed
-//! order makes position, source and hash readable without parsing the payload. `more` says that the next
-//! record belongs to the same append, so that half an append is recognised in the log alone.
+//! `{"seq":7,"ts":"…","kind":"run.started",` payload `,"more":true,"at":"…","src":["h_…",5,0,6],"h":"…"}`. The
+//! fixed order makes position, source and hash readable without parsing the payload. `more` says that the next
+//! record belongs to the same append, so that half an append is recognised in the log alone. `at` is the journal's
+//! time of what a record was derived from, where that is not the time of writing.
 
 use std::fmt;
 
@@ -17,6 +18,9 @@ use crate::time::Timestamp;
 const HASH_SUFFIX: usize = 24;
 const MORE: &[u8] = br#","more":true"#;
 const SOURCE: &[u8] = br#","src":["#;
+const AT: &str = r#","at":""#;
+/// Length of a time as we write it, `2026-02-21T10:00:00.000Z`.
+const TIME: usize = 24;
 
 /// Where a record was derived from: the n-th of those derived from journal record `seq`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,21 +42,25 @@ pub struct Draft {
     pub event: Event<'static>,
     /// Where it was derived from.
     pub source: Option<Source>,
+    /// The journal's time of what it was derived from.
+    pub at: Option<Timestamp>,
 }
 
 impl<E: Into<Event<'static>>> From<E> for Draft {
     fn from(event: E) -> Draft {
-        Draft { event: event.into(), source: None }
+        Draft { event: event.into(), source: None, at: None }
     }
 }
 
-/// The place of a record: its number, its time, and whether its list goes on after it.
+/// The place of a record: its number, its times, and whether its list goes on after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// Its number, from 1.
     pub seq: u64,
     /// Its time, as it is written.
     pub ts: &'a str,
+    /// When it happened, if that was another time; written only beside a source.
+    pub at: Option<Timestamp>,
     /// The next record belongs to the same append.
     pub more: bool,
 }
@@ -86,6 +94,11 @@ pub fn write(
     }
     if place.more {
         out.extend_from_slice(MORE);
+    }
+    if let (Some(at), Some(_)) = (place.at, draft.source) {
+        out.extend_from_slice(AT.as_bytes());
+        out.extend_from_slice(at.to_string().as_bytes());
+        out.push(b'"');
     }
     if let Some(Source(holder, seq, n, low)) = draft.source {
         out.extend_from_slice(SOURCE);
@@ -136,6 +149,8 @@ pub struct Line<'a> {
     pub seq: u64,
     /// Its time, as written.
     pub ts: &'a str,
+    /// The journal's time of what it was derived from, if that is another.
+    pub at: Option<Timestamp>,
     /// Its kind's name.
     pub kind: &'a str,
     /// Where it was derived from.
@@ -166,10 +181,12 @@ impl<'a> Line<'a> {
         let (body, hash) = split_hash(text);
         if let (Some(head), Some(hash)) = (Head::read_fast(text), hash) {
             let (source, rest) = split_source(body);
+            let (at, rest) = if source.is_some() { split_time(rest) } else { (None, rest) };
             let more = rest.as_bytes().ends_with(MORE);
             return Ok(Line {
                 seq: head.seq,
                 ts: head.ts,
+                at,
                 kind: head.kind,
                 source,
                 more,
@@ -196,9 +213,14 @@ impl<'a> Line<'a> {
         Event::read(self.kind, self.text)
     }
 
-    /// Reads the time; one that cannot be read is the epoch, so that order never hangs on it.
+    /// Reads the time of writing; one that cannot be read is the epoch, so that order never hangs on it.
     pub fn time(&self) -> Timestamp {
         self.ts.parse().unwrap_or_default()
+    }
+
+    /// Returns when it happened: the journal's time where there is one, else the time of writing.
+    pub fn happened_at(&self) -> Timestamp {
+        self.at.unwrap_or_else(|| self.time())
     }
 }
 
@@ -233,13 +255,17 @@ impl<'a> Head<'a> {
             kind: &'a str,
             #[serde(default)]
             src: Option<Source>,
+            #[serde(default, borrow)]
+            at: Option<&'a serde_json::value::RawValue>,
             #[serde(default)]
             more: bool,
         }
         let whole: Whole<'a> =
             serde_json::from_str(text).map_err(|error| BadLine::NotRecord(error.to_string()))?;
-        let Whole { seq, ts, kind, src, more } = whole;
-        Ok(Line { seq, ts, kind, source: src, more, hash, text })
+        let Whole { seq, ts, kind, src, at, more } = whole;
+        // Without a source it is a field of some other writer's, whatever it may mean there.
+        let at = at.filter(|_| src.is_some()).and_then(|at| serde_json::from_str(at.get()).ok());
+        Ok(Line { seq, ts, at, kind, source: src, more, hash, text })
     }
 }
 
@@ -280,6 +306,16 @@ fn split_source(body: &str) -> (Option<Source>, &str) {
         Some((source, at)) => (Some(source), &body[..at]),
         None => (None, body),
     }
+}
+
+/// Takes `,"at":"…"` off the end of a body whose source was taken off. No payload of ours ends in such a field of its own.
+fn split_time(body: &str) -> (Option<Timestamp>, &str) {
+    let read = || {
+        let from = body.len().checked_sub(AT.len() + TIME + 1)?;
+        let time = body.get(from..)?.strip_prefix(AT)?.strip_suffix('"')?;
+        Some((time.parse().ok()?, &body[..from]))
+    };
+    read().map_or((None, body), |(at, rest)| (Some(at), rest))
 }
 
 impl fmt::Display for Source {

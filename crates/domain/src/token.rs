@@ -301,6 +301,13 @@ impl TokenIndex {
         })
     }
 
+    /// Returns the tokens whose time has run out and of which no record says so yet.
+    pub fn expired(&self, moment: Moment) -> impl Iterator<Item = (TokenId, &Token)> {
+        let past = move |token: &Token| token.expires_at.is_some_and(|at| moment.is_past(at));
+        let due = move |token: &Token| token.state == TokenState::Active && past(token);
+        self.tokens.iter().filter(move |(_, token)| due(token)).map(|(id, token)| (*id, token))
+    }
+
     /// Decides what a shown token leads to. The secret is compared in constant time, and before anything
     /// else is told about the token.
     pub fn validate(

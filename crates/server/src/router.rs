@@ -54,11 +54,13 @@ pub(crate) fn api() -> Api {
         .post("/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
         .post("/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
         .post("/api/sessions/{id}/close", sessions::close, describe::close_session())
+        .post("/api/sessions/{id}/waits", waits::open, describe::open_wait())
         .get("/api/sessions/{id}/log", sessions::log, describe::get_session_log())
         .get("/api/sessions/{id}/status", sessions::status, describe::get_session_status())
         .get("/api/sessions/{id}/events", session::follow, describe::follow_session())
         .get("/api/blobs/{id}", sessions::blob, describe::get_blob())
         .get("/api/waits", waits::list, describe::list_waits())
+        .get("/api/waits/{id}", waits::show, describe::get_wait())
         .post("/api/waits/{id}/token", waits::mint, describe::create_wait_token())
         .post("/api/waits/{id}/answer", waits::answer, describe::answer_wait())
 }

@@ -45,15 +45,19 @@ pub(crate) fn answer(
     if let Some(known) = given_before(&entry, wait, &own).filter(|_| token.is_none()) {
         return known;
     }
+    let outside =
+        entry.state.run.as_ref().and_then(|run| run.wait(wait)).is_some_and(|wait| wait.kind.is_outside());
     if is_void(&entry.state, wait) && token.is_none() {
-        return as_message(core, &entry, wait, &own);
+        // No agent asked this: there is nobody whom the answer could be told.
+        return if outside { Err(tokens::closed(wait)) } else { as_message(core, &entry, wait, &own) };
     }
     let (reply, answered) = sync_channel(1);
     let asked = Answering { wait, answer: own.clone(), by: by.to_owned(), token, reply };
     core.workers.tell(core, entry.state.id, Command::Answer(Box::new(asked)))?;
     let taken = answered.recv().unwrap_or_else(|_| Err(sessions::gone()));
     // It may just have been found that nobody waits any more.
-    let after = entry_with(core, wait).ok().filter(|after| taken.is_err() && is_void(&after.state, wait));
+    let after = entry_with(core, wait).ok();
+    let after = after.filter(|after| taken.is_err() && !outside && is_void(&after.state, wait));
     match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
         Some(after) => as_message(core, &after, wait, &own),
         None => taken,

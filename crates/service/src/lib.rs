@@ -36,6 +36,7 @@ pub mod steady;
 mod tokens;
 pub mod upkeep;
 pub mod view;
+mod waits;
 mod worker;
 
 pub use last_words::last_words;

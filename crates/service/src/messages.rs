@@ -6,7 +6,7 @@ use rekindle_agent::blob::oversize;
 use rekindle_domain::event::{MessageUser, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::session::{MAX_QUEUED, SessionState};
+use rekindle_domain::session::{MAX_QUEUED, Run, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -124,7 +124,8 @@ fn plan(
     let message_id = MessageId::mint(millis(core.now()), random()?);
     let idempotency_key = key.map(|key| key.as_stored().into());
     let queued = MessageUser { message_id, content, idempotency_key, queued: true, wait_id };
-    let instead = state.open_run().is_some_and(|run| !run.waits.is_empty());
+    // Into a wait of the agent's it comes instead of the answer. What a program waits for keeps nobody from working.
+    let instead = state.open_run().is_some_and(Run::has_asked);
     let mut records: Vec<Draft> = vec![queued.into()];
     // The message is the first of its records, or the last if it comes behind a cancel.
     records.splice(if instead { 0..0 } else { 1..1 }, names);

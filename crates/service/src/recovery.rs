@@ -17,7 +17,7 @@ use crate::core::Core;
 use crate::crash::crash_point;
 use crate::directory::Entry;
 use crate::hurry::hurried;
-use crate::worker::{Command, has_directory, observe};
+use crate::worker::{Command, has_directory, is_expired, observe};
 
 /// From one sweep to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -67,6 +67,7 @@ fn keep_sweeping(core: &Weak<Core>) {
     while let Some(core) = core.upgrade() {
         let all = core.directory.all(&core.store);
         attend(&core, &all);
+        expire(&core, &all);
         tidy(&core, &all);
         // After the first there is nothing to be gained: a list was read, or all sessions were.
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
@@ -94,6 +95,15 @@ fn attend(core: &Arc<Core>, all: &[Entry]) {
         let state = &entry.state;
         if core.workers.seat(state.id).is_none() && !rests(core, state) {
             let _ = core.workers.tell(core, state.id, Command::Look);
+        }
+    }
+}
+
+/// Has recorded what has run out: tokens, and waits that programs opened.
+fn expire(core: &Arc<Core>, all: &[Entry]) {
+    for entry in all.iter().filter(|entry| entry.damage.is_none() && !entry.state.deleted) {
+        if is_expired(&entry.state, &entry.tokens, core.time()) {
+            let _ = core.workers.tell(core, entry.state.id, Command::Expire);
         }
     }
 }

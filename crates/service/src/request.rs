@@ -207,6 +207,33 @@ pub struct NewAnswer {
     pub token: Option<String>,
 }
 
+/// A wait that a program opens on the run that goes on: for someone, or for something outside, to be answered. The agent is
+/// told nothing of it and works on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWait {
+    /// What for.
+    pub kind: NewWaitKind,
+    /// What is asked, for whoever answers: any JSON. A `title`, `question`, `message` or `text` in it is shown as the
+    /// question, `options` with `optionId` and `name` as what may be chosen.
+    #[schemars(with = "serde_json::Value")]
+    pub request: Box<RawValue>,
+    /// Seconds after which it ends without an answer; without this it waits as long as its run goes on.
+    #[serde(default, deserialize_with = "at_least_a_second")]
+    #[schemars(range(min = 1))]
+    pub timeout_s: Option<u64>,
+}
+
+/// What a program may wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NewWaitKind {
+    /// What a tool outside has found.
+    ToolResult,
+    /// Anything else outside.
+    External,
+}
+
 /// Which sessions are listed.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -272,6 +299,14 @@ fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64
     let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
     let wrong = || D::Error::custom(format_args!("{number} is not a whole number from 0 to {}", u64::MAX));
     whole.map(Some).ok_or_else(wrong)
+}
+
+/// Reads a number of seconds that is not nothing.
+fn at_least_a_second<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    match whole(deserializer)? {
+        Some(0) => Err(D::Error::custom("timeout_s is at least 1")),
+        seconds => Ok(seconds),
+    }
 }
 
 /// Returns the names of the known agents.

@@ -67,6 +67,7 @@ pub(crate) fn create(
         options: options(&new),
         env_names: agents::names_to_keep(&new.env),
         idempotency_key: key.map(|key| key.as_stored().into()),
+        created_at: None,
     };
     let mut records: Vec<Draft> = vec![created.into()];
     let begun = prompt.map(|prompt| begin(core, prompt, None, None)).transpose()?;

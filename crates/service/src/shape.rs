@@ -43,7 +43,7 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         waits,
         queued: state.queue.len(),
         held: held(core, state, seen),
-        usage: state.usage,
+        usage: state.usage.shown(),
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
         created_at: state.created_at,
         updated_at: state.updated_at,
@@ -119,25 +119,73 @@ pub(crate) fn wait_of(core: &Core, entry: &Entry, wait_id: WaitId) -> Option<Wai
 }
 
 fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
-    let kind = match wait.kind {
-        WaitKind::Permission => "permission",
-        WaitKind::Question => "question",
-        WaitKind::ToolResult => "tool_result",
-        WaitKind::External | WaitKind::Unknown => "external",
-    };
     let seen = core.workers.seat(session_id).and_then(|seat| seat.seen().holder);
     let gone = seen == Some(HolderProof::Gone);
     WaitView {
         wait_id: wait.wait_id,
         session_id,
         run_id: run.run_id,
-        kind,
+        kind: kind(wait.kind),
         // As the status has it: whoever is proven gone waits for nothing, recorded or not.
         state: if run.end.is_none() && !gone { "open" } else { "void" },
         request: request(core, session_id, wait),
         since: wait.since,
         deadline_at: wait.deadline_at,
+        how: None,
+        answer: None,
     }
+}
+
+fn kind(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Permission => "permission",
+        WaitKind::Question => "question",
+        WaitKind::ToolResult => "tool_result",
+        WaitKind::External | WaitKind::Unknown => "external",
+    }
+}
+
+/// Shows a wait that is over, as the log has it: none if it has no such wait.
+pub(crate) fn ended_wait(core: &Core, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
+    let reader = core.store.reader(session_id).ok()?;
+    let mut lines = reader.forward(0);
+    let mut found: Option<WaitView> = None;
+    let whole = |raw: Raw<'_>| {
+        let whole = crate::live::prompt::whole(&core.store, &raw).ok()?;
+        RawValue::from_string(whole.as_json().to_owned()).ok()
+    };
+    while let Ok(Some(raw)) = lines.next() {
+        let Ok(line) = Line::parse(raw.bytes) else { continue };
+        if !matches!(line.kind, "run.waiting" | "run.resumed") {
+            continue;
+        }
+        match line.event() {
+            Ok(Event::RunWaiting(waiting)) if waiting.wait_id == wait_id => {
+                found = Some(WaitView {
+                    wait_id,
+                    session_id,
+                    run_id: waiting.run_id,
+                    kind: kind(waiting.wait_kind),
+                    state: "ended",
+                    request: waiting.request.and_then(whole),
+                    since: line.happened_at(),
+                    deadline_at: waiting.deadline_at,
+                    how: None,
+                    answer: None,
+                });
+            }
+            Ok(Event::RunResumed(resumed)) if resumed.wait_id == wait_id => {
+                if let Some(found) = &mut found {
+                    let how = serde_json::to_value(resumed.how).ok();
+                    found.how = how.and_then(|how| how.as_str().map(str::to_owned));
+                    found.answer = resumed.answer.and_then(whole);
+                }
+                return found;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns what a wait is about, in few words.

@@ -1,5 +1,8 @@
 //! Resume tokens and the answers they let in: what an answer is, who may give it, and what the same one again gets.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use rekindle_agent::profile::Answer;
 use rekindle_agent::said::Choice;
 use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
@@ -15,6 +18,7 @@ use crate::error::ServiceError;
 use crate::messages::whole_json;
 use crate::request::NewAnswer;
 use crate::view::{AnswerTaken, TokenShown};
+use crate::worker::Command;
 
 /// How long a further token is good.
 const FURTHER: i64 = 24 * 3600 * 1000;
@@ -85,6 +89,19 @@ impl OwnAnswer {
         chosen.map(|option| option.name.clone()).filter(|name| !name.is_empty())
     }
 
+    /// Returns it in the shape in which it was given, for whoever opened the wait.
+    pub(crate) fn as_given(&self) -> Raw<'static> {
+        let (sort, value) = match self {
+            OwnAnswer::Kind(value) => ("option", Raw::text(value)),
+            OwnAnswer::OptionId(value) => ("option_id", Raw::text(value)),
+            OwnAnswer::Text(value) => ("text", Raw::text(value)),
+            OwnAnswer::Form(value) => ("form", value.clone()),
+        };
+        let given: BTreeMap<&str, Raw<'_>> = BTreeMap::from([(sort, value)]);
+        // A map of JSON is JSON.
+        Raw::from_value(&given).unwrap_or_else(|_| Raw::text(self.words()))
+    }
+
     /// Returns what a person would read, for an answer that becomes a message.
     pub(crate) fn words(&self) -> &str {
         match self {
@@ -147,7 +164,7 @@ pub(crate) fn owner(core: &Core, shown: &Presented) -> Result<(Entry, TokenScope
 /// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
 /// something else is told only to whoever has its secret.
 pub(crate) fn show(
-    core: &Core,
+    core: &Arc<Core>,
     session_id: SessionId,
     wait_id: WaitId,
     text: &str,
@@ -157,7 +174,13 @@ pub(crate) fn show(
     let (owner, own) = owner(core, &shown)?;
     let scope = TokenScope { session_id, wait_id, ..own };
     let moment = Moment { now: core.time(), newest: owner.state.updated_at };
-    owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| rejected(&error))?;
+    owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| {
+        if error == Rejection::Expired {
+            // The log says so too, from the first time that it is noticed.
+            let _ = core.workers.tell(core, owner.state.id, Command::Expire);
+        }
+        rejected(&error)
+    })?;
     Ok(shown.id)
 }
 

@@ -1,8 +1,9 @@
 //! What the daemon shows: the shapes that callers rely on. Fields may be added, none of these goes.
 
-use rekindle_domain::event::{UncertainTool, Usage};
+use rekindle_domain::event::UncertainTool;
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::session::UsageShown;
 use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub struct SessionView {
     /// Why nothing happens by itself, if something should: for people.
     pub held: Option<String>,
     /// Tokens and money.
-    pub usage: Usage,
+    pub usage: UsageShown,
     /// The agent's own session.
     pub cursor: Option<String>,
     /// When it was made.
@@ -122,15 +123,21 @@ pub struct WaitView {
     /// What for.
     #[schemars(extend("enum" = ["permission", "question", "tool_result", "external"]))]
     pub kind: &'static str,
-    /// `open`, or `void` if its agent is gone: an answer then becomes a message.
-    #[schemars(extend("enum" = ["open", "void"]))]
+    /// `open`; `void` if its agent is gone: an answer then becomes a message; `ended`, which lists do not have.
+    #[schemars(extend("enum" = ["open", "void", "ended"]))]
     pub state: &'static str,
-    /// What the agent asked, whole.
+    /// What was asked, whole.
     pub request: Option<Box<RawValue>>,
     /// Since when.
     pub since: Timestamp,
     /// Until when.
     pub deadline_at: Option<Timestamp>,
+    /// How it ended, if it has: `answered`, `withdrawn`, `cancelled` or `timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
+    /// The answer, if there was one: of a wait that a program opened, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Box<RawValue>>,
 }
 
 /// Whether a session is whole.

@@ -132,7 +132,7 @@ fn lines(replay: &mut Replay, drafts: &[Draft], now: Timestamp) -> Result<Vec<u8
     let (mut out, ts, odd) = (Vec::new(), now.to_string(), replay.oddities.len());
     for (index, draft) in drafts.iter().enumerate() {
         let (start, position) = (out.len(), replay.position());
-        let place = Place { seq: position.last_seq + 1, ts: &ts, more: index + 1 < drafts.len() };
+        let place = Place { seq: position.last_seq + 1, ts: &ts, at: None, more: index + 1 < drafts.len() };
         let link = Link::new(replay.state.id, position.last_hash);
         write(draft, place, link, &mut out).map_err(|error| error.to_string())?;
         let line = Line::parse(&out[start..out.len() - 1]).map_err(|error| error.to_string())?;

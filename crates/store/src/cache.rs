@@ -13,7 +13,7 @@ use crate::disk::{Disk, read_all, replace};
 use crate::load::LoadError;
 
 /// Largest cache file that is read: a state holds no messages, so anything near this is rubbish.
-const MAX_CACHE: u64 = 64 << 20;
+pub(crate) const MAX_CACHE: u64 = 64 << 20;
 
 /// A file that can be rebuilt from the log.
 pub(crate) trait Cache: Serialize + DeserializeOwned {

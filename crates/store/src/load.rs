@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
-use rekindle_domain::session::{Replay, SessionState};
+use rekindle_domain::line::Draft;
+use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
 use rekindle_domain::token::TokenIndex;
 
-use crate::cache::{self, Cached};
+use crate::cache::{self, Cached, MAX_CACHE};
 use crate::disk::{Disk, read_all};
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader, Stop, Torn, walk};
@@ -29,6 +30,8 @@ pub struct Loaded {
     pub oddities: Vec<(u64, String)>,
     /// Where reading began: what is before it was taken from caches, and nobody has looked at it.
     pub read_from: u64,
+    /// What a snapshot of the earlier layout says and the log does not: in the state, unless it is to be appended to.
+    pub unlogged: Vec<Draft>,
 }
 
 /// Why a session cannot be loaded at all.
@@ -69,8 +72,25 @@ pub enum Want {
     Status,
 }
 
-/// Loads a session.
+/// Loads a session as it is to be shown.
 pub(crate) fn load(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    want: Want,
+) -> Result<Loaded, LoadError> {
+    let mut loaded = load_logged(disk, layout, session, want)?;
+    let (last, ts) = (loaded.state.last_seq, loaded.state.updated_at);
+    for (seq, draft) in (last.saturating_add(1)..).zip(&loaded.unlogged) {
+        let told = loaded.state.apply(seq, ts, &draft.event);
+        let told = told.and_then(|()| loaded.tokens.apply(seq, ts, &draft.event));
+        loaded.oddities.extend(told.err().map(|illegal| (seq, illegal.to_string())));
+    }
+    Ok(loaded)
+}
+
+/// Loads a session as its log has it: what is to be appended to it follows from that alone.
+pub(crate) fn load_logged(
     disk: &dyn Disk,
     layout: &Layout,
     session: SessionId,
@@ -91,6 +111,7 @@ pub(crate) fn load(
                 torn: None,
                 oddities: Vec::new(),
                 read_from: 0,
+                unlogged: Vec::new(),
             });
         }
         Err(error) => return Err(read_error(error)),
@@ -121,7 +142,17 @@ pub(crate) fn load(
     let damage = damage.or_else(|| damage_note(disk, layout, session));
     let Replay { state, tokens, oddities, .. } = replay;
     let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
-    Ok(Loaded { state, tokens, damage, torn, oddities, read_from })
+    let unlogged = match state.is_nameless() && damage.is_none() {
+        true => legacy(disk, layout, session).map(|found| found.records(&state, &tokens)).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    Ok(Loaded { state, tokens, damage, torn, oddities, read_from, unlogged })
+}
+
+/// Reads a snapshot of the earlier layout, if a session has one.
+pub(crate) fn legacy(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Option<LegacySnapshot> {
+    let bytes = read_all(disk, &layout.snapshot(session), MAX_CACHE).ok()?;
+    LegacySnapshot::read(&bytes, session)
 }
 
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is

@@ -21,7 +21,7 @@ use crate::error::AppendError;
 use crate::home::{self, HomeError, HomeLock, Origin};
 use crate::index;
 use crate::layout::Layout;
-use crate::load::{LoadError, Loaded, Want, load};
+use crate::load::{LoadError, Loaded, Want, load, load_logged};
 use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
 use crate::recover::{RecoverError, Recovered, recover};
@@ -232,7 +232,7 @@ impl<C: Commits> Store<C> {
         if let Some(current) = self.committer.current(session) {
             return Ok(current);
         }
-        let mut loaded = load(&*self.disk, &self.layout, session, Want::Everything)?;
+        let mut loaded = load_logged(&*self.disk, &self.layout, session, Want::Everything)?;
         if loaded.damage.is_none() {
             loaded.damage = self.broken_before(session, loaded.read_from)?;
         }
@@ -245,6 +245,12 @@ impl<C: Commits> Store<C> {
                 .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
         }
         self.committer.register(loaded.state.clone(), loaded.tokens.clone(), loaded.damage.clone());
+        if !loaded.unlogged.is_empty() && loaded.damage.is_none() {
+            // Before anything else, and before the file is ever written as the cache that it then is.
+            let records = std::mem::take(&mut loaded.unlogged);
+            let logged = self.committer.append(Append::durable(session, records));
+            logged.inspect_err(|_| self.committer.release(session))?;
+        }
         self.announce_repairs(session, &loaded, kept)?;
         self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
     }

@@ -107,5 +107,13 @@ fn listed(
     }
     let tokens = TokenIndex::empty_at(session, state.position());
     let read_from = state.position().log_offset;
-    Some(Loaded { state, tokens, damage: None, torn: None, oddities: Vec::new(), read_from })
+    Some(Loaded {
+        state,
+        tokens,
+        damage: None,
+        torn: None,
+        oddities: Vec::new(),
+        read_from,
+        unlogged: Vec::new(),
+    })
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{
-    AgentReady, Event, InputKind, InputQueued, Raw, ToolCall, ToolUpdate, UncertainTool, Usage,
+    AgentReady, Event, InputKind, InputQueued, Raw, ToolCall, ToolUpdate, UncertainTool,
 };
 use rekindle_domain::id::{RunId, WaitId};
 
@@ -38,7 +38,8 @@ pub(super) struct Facts {
     pub(super) asks: BTreeMap<u64, Ask>,
     pub(super) tools: Vec<UncertainTool>,
     pub(super) options: Option<SessionOptions>,
-    pub(super) usage: Usage,
+    /// What its session has cost, as the agent told last.
+    pub(super) cost: Option<f64>,
     pub(super) exited: bool,
     /// It was gone before it had answered to a load.
     pub(super) died_loading: bool,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rekindle_domain::event::{
     AgentNotice, Event, InputKind, ModeUpdated, PlanUpdated, Raw, RunWaiting, ToolCall, ToolUpdate,
-    UncertainTool, UsageUpdated,
+    UncertainTool, Usage, UsageUpdated,
 };
 use rekindle_domain::id::RunId;
 use rekindle_holder::journal::{Ctl, Item};
@@ -181,18 +181,12 @@ impl Connection {
             }
             Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: keep(entries) }),
             Said::Usage { input, output, cost, raw } => {
-                let usage = &mut self.facts.usage;
-                usage.input_tokens = input.unwrap_or(usage.input_tokens);
-                usage.output_tokens = output.unwrap_or(usage.output_tokens);
-                usage.cost = cost.or(usage.cost);
-                out.push(UsageUpdated {
-                    input_tokens: usage.input_tokens,
-                    output_tokens: usage.output_tokens,
-                    cost: usage.cost,
-                    raw: Some(keep(raw)),
-                });
+                self.facts.cost = cost.or(self.facts.cost);
+                let (input_tokens, output_tokens) = (input.unwrap_or_default(), output.unwrap_or_default());
+                let cost = self.facts.cost;
+                out.push(UsageUpdated { input_tokens, output_tokens, cost, raw: Some(keep(raw)) });
                 if let Some(ended) = &mut out.taken.ended {
-                    ended.usage = Some(*usage);
+                    ended.usage = Some(Usage { input_tokens, output_tokens, cost });
                 }
             }
             Said::Mode(mode) => out.push(ModeUpdated { mode_id: own(mode) }),
@@ -302,7 +296,7 @@ impl Connection {
             return;
         }
         let run_id = self.run();
-        let holder = self.holder;
+        let (holder, said_at) = (self.holder, self.time);
         let half = self.partial.half.get_or_insert_with(|| {
             let key = message.map(Cow::into_owned);
             Half::new(voice, key, first, holder)
@@ -317,7 +311,7 @@ impl Connection {
                 && voice != Voice::Summary
             {
                 let text = text.as_ref().to_owned();
-                out.taken.deltas.push(Delta { run_id, message_id: half.id, voice, at, text });
+                out.taken.deltas.push(Delta { run_id, message_id: half.id, voice, at, text, said_at });
             }
         }
     }

@@ -17,9 +17,10 @@ pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored,
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Event, InputKind, Kind, Raw, RunCompleted, Usage};
+use rekindle_domain::event::{Event, InputKind, Kind, Raw};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::{Line, Source};
+use rekindle_domain::time::Timestamp;
 use rekindle_holder::journal::Item;
 
 use crate::json::Object;
@@ -57,6 +58,8 @@ pub struct Connection {
     partial: Partial,
     /// The newest journal record taken in.
     taken: u64,
+    /// The newest time of the journal, as far as it was taken in.
+    time: Option<Timestamp>,
     /// The newest journal record whose derived records are in the log.
     logged: u64,
     /// Where reading starts.
@@ -112,15 +115,11 @@ impl Connection {
             facts: Facts::default(),
             partial: Partial::default(),
             taken: 0,
+            time: None,
             logged: 0,
             low: 1,
             flushed: 0,
         }
-    }
-
-    /// Sets the totals of the session before this agent: updates that tell only some of them keep the others.
-    pub fn set_usage(&mut self, usage: Usage) {
-        self.facts.usage = usage;
     }
 
     /// The agent has introduced itself. What is known by its own name and version is surer than what was supposed.
@@ -195,14 +194,8 @@ impl Connection {
                 self.facts.turn = None;
                 self.facts.tools.clear();
             }
-            Event::RunCompleted(RunCompleted { usage: Some(usage), .. }) => {
-                self.facts.usage = Usage { cost: usage.cost.or(self.facts.usage.cost), ..*usage };
-            }
-            Event::UsageUpdated(usage) => {
-                let cost = usage.cost.or(self.facts.usage.cost);
-                let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-                self.facts.usage = Usage { input_tokens, output_tokens, cost };
-            }
+            // What another agent's session cost is none of this one's.
+            Event::UsageUpdated(usage) if seq > 0 => self.facts.cost = usage.cost.or(self.facts.cost),
             _ => {}
         }
     }
@@ -221,13 +214,15 @@ impl Connection {
                 | Kind::RunCompleted
                 | Kind::RunFailed
                 | Kind::RunCancelled
-                | Kind::RunInterrupted
-                | Kind::UsageUpdated,
+                | Kind::RunInterrupted,
             ) => true,
             _ => line.source.is_some_and(|source| source.0 == self.holder),
         };
         if needed {
             self.note(&line.event()?, line.source);
+        }
+        if line.source.is_some_and(|source| source.0 == self.holder) {
+            self.time = Some(line.happened_at());
         }
         Ok(())
     }
@@ -244,7 +239,9 @@ impl Connection {
         if seq <= self.taken {
             return Taken::default();
         }
-        self.fold_at(seq, unfinished, |connection, out| connection.fold_item(item, out))
+        let at = item.time().map(|time| Timestamp::from_millis(i64::try_from(time.0).unwrap_or(i64::MAX)));
+        self.time = at.or(self.time);
+        self.fold_at(seq, at, unfinished, |connection, out| connection.fold_item(item, out))
     }
 
     /// Tells whether a run's prompt may have reached the agent: the journal has it, or the agent needs none to begin.
@@ -262,15 +259,20 @@ impl Connection {
     }
 
     /// Ends a dead journal: what was half said is recorded as such. Nothing may be taken in afterwards.
-    pub fn finish(&mut self) -> Taken {
+    ///
+    /// Such a journal does not say when its holder ended. If nobody was there, the newest time in it is what is known:
+    /// the last sign of life. Whoever was there noticed it at once, and `unattended` is false.
+    pub fn finish(&mut self, unattended: bool) -> Taken {
         // No record will ever have this number, so that those derived here are told apart.
         let seq = self.taken.max(self.logged) + 1;
-        self.fold_at(seq, None, |connection, out| connection.fold_end(out))
+        let at = self.time.filter(|_| unattended);
+        self.fold_at(seq, at, None, |connection, out| connection.fold_end(out))
     }
 
     fn fold_at(
         &mut self,
         seq: u64,
+        at: Option<Timestamp>,
         unfinished: Option<u64>,
         fold: impl FnOnce(&mut Connection, &mut fold::Out),
     ) -> Taken {
@@ -300,7 +302,7 @@ impl Connection {
         let fold::Out { mut taken, events, .. } = out;
         self.begin_turn(&taken, &events);
         let low = self.low_after(seq, unfinished);
-        taken.place = Some(Place { holder: self.holder, seq, low });
+        taken.place = Some(Place { holder: self.holder, seq, low, at });
         events.into_iter().for_each(|event| taken.add(event));
         taken
     }

@@ -8,6 +8,7 @@ use rekindle_domain::event::{
 };
 use rekindle_domain::id::{HolderId, MessageId, RunId, WaitId};
 use rekindle_domain::line::{Draft, Source};
+use rekindle_domain::time::Timestamp;
 use serde::Serialize;
 
 use crate::profile::Answer;
@@ -48,6 +49,8 @@ pub(super) struct Place {
     pub(super) holder: HolderId,
     pub(super) seq: u64,
     pub(super) low: u64,
+    /// The journal's time of the item.
+    pub(super) at: Option<Timestamp>,
 }
 
 impl Taken {
@@ -57,7 +60,8 @@ impl Taken {
     pub fn add(&mut self, event: impl Into<Event<'static>>) {
         let n = self.records.len() as u64;
         let source = self.place.map(|place| Source(place.holder, place.seq, n, place.low));
-        self.records.push(Draft { event: event.into(), source });
+        let at = self.place.and_then(|place| place.at);
+        self.records.push(Draft { event: event.into(), source, at });
     }
 
     /// Tells whether there is nothing to append and nothing to do but to pass on the deltas.
@@ -86,6 +90,9 @@ pub struct Delta {
     pub at: usize,
     /// The text.
     pub text: String,
+    /// When it was said, by the journal.
+    #[serde(skip)]
+    pub said_at: Option<Timestamp>,
 }
 
 /// Names a request of the agent's: the ids it gives them may come again.
@@ -163,7 +170,7 @@ pub struct Ended {
     pub run_id: Option<RunId>,
     /// How it ended.
     pub outcome: Outcome,
-    /// Tokens and money so far, if the agent told with its answer.
+    /// The tokens of the run and the cost of the agent's session so far, if the agent told with its answer.
     pub usage: Option<Usage>,
 }
 

@@ -102,7 +102,7 @@ impl Connection {
     pub fn half_message(&self) -> Option<Delta> {
         let half = self.partial.half.as_ref().filter(|half| half.voice != Voice::Summary)?;
         let (message_id, voice) = (half.id, half.voice);
-        Some(Delta { run_id: self.run(), message_id, voice, at: 0, text: half.text() })
+        Some(Delta { run_id: self.run(), message_id, voice, at: 0, text: half.text(), said_at: self.time })
     }
 
     /// Returns the answer to a request of the agent's.

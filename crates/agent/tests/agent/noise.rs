@@ -7,8 +7,9 @@ use rekindle_agent::acp::Acp;
 use rekindle_agent::blob;
 use rekindle_agent::connection::Connection;
 use rekindle_agent::known::{Quirk, Quirks};
-use rekindle_domain::event::{Event, Raw};
-use rekindle_holder::journal::{InputHead, Item, OutFlags};
+use rekindle_domain::event::{Event, Raw, SessionClosed};
+use rekindle_domain::time::Timestamp;
+use rekindle_holder::journal::{Ctl, InputHead, Item, OutFlags};
 use rekindle_holder::stamp::Stamp;
 
 use crate::conversations::all;
@@ -57,11 +58,41 @@ fn survives(lines: &[Vec<u8>], quirks: Quirks) {
             connection.take(&item, None);
         }
     }
-    connection.finish();
+    connection.finish(true);
     assert!(
         connection.take(&line(seq, b"{}", OutFlags::default()), None).is_quiet(),
         "an old item does nothing"
     );
+}
+
+#[test]
+fn records_have_the_time_of_the_journal_they_come_from() {
+    let time = Timestamp::from_millis;
+    let at = |time, seq, bytes: Vec<u8>| Item::Line {
+        first: seq,
+        seq,
+        time: Stamp(time),
+        flags: OutFlags::default(),
+        bytes: bytes.into(),
+    };
+    let mut connection = connection(Quirks::default());
+    assert_eq!(connection.take(&at(5_000, 1, piece(3)), None).deltas[0].said_at, Some(time(5_000)));
+    let noise = connection.take(&at(6_000, 2, b"not JSON".to_vec()), None);
+    assert_eq!(noise.records[0].at, Some(time(6_000)));
+    // What the caller adds to the records of an item happened then too.
+    let mut exit = connection.take(
+        &Item::Ctl { seq: 3, time: Stamp(7_000), ctl: Ctl::Exit { code: Some(1), signal: None } },
+        None,
+    );
+    exit.add(SessionClosed::default());
+    assert!(exit.records.len() > 1, "the end of the message, and what was added");
+    assert!(exit.records.iter().all(|record| record.at == Some(time(7_000))), "{:?}", exit.records);
+    for (unattended, expected) in [(true, Some(time(5_000))), (false, None)] {
+        let mut lost = self::connection(Quirks::default());
+        lost.take(&at(5_000, 1, piece(3)), None);
+        let ended = lost.finish(unattended);
+        assert_eq!(ended.records[0].at, expected, "nobody was there: {unattended}");
+    }
 }
 
 /// Says a piece of a message of that many letters.

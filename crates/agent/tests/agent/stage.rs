@@ -247,7 +247,7 @@ impl Stage {
                 let taken = self.connection.take(&item, None);
                 self.carry_out(taken);
             }
-            let taken = self.connection.finish();
+            let taken = self.connection.finish(true);
             self.carry_out(taken);
         }
     }
@@ -267,6 +267,8 @@ impl Stage {
                 deadline_at: None,
                 tool_call_id: ask.tool_call_id.clone().map(Into::into),
                 request: Some(ask.request),
+                by: None,
+                idempotency_key: None,
             });
         }
         for ask in std::mem::take(&mut taken.withdrawn) {
@@ -434,7 +436,7 @@ impl Stage {
         let count = drafts.len();
         for (index, draft) in drafts.into_iter().enumerate() {
             let seq = self.drafts.len() as u64 + 1;
-            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", more: index + 1 < count };
+            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: index + 1 < count };
             let link = Link::new(session, self.last);
             self.last = Some(line::write(&draft, place, link, &mut self.log).expect("a record"));
             self.connection.note(&draft.event, draft.source);

@@ -64,7 +64,7 @@ impl Log {
         let mut line = Vec::new();
         while written < size {
             seq += 1;
-            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", more: false };
+            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
             let draft = &drafts[seq as usize % drafts.len()];
             last = Some(write(draft, place, Link::new(session, last), &mut line)?);
             out.write_all(&line)?;

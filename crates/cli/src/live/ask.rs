@@ -35,7 +35,13 @@ impl Ask {
         let params = request.get("params").unwrap_or(request);
         let mut lines = Vec::new();
         let title = sanitise::line(&asked(request));
-        let verb = if kind == "permission" { "The agent asks for permission" } else { "The agent asks" };
+        let outside = matches!(kind, "external" | "tool_result");
+        let verb = match kind {
+            "permission" => "The agent asks for permission",
+            "tool_result" => "A program waits for a result",
+            "external" => "A program asks",
+            _ => "The agent asks",
+        };
         lines.push((WARN, if title.is_empty() { format!("{verb}.") } else { format!("{verb}: {title}") }));
         let call = &params["toolCall"];
         let changes = diffs(&call["content"]);
@@ -48,6 +54,11 @@ impl Ask {
                 let text = sanitise::block(&value_text(&block["content"]));
                 lines.extend(text.lines().map(|line| (PLAIN, format!("  {line}"))));
             }
+        }
+        if outside && title.is_empty() {
+            // Whatever it is, whoever is to answer sees it.
+            let text = serde_json::to_string_pretty(request).unwrap_or_default();
+            lines.extend(sanitise::block(&text).lines().map(|line| (PLAIN, format!("  {line}"))));
         }
         lines.extend(changes.into_iter().map(|(style, line)| (style, format!("  {line}"))));
         Ask { wait_id: wait_id.to_owned(), choices: choices(params), lines }

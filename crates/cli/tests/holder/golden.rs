@@ -118,7 +118,7 @@ fn the_records_derived_from_a_journal_of_format_1_stay_the_same() {
             connection.note(&queued.into(), None);
         }
         let taken = connection.take(&item, None);
-        for Draft { event, source } in &taken.records {
+        for Draft { event, source, .. } in &taken.records {
             let mut fields = Vec::new();
             event.write_fields(&mut fields).expect("plain");
             let source = source.map(|source| (source.1, source.2, source.3));

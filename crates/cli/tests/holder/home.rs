@@ -90,6 +90,7 @@ impl Home {
             options: Default::default(),
             env_names: Vec::new(),
             idempotency_key: None,
+            created_at: None,
         };
         store.create(session()).expect("a session");
         store.append(Append::durable(session(), vec![created.into()])).expect("appended");

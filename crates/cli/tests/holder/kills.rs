@@ -91,7 +91,7 @@ fn supervise(home: &Path, session: SessionId, dir: &HolderDir, epoch: u64) {
                 let notice =
                     AgentNotice { run_id: None, what: "line".into(), text: Some(text.into()), raw: None };
                 let source = Some(Source(holder, seq, 0, seq + 1));
-                let draft = Draft { event: notice.into(), source };
+                let draft = Draft { event: notice.into(), source, at: None };
                 store.append(Append::quick(session, vec![draft])).expect("appended");
                 (logged, low, moved) = (seq, seq + 1, true);
             }
@@ -155,6 +155,7 @@ fn make_home(lab: &Lab, held: &Held) -> PathBuf {
             options: Default::default(),
             env_names: Vec::new(),
             idempotency_key: None,
+            created_at: None,
         };
         let holder_id: HolderId = held.holder_id.parse().expect("an id");
         let launching = AgentLaunching { holder_id, run_id: None, argv: Vec::new() };

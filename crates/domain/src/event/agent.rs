@@ -83,7 +83,7 @@ pub struct PlanUpdated<'a> {
     pub entries: Raw<'a>,
 }
 
-/// Tokens and money, as totals of the session.
+/// Tokens of a run and money, as its agent told with its end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Usage {
     /// Tokens read.
@@ -92,21 +92,22 @@ pub struct Usage {
     /// Tokens written.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Cost in the agent's currency, if it tells.
+    /// Cost of the agent's session so far, in its currency, if it tells.
     #[serde(default)]
     pub cost: Option<f64>,
 }
 
-/// New totals.
+/// What an agent told of its usage, as it told it: tokens of the run that goes on, the cost of its session so far. The fold
+/// adds up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UsageUpdated<'a> {
-    /// Tokens read.
+    /// Tokens read, of the run; 0 if this report does not say.
     #[serde(default)]
     pub input_tokens: u64,
     /// Tokens written.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Cost in the agent's currency, if it tells.
+    /// Cost of the agent's session so far, in its currency, if it tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
     /// What the agent reported where it has fields we do not model.

@@ -86,6 +86,13 @@ pub enum WaitKind {
     Unknown,
 }
 
+impl WaitKind {
+    /// Tells whether a program opened the wait and not the agent: the agent works on, and is told nothing of it.
+    pub fn is_outside(self) -> bool {
+        matches!(self, WaitKind::ToolResult | WaitKind::External)
+    }
+}
+
 /// The run is blocked on someone outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunWaiting<'a> {
@@ -106,6 +113,12 @@ pub struct RunWaiting<'a> {
     /// The request, whole.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Raw<'a>>,
+    /// Who opened it, if it was not the agent.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Cow<'a, str>>,
+    /// The caller's key, so that the same request opens one wait.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<Cow<'a, str>>,
 }
 
 /// How a wait ended.

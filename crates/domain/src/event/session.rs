@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Raw;
 use crate::id::{MessageId, RunId, WaitId};
+use crate::time::Timestamp;
 
 /// Who answers in a session: a known agent by name, or a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -90,6 +91,9 @@ pub struct SessionCreated<'a> {
     /// The caller's key, so that a repeated create finds this session.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Cow<'a, str>>,
+    /// When it was created, if that was before this record: of a session of the earlier layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
 }
 
 /// Some property of a session changed; absent fields did not.

@@ -15,7 +15,7 @@ fn holder() -> HolderId {
 
 fn written(draft: &Draft, more: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    let place = Place { seq: 7, ts: "2026-02-21T10:00:00.000Z", more };
+    let place = Place { seq: 7, ts: "2026-02-21T10:00:00.000Z", at: draft.at, more };
     write(draft, place, Link::First(session()), &mut out).expect("it is JSON");
     assert_eq!(out.pop(), Some(b'\n'));
     out
@@ -26,12 +26,13 @@ fn the_order_of_fields_is_fixed() {
     let draft = Draft {
         event: SessionClosed { by: Some("me".into()) }.into(),
         source: Some(Source(holder(), 5, 0, 6)),
+        at: Some("2026-02-21T09:00:00.000Z".parse().expect("a time")),
     };
     let line = String::from_utf8(written(&draft, true)).expect("text");
     let (body, end) = line.split_at(line.len() - HASH_SUFFIX);
     assert_eq!(
         body,
-        r#"{"seq":7,"ts":"2026-02-21T10:00:00.000Z","kind":"session.closed","by":"me","more":true,"src":["h_0123456789abcdef0123456789abcdef",5,0,6]"#
+        r#"{"seq":7,"ts":"2026-02-21T10:00:00.000Z","kind":"session.closed","by":"me","more":true,"at":"2026-02-21T09:00:00.000Z","src":["h_0123456789abcdef0123456789abcdef",5,0,6]"#
     );
     assert!(end.starts_with(r#","h":""#) && end.ends_with(r#""}"#));
 }
@@ -54,6 +55,21 @@ fn a_line_in_another_order_is_read_the_slow_way() {
 }
 
 #[test]
+fn the_time_of_a_journal_counts_only_beside_a_source() {
+    for (text, expected) in [
+        (
+            r#"{"kind":"x","ts":"","seq":1,"src":["h_1",1,0,2],"at":"2026-02-21T10:01:10Z"}"#,
+            "2026-02-21T10:01:10.000Z",
+        ),
+        (r#"{"kind":"x","ts":"","seq":1,"src":["h_1",1,0,2],"at":["noon"]}"#, "1970-01-01T00:00:00.000Z"),
+        (r#"{"kind":"x","ts":"","seq":1,"at":"2026-02-21T10:01:10Z"}"#, "1970-01-01T00:00:00.000Z"),
+    ] {
+        let line = Line::parse(text.as_bytes()).expect("a record");
+        assert_eq!(line.happened_at().to_string(), expected, "{text}");
+    }
+}
+
+#[test]
 fn payloads_that_imitate_the_end_of_a_record_change_nothing() {
     let fakes = [
         r#"{"a":1,"src":["h_1",1,2,3]}"#,
@@ -63,13 +79,19 @@ fn payloads_that_imitate_the_end_of_a_record_change_nothing() {
         r#""\",\"more\":true""#,
         r#"["h_1",1,2,3]"#,
         r#"{"h":"0123456789abcdef"}"#,
+        r#"{"x":0,"at":"2026-02-21T09:00:00.000Z"}"#,
+        r#""\",\"at\":\"2026-02-21T09:00:00.000Z""#,
     ];
     for fake in fakes {
         let raw: Raw<'_> = serde_json::from_str(fake).expect("JSON");
         let notice = AgentNotice { run_id: None, what: "x".into(), text: None, raw: Some(raw.into_owned()) };
+        for source in [None, Some(Source(holder(), 5, 0, 6))] {
+            let bytes = written(&Draft { source, ..notice.clone().into() }, false);
+            let line = Line::parse(&bytes).expect("a record");
+            assert_eq!((line.source, line.more, line.at), (source, false, None), "{fake}");
+        }
         let bytes = written(&notice.into(), false);
         let line = Line::parse(&bytes).expect("a record");
-        assert_eq!((line.source, line.more), (None, false), "{fake}");
         assert!(line.follows(session(), None));
     }
 }
@@ -91,7 +113,7 @@ fn rubbish_is_named_not_swallowed() {
 
 proptest! {
     #[test]
-    fn whatever_was_written_comes_back(text in ".*", n in any::<u64>(), more: bool, has_source: bool) {
+    fn whatever_was_written_comes_back(text in ".*", n in any::<u64>(), more: bool, has_source: bool, has_time: bool) {
         let message = MessageAgent {
             run_id: None,
             message_id: "msg_1".parse().expect("an id"),
@@ -99,10 +121,11 @@ proptest! {
             partial: false,
         };
         let source = has_source.then(|| Source(holder(), n, 0, n));
-        let draft = Draft { event: message.into(), source };
+        let at = has_time.then(|| Timestamp::from_millis((n % (1 << 46)) as i64)).filter(|_| has_source);
+        let draft = Draft { event: message.into(), source, at };
         let bytes = written(&draft, more);
         let line = Line::parse(&bytes).expect("a record");
-        prop_assert_eq!((line.seq, line.more, line.source), (7, more, source));
+        prop_assert_eq!((line.seq, line.more, line.source, line.at), (7, more, source, at));
         prop_assert!(line.follows(session(), None));
         prop_assert_eq!(line.event().expect("readable"), draft.event);
         prop_assert!(!bytes.contains(&b'\n'), "a record is one line");

@@ -6,14 +6,14 @@
 
 use crate::event::{
     CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
-    ToolCall, ToolUpdate, UncertainTool, Usage,
+    ToolCall, ToolUpdate, UncertainTool,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
 
 use super::{
     Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, Run,
-    SessionState, Wait,
+    SessionState, Wait, WaitKey,
 };
 
 /// An event that cannot follow what came before it.
@@ -30,7 +30,7 @@ pub struct Illegal {
 const MAX_OPEN_TOOLS: usize = 256;
 
 impl SessionState {
-    /// Takes in one event as record `seq`.
+    /// Takes in one event as record `seq`; `ts` is when it happened, which is mostly when it was written.
     pub fn apply(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
         self.transition(seq, ts, event).map_err(|why| Illegal { kind: event.name().to_owned(), why })
     }
@@ -44,7 +44,9 @@ impl SessionState {
         }
         match event {
             Event::SessionCreated(created) => {
-                if self.is_created() {
+                // A log of the earlier layout gets its beginning later: what stood beside it alone.
+                let nameless = self.is_nameless();
+                if self.is_created() && !nameless {
                     return Err("the session exists already".into());
                 }
                 self.title = created.title.as_ref().into();
@@ -53,7 +55,8 @@ impl SessionState {
                 self.options = created.options.clone();
                 self.env_names.clone_from(&created.env_names);
                 self.created_by_key = created.idempotency_key.as_ref().map(ToString::to_string);
-                self.created_at = ts;
+                let known = if nameless { self.created_at } else { ts };
+                self.created_at = created.created_at.unwrap_or(known);
             }
             Event::SessionUpdated(updated) => {
                 if let Some(title) = &updated.title {
@@ -103,7 +106,8 @@ impl SessionState {
             Event::RunCompleted(completed) => {
                 self.end_run(completed.run_id, ts, End::Completed)?;
                 if let Some(usage) = completed.usage {
-                    self.usage = Usage { cost: usage.cost.or(self.usage.cost), ..usage };
+                    self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
+                    self.usage.tell_cost(usage.cost);
                 }
             }
             Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
@@ -134,6 +138,9 @@ impl SessionState {
             }
             Event::AgentReady(ready) => {
                 let agent = self.launched(ready.holder_id)?;
+                let same = ready.cursor.is_some() && agent.cursor.as_deref() == ready.cursor.as_deref();
+                self.usage.begin_agent(same);
+                let agent = self.launched(ready.holder_id)?;
                 let keep = |raw: &crate::event::Raw<'_>| {
                     serde_json::value::RawValue::from_string(raw.as_json().to_owned()).ok()
                 };
@@ -159,9 +166,9 @@ impl SessionState {
             Event::ToolCall(call) => self.begin_tool(call),
             Event::ToolUpdate(update) => self.update_tool(update),
             Event::UsageUpdated(usage) => {
-                self.usage.input_tokens = usage.input_tokens;
-                self.usage.output_tokens = usage.output_tokens;
-                self.usage.cost = usage.cost.or(self.usage.cost);
+                self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
+                self.usage.tell_cost(usage.cost);
+                self.usage.tell_context(usage.raw.as_ref());
             }
             Event::TokenMinted(_)
             | Event::TokenConsumed(_)
@@ -201,6 +208,7 @@ impl SessionState {
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;
+        self.usage.begin_run();
         self.run = Some(Run {
             run_id: started.run_id,
             boot_id: started.boot_id,
@@ -262,6 +270,12 @@ impl SessionState {
             deadline_at: waiting.deadline_at,
             tool_call_id: waiting.tool_call_id.as_deref().map(Into::into),
         });
+        if let Some(key) = &waiting.idempotency_key {
+            if self.wait_keys.len() >= MAX_MESSAGE_KEYS {
+                self.wait_keys.remove(0);
+            }
+            self.wait_keys.push(WaitKey { key: key.to_string(), wait_id: waiting.wait_id });
+        }
         Ok(())
     }
 

@@ -3,19 +3,23 @@
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
+mod legacy;
 mod replay;
 mod run;
+mod usage;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use fold::Illegal;
+pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
 pub use run::{End, Run, Wait};
+pub use usage::{Context, SessionUsage, UsageShown};
 
 use crate::chain::ChainHash;
-use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool, Usage};
-use crate::id::{BootId, HolderId, MessageId, RunId, SessionId};
+use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool};
+use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
 use crate::time::Timestamp;
 
@@ -27,6 +31,9 @@ pub const MAX_QUEUED: usize = 64;
 
 /// Keys of messages that are remembered: as many as a queue can hold, because a sender repeats what was not answered.
 pub const MAX_MESSAGE_KEYS: usize = MAX_QUEUED;
+
+/// Milliseconds between a journal's time and that of writing which are no difference: what a reader takes who keeps up.
+pub const SAME_TIME_MILLIS: u64 = 100;
 
 /// How far into a log a fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -68,7 +75,8 @@ pub struct SessionState {
     pub env_names: Vec<String>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// The newest time of any record; never goes back.
+    /// The newest time at which any record was written; never goes back. Whether a clock was set back is told by this,
+    /// so it is not the time at which what a record says has happened.
     pub updated_at: Timestamp,
     /// The last record taken in.
     pub last_seq: u64,
@@ -84,7 +92,8 @@ pub struct SessionState {
     /// The latest agent process and where its conversation picks up.
     pub agent: Option<Agent>,
     /// Tokens and money so far.
-    pub usage: Usage,
+    #[serde(default)]
+    pub usage: SessionUsage,
     /// What recovery knows.
     pub recovery: Recovery,
     /// How many records about tokens there are: none means that the token index is empty.
@@ -96,6 +105,9 @@ pub struct SessionState {
     /// The keys of its newest messages, for the same reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub message_keys: Vec<MessageKey>,
+    /// The keys of the newest waits that programs opened, for the same reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_keys: Vec<WaitKey>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -189,6 +201,15 @@ pub struct MessageKey {
     pub run_id: Option<RunId>,
 }
 
+/// A wait that whoever opened it gave a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitKey {
+    /// The key.
+    pub key: String,
+    /// The wait.
+    pub wait_id: WaitId,
+}
+
 /// What recovery knows of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Recovery {
@@ -234,11 +255,12 @@ impl SessionState {
             run: None,
             queue: Vec::new(),
             agent: None,
-            usage: Usage::default(),
+            usage: SessionUsage::default(),
             recovery: Recovery::default(),
             token_records: 0,
             created_by_key: None,
             message_keys: Vec::new(),
+            wait_keys: Vec::new(),
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),
@@ -305,14 +327,25 @@ impl SessionState {
         }
     }
 
-    /// Takes in where a record came from and when; part of the fold for records of every kind.
-    pub fn note(&mut self, ts: Timestamp, source: Option<Source>) {
+    /// Returns when something happened that a journal has with the time `at` and that is written at `ts`; none if that
+    /// is the time of writing.
+    ///
+    /// A time outside of what is possible, later than its reading or before the session or its latest run began, says
+    /// that the clock was set in between: it is worth less than the time of writing, and is not used.
+    pub fn happened_at(&self, at: Option<Timestamp>, ts: Timestamp) -> Option<Timestamp> {
+        let begin = self.run.as_ref().map_or(self.created_at, |run| run.started_at.max(self.created_at));
+        at.filter(|at| *at >= begin && ts.millis_since(*at) > SAME_TIME_MILLIS)
+    }
+
+    /// Takes in where a record came from, when it was written and when it happened, if that is another time; part of the
+    /// fold for records of every kind.
+    pub fn note(&mut self, ts: Timestamp, at: Option<Timestamp>, source: Option<Source>) {
         self.updated_at = self.updated_at.max(ts);
         if let (Some(Source(holder, seq, n, low)), Some(agent)) = (source, &mut self.agent)
             && agent.holder_id == holder
         {
             agent.journal = Journal { seq, n, low };
-            agent.last_output_at = Some(ts);
+            agent.last_output_at = Some(at.unwrap_or(ts));
         }
     }
 }

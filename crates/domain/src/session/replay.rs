@@ -173,22 +173,27 @@ impl Replay {
     fn fold(&mut self, line: &Line<'_>, position: Position) {
         let kind = Kind::from_name(line.kind);
         let effect = kind.map_or(Effect::Position, Kind::effect);
-        let ts = line.time();
+        let (ts, happened) = (line.time(), line.happened_at());
         let upgraded = line.hash.is_none().then(|| legacy::upgrade(line.kind, line.text)).flatten();
         if line.hash.is_none() {
             self.state.begin_legacy(ts);
         }
-        if effect != Effect::Position && !self.defer(kind, line, ts) {
+        if effect != Effect::Position && !self.defer(kind, line, happened) {
             match Event::read(line.kind, upgraded.as_deref().unwrap_or(line.text)) {
                 Ok(event) => {
                     // A permission that was refused takes a tool call away, which must be there by then.
                     if matches!(&event, Event::RunResumed(resumed) if resumed.granted == Some(false)) {
                         self.settle();
                     }
+                    let begun =
+                        line.hash.is_none().then(|| self.state.begin_legacy_run(ts, &event)).flatten();
+                    if let Some(run) = begun {
+                        self.odd(line.seq, format!("the log does not have the beginning of {run}"));
+                    }
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
                     // The state must not depend on whether tokens are wanted: both, whatever the other says.
-                    let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, ts, &event));
-                    let outcome = self.state.apply(line.seq, ts, &event).and(token);
+                    let token = tokens.map_or(Ok(()), |tokens| tokens.apply(line.seq, happened, &event));
+                    let outcome = self.state.apply(line.seq, happened, &event).and(token);
                     match outcome {
                         Ok(()) if ends_or_begins_a_run(&event) => self.forget_deferred(),
                         Ok(()) => {}
@@ -198,7 +203,7 @@ impl Replay {
                 Err(error) => self.odd(line.seq, format!("cannot read {}: {error}", line.kind)),
             }
         }
-        self.state.note(ts, line.source);
+        self.state.note(ts, line.at, line.source);
         if let Some(tokens) = &mut self.tokens {
             tokens.set_position(position);
         }

@@ -58,6 +58,11 @@ impl Run {
         let asked = |id: &str| self.waits.iter().any(|wait| wait.tool_call_id.as_deref() == Some(id));
         self.tools.iter().filter(move |tool| !asked(&tool.tool_call_id))
     }
+
+    /// Tells whether its agent waits for an answer; what a program waits for is not counted.
+    pub fn has_asked(&self) -> bool {
+        self.waits.iter().any(|wait| !wait.kind.is_outside())
+    }
 }
 
 /// How a run ended: exactly one of these.

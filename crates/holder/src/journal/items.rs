@@ -64,6 +64,14 @@ impl Item<'_> {
             | Item::Ctl { seq, .. } => *seq,
         }
     }
+
+    /// Returns when it was complete; the end of an input's way has no time of its own.
+    pub fn time(&self) -> Option<Stamp> {
+        match self {
+            Item::Line { time, .. } | Item::Input { time, .. } | Item::Ctl { time, .. } => Some(*time),
+            Item::Done { .. } => None,
+        }
+    }
 }
 
 /// Puts parts together.

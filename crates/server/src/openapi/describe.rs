@@ -6,10 +6,11 @@ use rekindle_domain::projector::Derived;
 use rekindle_service::code::Code;
 use rekindle_service::feed::{Damage, Words};
 use rekindle_service::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, Resume, WaitFilter,
+    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };
 use rekindle_service::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
+    WaitView,
 };
 use serde_json::{Value, json};
 
@@ -30,12 +31,13 @@ Unknown fields of a body and unknown parameters of a query are errors, but for t
 
 const OK: StatusCode = StatusCode::OK;
 const ACCEPTED: StatusCode = StatusCode::ACCEPTED;
+const CREATED: StatusCode = StatusCode::CREATED;
 
 /// Says what kinds of operations there are.
 pub(super) fn tags() -> Value {
     json!([
         {"name": "sessions", "description": "Conversations with agents: made, shown, spoken to, ended."},
-        {"name": "waits", "description": "What agents ask of people, and the answers."},
+        {"name": "waits", "description": "What agents and programs ask of people, and the answers."},
         {"name": "daemon", "description": "The daemon itself, and what it finds around it."},
     ])
 }
@@ -368,6 +370,39 @@ pub(crate) fn list_waits() -> Operation {
     .query::<WaitFilter>()
     .refuses([Code::InvalidCursor, Code::InvalidQuery])
     .example(json!({"waits": [wait()], "next": null}))
+}
+
+pub(crate) fn open_wait() -> Operation {
+    let named = ("openWait", "waits", Scope::Admin);
+    let operation = Operation::new::<WaitView>(
+        named,
+        "Open a wait on the run that goes on",
+        (CREATED, "The wait, which is on disk."),
+    )
+    .more(
+        "For programs that drive a session: someone or something outside is to answer, with `POST /api/waits/{id}/answer`. \
+         The answer is in `GET /api/waits/{id}` and in the session's log and events, in `run.resumed`. The agent is told \
+         nothing, and works on. The wait ends as `withdrawn` with its run, and as `timeout` at its own time; the run goes \
+         on then.",
+    )
+    .of_session()
+    .body::<NewWait>(vec![
+        ("external", json!({"kind": "external", "request": {"question": "Which database?"}, "timeout_s": 3600})),
+        ("tool_result", json!({"kind": "tool_result", "request": {"tool": "deploy", "run": 4711}})),
+    ])
+    .example(wait())
+    .appends()
+    .refuses([Code::InvalidContent, Code::NothingRunning, Code::QueueFull, Code::WaitUnknown]);
+    once(operation)
+}
+
+pub(crate) fn get_wait() -> Operation {
+    let named = ("getWait", "waits", Scope::Read);
+    Operation::new::<WaitView>(named, "Show a wait, over or not", (OK, "The wait."))
+        .more("One that is over has `state` `ended`, `how` it ended, and the `answer` if there was one.")
+        .of_wait()
+        .example(wait())
+        .refuses([Code::WaitUnknown, Code::SessionUnknown])
 }
 
 pub(crate) fn create_wait_token() -> Operation {

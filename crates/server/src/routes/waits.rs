@@ -1,11 +1,11 @@
-//! Waits: what agents ask of people, and the answers.
+//! Waits: what agents and programs ask of people, and the answers.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use rekindle_service::request::WaitFilter;
 
 use crate::caller::Caller;
-use crate::extract::{Ask, Raw, Wait, json, json_if_any};
+use crate::extract::{Ask, Once, Raw, Session, Wait, json, json_if_any};
 use crate::respond::{self, Answer};
 use crate::router::App;
 use crate::routes::sessions::Nothing;
@@ -13,6 +13,26 @@ use crate::routes::sessions::Nothing;
 /// `GET /api/waits`: open and void waits, oldest first.
 pub(crate) async fn list(State(app): State<App>, Ask(filter): Ask<WaitFilter>) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.waits(&filter)?)).await
+}
+
+/// `POST /api/sessions/{id}/waits`: a wait for a program that drives the session.
+pub(crate) async fn open(
+    State(app): State<App>,
+    by: Caller,
+    Session(id): Session,
+    once: Once,
+    Raw(body): Raw,
+) -> Answer {
+    app.ask(move |daemon| {
+        let opened = daemon.open_wait(id, &json(&body)?, once.of(&body), by.name())?;
+        respond::json(StatusCode::CREATED, &opened)
+    })
+    .await
+}
+
+/// `GET /api/waits/{id}`: one wait, over or not.
+pub(crate) async fn show(State(app): State<App>, Wait(id): Wait) -> Answer {
+    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.wait(id)?)).await
 }
 
 /// `POST /api/waits/{id}/token`: a further token, shown once.

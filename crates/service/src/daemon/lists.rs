@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::line::peek_seq;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, inspect_each, list};
@@ -109,7 +110,13 @@ pub(super) fn log(core: &Core, entry: &Entry, after: u64, limit: usize) -> Resul
     let failed = |error: std::io::Error| ServiceError::internal(&error);
     let reader = reader(core, entry.state.id)?;
     let whole = entry.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
-    let Some(offset) = reader.offset_of(after.saturating_add(1)).map_err(failed)? else {
+    // A log of an earlier layout may begin with any number.
+    let first = reader.forward(0).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
+    let offset = match first {
+        Some(first) if first > after => Some(0),
+        _ => reader.offset_of(after.saturating_add(1)).map_err(failed)?,
+    };
+    let Some(offset) = offset else {
         return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
     };
     let mut lines = reader.forward(offset);

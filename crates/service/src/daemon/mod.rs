@@ -27,11 +27,14 @@ use crate::error::ServiceError;
 use crate::feed::{Anywhere, LogPage};
 use crate::key::Key;
 use crate::metrics::{Format, Subscription};
-use crate::request::{Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, Resume, WaitFilter};
+use crate::request::{
+    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
+};
 use crate::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
+    WaitView,
 };
-use crate::{answers, brought, follow, leaving, messages, recovery, sessions, shape, tokens};
+use crate::{answers, brought, follow, leaving, messages, recovery, sessions, shape, tokens, waits};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -209,6 +212,23 @@ impl Daemon {
     /// Lists open and void waits.
     pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
         lists::waits(&self.core, filter)
+    }
+
+    /// Opens a wait on the run of a session that goes on, for a program that drives it.
+    pub fn open_wait(
+        &self,
+        session: SessionId,
+        new: &NewWait,
+        key: Option<Key>,
+        by: &str,
+    ) -> Result<WaitView, ServiceError> {
+        let entry = self.entry(session)?;
+        waits::open(&self.core, entry.state.id, new, key, by)
+    }
+
+    /// Shows one wait, over or not.
+    pub fn wait(&self, wait: WaitId) -> Result<WaitView, ServiceError> {
+        waits::show(&self.core, wait)
     }
 
     /// Makes a further token for a wait.

@@ -21,7 +21,7 @@ use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
-use super::say::revocations;
+use super::say::{revocations, withdrawn_with_run};
 use super::{Live, LiveError, Progress, new_wait, random};
 use crate::crash::crash_point;
 use crate::sign_in::refusal;
@@ -67,6 +67,10 @@ impl Live {
         if let Some(ended) = taken.ended.take() {
             let state = self.store.open_session(self.session)?.state;
             let cancel = state.run.as_ref().and_then(|run| run.cancel);
+            if let Some(run) = state.open_run().filter(|run| ended.run_id == Some(run.run_id)) {
+                let tokens = self.store.open_session(self.session)?.tokens;
+                withdrawn_with_run(run, &tokens).into_iter().for_each(|draft| taken.add(draft.event));
+            }
             match (cancel, ended.run_id) {
                 // Nobody answered in time: that is an interruption, whatever the agent calls it.
                 (Some(CancelReason::WaitTimeout), Some(run_id)) => {
@@ -159,6 +163,8 @@ impl Live {
             deadline_at,
             tool_call_id: ask.tool_call_id.clone().map(Into::into),
             request: Some(ask.request.clone()),
+            by: None,
+            idempotency_key: None,
         });
         taken.add(TokenMinted {
             resume_token_id,
@@ -244,6 +250,7 @@ impl Live {
         let run_id = run.run_id;
         let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
         let tokens = self.store.open_session(self.session)?.tokens;
+        withdrawn_with_run(run, &tokens).into_iter().for_each(|draft| taken.add(draft.event));
         if let Some(why) = cancelled {
             let by = if why == CancelReason::User { "user" } else { "daemon" };
             taken.add(RunCancelled { run_id, by: Some(by.into()) });
@@ -269,7 +276,7 @@ impl Live {
             taken.add(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail });
             taken.add(derived(run, reason));
         }
-        for wait in &run.waits {
+        for wait in run.waits.iter().filter(|wait| !wait.kind.is_outside()) {
             for revoked in revocations(&tokens, wait.wait_id, None, "interrupted") {
                 taken.add(revoked.event);
             }
@@ -311,7 +318,7 @@ pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), Liv
 
 /// Returns the record that says what an interruption makes of a session's status; for those who only read the log.
 pub(crate) fn derived(run: &Run, reason: InterruptReason) -> StatusDerived<'static> {
-    let status = status_after(End::Interrupted { reason, waiting: !run.waits.is_empty() });
+    let status = status_after(End::Interrupted { reason, waiting: run.has_asked() });
     StatusDerived { status: status.as_str().into() }
 }
 

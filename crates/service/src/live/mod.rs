@@ -21,7 +21,7 @@ pub(crate) use append::{derived, keep_large};
 pub(crate) use command::command;
 use own::{Own, OwnSession};
 use say::Answerer;
-pub(crate) use say::{revocations, run_started};
+pub(crate) use say::{revocations, run_started, withdrawn_with_run};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -356,7 +356,10 @@ impl Live {
             let taken = self.connection.take(&item, None);
             self.carry_out(taken, &mut progress)?;
         }
-        let taken = self.connection.finish();
+        // Whoever began or took over its run noticed the end of its holder when that happened.
+        let state = self.store.open_session(self.session)?.state;
+        let attended = state.open_run().is_some_and(|run| run.boot_id == self.supervisor.boot_id);
+        let taken = self.connection.finish(!attended);
         self.carry_out(taken, &mut progress)?;
         self.store.committer().sync()?;
         progress.exited = true;

@@ -280,6 +280,18 @@ pub(crate) fn revocations(
     active.map(revoked).collect()
 }
 
+/// Returns records that end what programs wait for on a run that ends: nobody is there any more for whom they asked.
+pub(crate) fn withdrawn_with_run(run: &Run, tokens: &TokenIndex) -> Vec<Draft> {
+    let mut records = Vec::new();
+    for wait in run.waits.iter().filter(|wait| wait.kind.is_outside()) {
+        records.extend(revocations(tokens, wait.wait_id, None, "run_ended"));
+        let (run_id, wait_id) = (run.run_id, wait.wait_id);
+        let (by, how) = (Some("daemon".into()), ResumeHow::Withdrawn);
+        records.push(RunResumed { run_id, wait_id, answer: None, by, how, granted: None }.into());
+    }
+    records
+}
+
 /// Returns the record of a run that begins: with a message, or as the continuation of one that was cut.
 pub(crate) fn run_started(
     run_id: RunId,

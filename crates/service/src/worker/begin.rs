@@ -15,7 +15,7 @@ use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
 use crate::live::prompt::find_back;
-use crate::live::{Live, LiveError, run_started};
+use crate::live::{Live, LiveError, run_started, withdrawn_with_run};
 
 impl Worker {
     pub(super) fn launch(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
@@ -112,7 +112,10 @@ impl Worker {
         error: String,
     ) -> Result<(), ServiceError> {
         if let Some(run) = state.open_run() {
-            core.append(self.session, vec![RunFailed { run_id: run.run_id, error: error.into() }.into()])?;
+            let tokens = core.store.open_session(self.session)?.tokens;
+            let mut records = withdrawn_with_run(run, &tokens);
+            records.push(RunFailed { run_id: run.run_id, error: error.into() }.into());
+            core.append(self.session, records)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
+use rekindle_domain::session::Run;
 use rekindle_holder::client::remove;
 
 use super::observe::observe;
@@ -35,6 +36,11 @@ impl Worker {
                 let answer = self.answer(core, &answering);
                 let _ = answering.reply.send(answer);
             }
+            Command::OpenWait(opening) => {
+                let opened = self.open_wait(core, &opening);
+                let _ = opening.reply.send(opened);
+            }
+            Command::Expire => self.expire_or_warn(core),
             Command::Cancel(cancelling) => {
                 let cancelled = self.cancel(core, &cancelling);
                 let _ = cancelling.reply.send(cancelled);
@@ -111,6 +117,10 @@ impl Worker {
         }
         let run = current.state.run.as_ref();
         let run_id = run.map(|run| run.run_id).ok_or_else(|| tokens::closed(asked.wait))?;
+        let outside = run.and_then(|run| run.wait(asked.wait)).filter(|wait| wait.kind.is_outside());
+        if let Some(wait) = outside {
+            return self.answer_outside(core, &current, run_id, wait, asked);
+        }
         if self.live.is_none() {
             self.next(core);
         }
@@ -156,7 +166,7 @@ impl Worker {
         let state = &current.state;
         if let Some(seq) = asked.after {
             // A message comes instead of an answer: there has to be a question, and nothing may have come since.
-            let waits = state.open_run().is_some_and(|run| !run.waits.is_empty());
+            let waits = state.open_run().is_some_and(Run::has_asked);
             if !waits || seq != state.last_seq {
                 return Err(ServiceError::new(Code::Moved, "something happened in the session meanwhile"));
             }

@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
-use crate::live::{Live, LiveError, command, derived, revocations};
+use crate::live::{Live, LiveError, command, derived, revocations, withdrawn_with_run};
 
 /// One that is ending and answers counts as silent so often at most: someone waits for its end, which no message tells, so
 /// it is asked again within a third of a second, and also soon after it has hung up over its end.
@@ -136,6 +136,8 @@ impl Worker {
         // Without a journal nobody can say whether a prompt that was queued reached the agent.
         if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
             let run_id = run.run_id;
+            let tokens = core.store.open_session(self.session)?.tokens;
+            records.extend(withdrawn_with_run(run, &tokens));
             match run.cancel {
                 // One that was to be cancelled is (I13).
                 Some(why) if why != CancelReason::WaitTimeout => {
@@ -150,8 +152,7 @@ impl Worker {
                     records.push(derived(run, reason).into());
                 }
             }
-            let tokens = core.store.open_session(self.session)?.tokens;
-            for wait in &run.waits {
+            for wait in run.waits.iter().filter(|wait| !wait.kind.is_outside()) {
                 records.extend(revocations(&tokens, wait.wait_id, None, "interrupted"));
             }
         }

@@ -8,13 +8,14 @@ use std::sync::Mutex;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use rekindle_domain::event::CancelReason;
+use rekindle_domain::event::{CancelReason, Raw, WaitKind};
 use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::core::locked;
 use crate::error::ServiceError;
+use crate::key::Key;
 use crate::live::Unsent;
 use crate::view::AnswerTaken;
 
@@ -28,6 +29,10 @@ pub(crate) enum Command {
     Prompt(Unsent, Vec<Draft>),
     /// A wait is to be answered.
     Answer(Box<Answering>),
+    /// A program waits for something.
+    OpenWait(Box<Opening>),
+    /// The time of something may have run out: a token, or a wait that a program opened.
+    Expire,
     /// What goes on is to be cancelled.
     Cancel(Box<Cancelling>),
     /// What a dead holder has left is to go.
@@ -48,6 +53,15 @@ pub(crate) struct Answering {
     pub(crate) by: String,
     pub(crate) token: Option<TokenId>,
     pub(crate) reply: SyncSender<Result<AnswerTaken, ServiceError>>,
+}
+
+pub(crate) struct Opening {
+    pub(crate) kind: WaitKind,
+    pub(crate) request: Raw<'static>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) key: Option<Key>,
+    pub(crate) by: String,
+    pub(crate) reply: SyncSender<Result<WaitId, ServiceError>>,
 }
 
 pub(crate) struct Cancelling {

@@ -9,6 +9,7 @@ mod commands;
 mod former;
 mod inbox;
 mod observe;
+mod outside;
 mod tend;
 
 use std::collections::HashMap;
@@ -25,8 +26,9 @@ use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
-pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
+pub(crate) use inbox::{Answering, Cancelling, Command, Inbox, Opening};
 pub(crate) use observe::{has_directory, observe};
+pub(crate) use outside::is_expired;
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;
@@ -83,7 +85,8 @@ impl Seat {
     /// The agent has said something.
     pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
         let mut seen = locked(&self.seen);
-        seen.heard_at = Some(now);
+        // What was said while nobody was there was not said just now. A time to come is none.
+        seen.heard_at = Some(delta.said_at.map_or(now, |said_at| said_at.min(now)));
         seen.spoken.note(delta);
     }
 

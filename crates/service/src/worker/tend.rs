@@ -187,7 +187,7 @@ impl Worker {
     }
 
     /// Finds out which open question has to be answered first.
-    fn note_deadlines(&mut self, core: &Core) -> Result<(), ServiceError> {
+    pub(super) fn note_deadlines(&mut self, core: &Core) -> Result<(), ServiceError> {
         let state = core.store.open_session(self.session)?.state;
         let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
         self.deadline = waits.iter().filter_map(|wait| wait.deadline_at).min();
@@ -199,7 +199,8 @@ impl Worker {
         let Some(deadline) = self.deadline.filter(|deadline| core.time().steady >= *deadline) else {
             return Ok(());
         };
-        self.note_deadlines(core)?;
+        // What a program waits for ends by itself, and the run goes on: no agent is kept by it.
+        self.expire(core)?;
         let state = core.store.open_session(self.session)?.state;
         let moment = Moment { now: core.time(), newest: state.updated_at };
         if self.deadline == Some(deadline)

@@ -17,12 +17,14 @@ use crate::cache::{self, Cache, Cached};
 use crate::disk::Disk;
 use crate::index::Index;
 use crate::layout::Layout;
-use crate::load::LoadError;
+use crate::load::{LoadError, legacy};
 
 /// The caches of one session as found.
 pub(super) struct Caches {
     snapshot: Result<Cached<SessionState>, LoadError>,
     tokens: Result<Cached<TokenIndex>, LoadError>,
+    /// The snapshot is one of the earlier layout.
+    legacy: bool,
     session: SessionId,
 }
 
@@ -31,6 +33,7 @@ impl Caches {
         Caches {
             snapshot: cache::read(disk, &layout.snapshot(session)),
             tokens: cache::read(disk, &layout.tokens(session)),
+            legacy: legacy(disk, layout, session).is_some(),
             session,
         }
     }
@@ -63,8 +66,11 @@ impl Caches {
         self.tokens().filter(|tokens| tokens.last_seq == seq)
     }
 
-    /// Says what is wrong with the files by themselves.
-    pub(super) fn problems(&self, layout: &Layout, session: SessionId) -> Vec<Finding> {
+    /// Says what is wrong with the files by themselves. What may be the only copy of something is not to be deleted.
+    pub(super) fn problems(&self, layout: &Layout, session: SessionId, only_copy: bool) -> Vec<Finding> {
+        if let (true, Ok(Cached::Unreadable)) = (only_copy, &self.snapshot) {
+            return vec![self.legacy_problem(layout, session)];
+        }
         let snapshot = Kind {
             word: "snapshot",
             path: layout.snapshot(session),
@@ -82,6 +88,24 @@ impl Caches {
             tokens.problem(&self.tokens, self.tokens().is_some()),
         ];
         found.into_iter().flatten().map(|finding| finding.of(session)).collect()
+    }
+}
+
+impl Caches {
+    /// A snapshot that cannot be read as a cache beside a log that does not say what it may have.
+    fn legacy_problem(&self, layout: &Layout, session: SessionId) -> Finding {
+        let path = layout.snapshot(session);
+        let (what, remedy) = match self.legacy {
+            true => (
+                "The snapshot is of an earlier layout and has what the log does not: title, directory, beginning.",
+                "Nothing to do: keep it; its facts are put into the log when the session is first used.",
+            ),
+            false => (
+                "The snapshot cannot be read, and the log has neither the session's title nor its directory.",
+                "Keep it: it may be the only copy of them. Restore it from a backup if there is one.",
+            ),
+        };
+        Finding::new(Code::SnapshotLegacy, path, what, remedy).of(session)
     }
 }
 

@@ -111,6 +111,8 @@ codes! {
     SnapshotNewer = "snapshot_newer", Error;
     /// A snapshot cannot be read.
     SnapshotUnreadable = "snapshot_unreadable", Warning;
+    /// A snapshot of the earlier layout has what the log does not have yet.
+    SnapshotLegacy = "snapshot_legacy", Note;
     /// A snapshot is not what the log says.
     SnapshotDiffers = "snapshot_differs", Warning;
     /// Sessions without a snapshot.

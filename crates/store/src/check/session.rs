@@ -45,11 +45,12 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     let path = view.layout.log(session);
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
     let mut pending = wal::pending(view, session);
-    checked.findings.extend(caches.problems(&view.layout, session));
     checked.findings.extend(noted_damage(view, session));
     let reader = match LogReader::open(&*view.disk, &path) {
         Ok(reader) => reader,
         Err(error) => {
+            // Without the log nobody can say what is in its caches alone.
+            checked.findings.extend(caches.problems(&view.layout, session, true));
             checked.findings.extend(pending);
             checked.findings.push(unreadable(view, session, &error));
             return checked;
@@ -62,12 +63,16 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     {
         Ok(stop) => stop,
         Err(error) => {
+            checked.findings.extend(caches.problems(&view.layout, session, true));
             checked.findings.extend(pending);
             checked.findings.push(unreadable(view, session, &error));
             return checked;
         }
     };
     checked.records = look.whole_lines;
+    // What has no beginning in the log has it nowhere but beside it.
+    let only_copy = replay.state.is_nameless() || replay.state.last_seq == 0;
+    checked.findings.extend(caches.problems(&view.layout, session, only_copy));
     let unreached = look.unreached(&replay, &stop, reader.len());
     let Look { findings, lines, whole_lines, unreadable, .. } = look;
     // What is pending at the end of the log begins behind the last whole list.

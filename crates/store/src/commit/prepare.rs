@@ -155,7 +155,8 @@ impl Group {
         for (index, draft) in records.iter().enumerate() {
             let seq = live.state.last_seq + 1;
             let start = self.frames.len();
-            let place = Place { seq, ts: &self.ts_text, more: index + 1 < records.len() };
+            let at = live.state.happened_at(draft.at.filter(|_| draft.source.is_some()), self.ts);
+            let place = Place { seq, ts: &self.ts_text, at, more: index + 1 < records.len() };
             let link = Link::new(live.id(), live.state.last_hash);
             let hash = line::write(draft, place, link, &mut self.frames)
                 .map_err(|error| AppendError::Unwritable(error.to_string()))?;
@@ -163,24 +164,17 @@ impl Group {
             if size > MAX_RECORD {
                 return Err(AppendError::TooLarge { size, limit: MAX_RECORD });
             }
-            self.fold(live, seq, &draft.event)?;
+            fold(live, seq, at.unwrap_or(self.ts), &draft.event)?;
             let log_offset = live.state.log_offset + size as u64;
             let position = Position { last_seq: seq, log_offset, last_hash: Some(hash) };
             let state = Arc::make_mut(&mut live.state);
-            state.note(self.ts, draft.source);
+            state.note(self.ts, at, draft.source);
             state.set_position(position);
             Arc::make_mut(&mut live.tokens).set_position(position);
             last_hash = Some(hash);
         }
         let last_hash = last_hash.ok_or_else(|| AppendError::Unwritable("the list is empty".into()))?;
         Ok(Receipt { first_seq, last_seq: live.state.last_seq, last_hash, ts: self.ts })
-    }
-
-    fn fold(&self, live: &mut Live, seq: u64, event: &Event<'_>) -> Result<(), Illegal> {
-        if event.kind().map(Kind::effect) == Some(Effect::Token) {
-            Arc::make_mut(&mut live.tokens).apply(seq, self.ts, event)?;
-        }
-        Arc::make_mut(&mut live.state).apply(seq, self.ts, event)
     }
 
     /// Takes everything back and returns the appends: none of them happened.
@@ -193,6 +187,14 @@ impl Group {
         }
         self.entries.into_iter().map(|entry| (entry.append, entry.reply)).collect()
     }
+}
+
+/// Takes in one event that happened then.
+fn fold(live: &mut Live, seq: u64, happened: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
+    if event.kind().map(Kind::effect) == Some(Effect::Token) {
+        Arc::make_mut(&mut live.tokens).apply(seq, happened, event)?;
+    }
+    Arc::make_mut(&mut live.state).apply(seq, happened, event)
 }
 
 /// Tells whether an append must go through even when the disk is full: what ends work, and frees room.

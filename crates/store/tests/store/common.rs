@@ -37,6 +37,7 @@ pub(crate) fn created() -> Draft {
         options: Default::default(),
         env_names: Vec::new(),
         idempotency_key: None,
+        created_at: None,
     }
     .into()
 }

@@ -326,6 +326,8 @@ fn rich_home() -> Home {
         deadline_at: None,
         tool_call_id: None,
         request: None,
+        by: None,
+        idempotency_key: None,
     };
     let minted = TokenMinted {
         resume_token_id: token,

@@ -113,6 +113,7 @@ impl World {
                 options,
                 env_names: Vec::new(),
                 idempotency_key: None,
+                created_at: None,
             }
             .into(),
         ]);
@@ -382,6 +383,8 @@ impl World {
                 deadline_at: None,
                 tool_call_id: ask.tool_call_id.clone().map(Into::into),
                 request: Some(ask.request),
+                by: None,
+                idempotency_key: None,
             });
         }
         if let Some(restored) = taken.restored.take() {
@@ -482,7 +485,7 @@ impl World {
             let ts = Timestamp::from_millis(i64::try_from(self.now).expect("small"));
             // What is refused here would be refused by the log.
             self.state.apply(seq, ts, &event).expect("a record that can follow");
-            self.state.note(ts, source);
+            self.state.note(ts, None, source);
             if let Some(agent) = &mut self.agent {
                 agent.connection.note(&event, source);
             }

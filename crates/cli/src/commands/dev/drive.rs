@@ -155,6 +155,7 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
         options: Default::default(),
         env_names: Vec::new(),
         idempotency_key: None,
+        created_at: None,
     };
     store.create(session).map_err(failed)?;
     store.append(Append::durable(session, vec![created.into()])).map_err(failed)?;

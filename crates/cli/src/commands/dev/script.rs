@@ -176,6 +176,7 @@ impl Script {
                     options: Default::default(),
                     env_names: vec!["PATH".into(), "HOME".into()],
                     idempotency_key: None,
+                    created_at: None,
                 }
                 .into(),
             );
@@ -319,6 +320,8 @@ impl Script {
             deadline_at: None,
             tool_call_id: None,
             request: raw(&json!({"toolCall": {"title": title}, "options": [{"optionId": "allow_once"}]})),
+            by: None,
+            idempotency_key: None,
         };
         let minted = TokenMinted {
             resume_token_id: token,
@@ -394,7 +397,7 @@ impl Script {
         let event = Event::from(MessageAgent { run_id, message_id, content, partial: false });
         match self.derived([event.clone()]).pop() {
             Some(record) => record,
-            None => Draft { event, source: None },
+            None => event.into(),
         }
     }
 
@@ -406,7 +409,7 @@ impl Script {
         });
         let records = events.into_iter().enumerate().map(|(n, event)| {
             let source = source.map(|(holder, seq)| Source(holder, seq, n as u64, seq + 1));
-            Draft { event, source }
+            Draft { event, source, at: None }
         });
         records.collect()
     }

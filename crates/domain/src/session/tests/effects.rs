@@ -253,18 +253,79 @@ fn properties_and_totals_change_only_where_a_record_names_them() {
     assert_eq!((two.title.as_str(), two.provider.profile.as_str(), two.env_names.len()), ("two", "exec", 0));
     assert_eq!((&one.options.extra["mode"], two.options), (&serde_json::json!("x"), Options::default()));
 
-    let usage = |appends: &[&str]| state(appends).usage;
     let told = "usage.updated input_tokens=5 output_tokens=7 cost=0.5";
-    let expected = Usage { input_tokens: 5, output_tokens: 7, cost: Some(0.5) };
-    assert_eq!(usage(&[STARTED, told]), expected);
-    assert_eq!(
-        usage(&[STARTED, told, "usage.updated input_tokens=6"]),
-        Usage { input_tokens: 6, output_tokens: 0, ..expected }
-    );
-    assert_eq!(usage(&[STARTED, told, "run.completed"]), expected);
+    check_usage(&[STARTED, told], (5, 7, Some(0.5)));
+    check_usage(&[STARTED, told, "usage.updated input_tokens=6"], (6, 0, Some(0.5)));
+    check_usage(&[STARTED, told, "run.completed"], (5, 7, Some(0.5)));
     let last = "run.completed usage={\"input_tokens\":9,\"output_tokens\":9}";
-    // A total that the last word leaves out is not forgotten.
-    assert_eq!(usage(&[STARTED, told, last]), Usage { input_tokens: 9, output_tokens: 9, ..expected });
+    // A cost that the last word leaves out is not forgotten.
+    check_usage(&[STARTED, told, last], (9, 9, Some(0.5)));
+}
+
+/// Checks tokens read, tokens written and the cost.
+fn check_usage(appends: &[&str], expected: (u64, u64, Option<f64>)) {
+    let usage = state(appends).usage.shown();
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost), expected, "{appends:?}");
+}
+
+#[test]
+fn tokens_are_added_up_over_runs_and_counted_once_in_each() {
+    let told = "usage.updated input_tokens=1000 output_tokens=10";
+    let ended = "run.completed usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    let second = "run.started run=2";
+    let ended_second = "run.completed run=2 usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    check_usage(&[STARTED, told, ended], (1000, 10, None));
+    check_usage(&[STARTED, told, ended, second, told, ended_second], (2000, 20, None));
+    // A report of the cost alone says nothing of tokens.
+    check_usage(&[STARTED, told, ended, second, "usage.updated cost=0.5"], (1000, 10, Some(0.5)));
+    // A turn that was cancelled or failed has used what it has used.
+    check_usage(
+        &[STARTED, told, "run.cancelled", second, told, "run.failed run=2 error=e"],
+        (2000, 20, None),
+    );
+    let third = "run.started run=3";
+    let ended_third = "run.completed run=3 usage={\"input_tokens\":1000,\"output_tokens\":10}";
+    check_usage(&[STARTED, told, ended, second, ended_second, third, told, ended_third], (3000, 30, None));
+}
+
+#[test]
+fn cost_is_added_up_over_agent_sessions_and_never_falls() {
+    let first = &[STARTED, "agent.launching", "agent.ready cursor=a", "usage.updated cost=0.5"][..];
+    let then = |more: &[&'static str]| [first, more].concat();
+    check_usage(&then(&["usage.updated cost=0.75"]), (0, 0, Some(0.75)));
+    check_usage(&then(&["usage.updated cost=0.25"]), (0, 0, Some(0.5)));
+    check_usage(&then(&["usage.updated cost=-1", "usage.updated cost=0.5"]), (0, 0, Some(0.5)));
+    let other = &["agent.launching holder=2", "agent.ready holder=2 cursor=b"][..];
+    check_usage(&then(other), (0, 0, Some(0.5)));
+    check_usage(&then(&[other, &["usage.updated cost=0.25"]].concat()), (0, 0, Some(0.75)));
+    check_usage(
+        &then(&[other, &["usage.updated cost=0.25", "usage.updated cost=1"]].concat()),
+        (0, 0, Some(1.5)),
+    );
+    // The same session, brought back by another process: some go on counting, some begin again.
+    let same = &["agent.launching holder=2", "agent.ready holder=2 cursor=a"][..];
+    check_usage(&then(&[same, &["usage.updated cost=0.75"]].concat()), (0, 0, Some(0.75)));
+    let again = [same, &["usage.updated cost=0.25", "usage.updated cost=0.5"]].concat();
+    check_usage(&then(&again), (0, 0, Some(1.0)));
+    // Without a session of its own every process is another one.
+    let nameless = &["agent.launching holder=2", "agent.ready holder=2", "usage.updated cost=0.5"][..];
+    check_usage(&then(nameless), (0, 0, Some(1.0)));
+}
+
+#[test]
+fn how_full_the_context_is_stands_beside_the_totals() {
+    let told = r#"usage.updated cost=0.5 raw={"sessionUpdate":"usage_update","used":53000,"size":200000}"#;
+    let context = |appends: &[&str]| state(appends).usage.shown().context;
+    let expected = Some(Context { used: 53_000, size: 200_000 });
+    assert_eq!(context(&[STARTED, told]), expected);
+    assert_eq!(context(&[STARTED, told, r#"usage.updated raw={"inputTokens":7}"#]), expected);
+    let other = ["agent.launching", "agent.ready cursor=b"];
+    assert_eq!(context(&[STARTED, told, other[0], other[1]]), None, "another conversation");
+    let usage = state(&[STARTED, told]).usage;
+    assert_eq!(usage.shown().input_tokens, 0, "what is in the context was not used once more");
+    let kept: SessionUsage =
+        serde_json::from_value(serde_json::to_value(usage).expect("JSON")).expect("read back");
+    assert_eq!(kept, usage);
 }
 
 #[test]
@@ -293,4 +354,37 @@ fn the_state_knows_whether_there_were_tokens() {
     ] {
         assert_eq!(state(appends).token_records, expected, "{appends:?}");
     }
+}
+
+/// Returns the state after one more record, read 1000 seconds after the log began and long after it happened.
+fn read_late(record: &str) -> SessionState {
+    let mut log = Log::of(&[STARTED, "agent.launching"]);
+    log.record(draft(record), at(1000), false);
+    assert_eq!(log.replay.oddities, [], "{record}");
+    log.replay.state
+}
+
+#[test]
+fn what_ended_while_nobody_was_there_ended_at_the_time_of_the_journal() {
+    for ended in ["run.completed", "run.failed error=e", "run.cancelled", "run.interrupted"] {
+        let state = read_late(&format!("{ended} src=5 at=7"));
+        assert_eq!(state.run.as_ref().and_then(|run| run.ended_at), Some(at(7)), "{ended}");
+        assert_eq!(state.agent.and_then(|agent| agent.last_output_at), Some(at(7)), "{ended}");
+        assert_eq!(state.updated_at, at(1000), "whether a clock was set back is told by times of writing");
+        assert!(state.recovery.interruption.is_none_or(|cut| cut.at == at(7)), "{ended}");
+    }
+    assert_eq!(read_late("run.waiting src=5 at=7").run.expect("a run").waits[0].since, at(7));
+}
+
+#[test]
+fn a_journal_whose_clock_was_set_does_not_make_nonsense() {
+    // The run began at second 3; the record is written at second 1000.
+    for (journal, expected) in
+        [("at=2", 1000), ("at=0", 1000), ("at=1001", 1000), ("at=1000", 1000), ("at=3", 3)]
+    {
+        let run = read_late(&format!("run.completed src=5 {journal}")).run.expect("a run");
+        assert_eq!(run.ended_at, Some(at(expected)), "{journal}");
+    }
+    let run = read_late("run.completed at=7").run.expect("a run");
+    assert_eq!(run.ended_at, Some(at(1000)), "only what is derived from a journal has its time");
 }

@@ -51,7 +51,8 @@ impl Log {
     /// Writes one record and reads it back.
     pub(crate) fn record(&mut self, draft: Draft, ts: Timestamp, more: bool) {
         let position = self.replay.position();
-        let place = Place { seq: position.last_seq + 1, ts: &ts.to_string(), more };
+        let at = self.replay.state.happened_at(draft.at, ts);
+        let place = Place { seq: position.last_seq + 1, ts: &ts.to_string(), at, more };
         let start = self.bytes.len();
         write(&draft, place, Link::new(session(), position.last_hash), &mut self.bytes).expect("it is JSON");
         let line = Line::parse(&self.bytes[start..self.bytes.len() - 1]).expect("a record");

@@ -58,7 +58,7 @@ proptest! {
         for ((ts, draft), (line, end)) in log.records.iter().zip(lines(&log)) {
             prop_assert_eq!(state.apply(line.seq, *ts, &draft.event), Ok(()));
             prop_assert_eq!(tokens.apply(line.seq, *ts, &draft.event), Ok(()));
-            state.note(*ts, draft.source);
+            state.note(*ts, None, draft.source);
             let position = Position { last_seq: line.seq, log_offset: end, last_hash: line.hash };
             state.set_position(position);
             tokens.set_position(position);

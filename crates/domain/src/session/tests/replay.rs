@@ -159,10 +159,43 @@ fn an_old_log_folds_to_its_wait_and_its_interruption() {
 #[test]
 fn an_old_log_without_its_beginning_is_read_and_says_what_it_lacks() {
     let (replay, problem) = fold(&OLD_LOG);
-    assert_eq!((problem, replay.position().last_seq, replay.state.run), (None, 148, None));
+    assert_eq!((problem, replay.position().last_seq), (None, 148));
     let odd: Vec<u64> = replay.oddities.iter().map(|(seq, _)| *seq).collect();
-    assert_eq!(odd, [146, 147]);
-    assert!(replay.oddities[0].1.contains("no run was started"), "{:?}", replay.oddities);
+    assert_eq!(odd, [146]);
+    assert!(replay.oddities[0].1.contains("not have the beginning of run_9f5"), "{:?}", replay.oddities);
+    let run = replay.state.run.expect("the run that it is in the middle of");
+    assert_eq!(run.end, Some(End::Interrupted { reason: InterruptReason::Unknown, waiting: true }));
+    assert_eq!(run.ended_at.map(|at| at.to_string()).as_deref(), Some("2026-02-21T10:02:02.000Z"));
+}
+
+/// A snapshot of the earlier layout: what its log does not say.
+const OLD_SNAPSHOT: &str = r#"{"id":"sess_1","title":"Fix flaky test","working_dir":"/repo",
+    "provider":{"type":"native","model":"gpt-5.3-codex"},"created_at":"2026-02-21T10:00:00Z","last_seq":148}"#;
+
+// I2: what stood beside a log alone is in it afterwards, once.
+#[test]
+fn a_snapshot_of_the_earlier_layout_becomes_a_record_of_the_log() {
+    for (log, open) in [(&OLD_LOG[..], false), (&OLD_LOG[..2], true)] {
+        let (mut replay, _) = fold(log);
+        let snapshot = crate::session::LegacySnapshot::read(OLD_SNAPSHOT.as_bytes(), session()).expect("one");
+        let records = snapshot.records(&replay.state, replay.tokens.as_ref().expect("wanted"));
+        assert_eq!(records.len(), if open { 2 } else { 1 }, "a run that was left open was cut");
+        for (seq, record) in (200..).zip(&records) {
+            replay.state.apply(seq, at(seq as i64), &record.event).expect("legal");
+        }
+        let state = &replay.state;
+        assert_eq!((state.title.as_str(), state.working_dir.as_str()), ("Fix flaky test", "/repo"));
+        assert_eq!(state.created_at.to_string(), "2026-02-21T10:00:00.000Z");
+        assert!(state.open_run().is_none() && state.recovery.interruption.is_some());
+        assert_eq!(state.options.resume, crate::event::ResumePolicy::Ask);
+        assert!(snapshot.records(state, replay.tokens.as_ref().expect("wanted")).is_empty(), "once");
+        let again = replay.state.clone().apply(300, at(300), &records[0].event);
+        assert!(again.is_err(), "a session is created once");
+    }
+    let other = "sess_2".parse().expect("an id");
+    assert_eq!(crate::session::LegacySnapshot::read(OLD_SNAPSHOT.as_bytes(), other), None);
+    let todays = OLD_SNAPSHOT.replacen('{', r#"{"version":1,"#, 1);
+    assert_eq!(crate::session::LegacySnapshot::read(todays.as_bytes(), session()), None);
 }
 
 #[test]

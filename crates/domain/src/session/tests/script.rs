@@ -40,7 +40,7 @@ pub(crate) fn draft(text: &str) -> Draft {
     let mut words = text.split_whitespace();
     let kind = words.next().expect("a kind").to_owned();
     let mut fields: Map<String, Value> = serde_json::from_str(DEFAULTS).expect("an object");
-    let mut journal = None;
+    let (mut journal, mut happened) = (None, None);
     for word in words {
         let (key, value) = word.split_once('=').unwrap_or_else(|| panic!("{word} is not key=value"));
         if let Some((_, field, prefix)) = IDS.iter().find(|(name, ..)| *name == key) {
@@ -50,6 +50,8 @@ pub(crate) fn draft(text: &str) -> Draft {
             fields.insert(format!("{key}_at"), json!(at(value.parse().expect("a second"))));
         } else if key == "src" {
             journal = Some(value.parse().expect("the number of a journal record"));
+        } else if key == "at" {
+            happened = Some(at(value.parse().expect("a second")));
         } else {
             fields.insert(key.into(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));
         }
@@ -59,7 +61,7 @@ pub(crate) fn draft(text: &str) -> Draft {
     // An event borrows from its text; the few texts of a test may live as long as the test.
     let text: &'static str = Value::Object(fields).to_string().leak();
     let event = Event::read(kind.leak(), text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    Draft { event, source }
+    Draft { event, source, at: happened }
 }
 
 /// Gives a message, a wait and its token their names, and a token its scope.

@@ -100,7 +100,7 @@ pub(super) fn half_list(target: &mut Target) -> anyhow::Result<Done> {
     let (seq, ts, hash) = (last.seq + 1, last.ts.to_owned(), last.hash);
     let text = Some("the first of a list".into());
     let draft = Draft::from(AgentNotice { run_id: None, what: "noise".into(), text, raw: None });
-    let place = Place { seq, ts: &ts, more: true };
+    let place = Place { seq, ts: &ts, at: None, more: true };
     let mut record = Vec::new();
     line::write(&draft, place, Link::new(log.session, hash), &mut record)?;
     log.bytes.extend_from_slice(&record);

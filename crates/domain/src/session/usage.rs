@@ -1,0 +1,128 @@
+//! What a session has used: tokens added up over its runs, money over the agent sessions that it had.
+//!
+//! Agents tell the tokens of one turn with its end, and the cost of their whole session whenever they like. A session
+//! outlives its agents, so the first are added up, and the second is added to what came before.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Raw;
+
+/// What a session has used, as a snapshot keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+pub struct SessionUsage {
+    /// Tokens read, and what agents do not tell counts for none.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// Tokens written.
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Cost in the agent's currency, if it tells.
+    #[serde(default)]
+    pub cost: Option<f64>,
+    /// How full the agent's context is, if it tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// The part of the cost that agent sessions before this one had.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    earlier_cost: f64,
+    /// The agent session is in another process since it last told its cost: that may begin at nothing again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    brought_back: bool,
+    /// The tokens of the latest run that are in the totals.
+    #[serde(default, skip_serializing_if = "Tokens::is_none")]
+    run: Tokens,
+}
+
+/// How full an agent's context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Context {
+    /// Tokens in it.
+    pub used: u64,
+    /// Tokens that it can hold.
+    pub size: u64,
+}
+
+/// Tokens of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+struct Tokens {
+    input: u64,
+    output: u64,
+}
+
+impl Tokens {
+    fn is_none(&self) -> bool {
+        *self == Tokens::default()
+    }
+}
+
+/// What a session has used, as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Usage")]
+pub struct UsageShown {
+    /// Tokens read, in all runs.
+    pub input_tokens: u64,
+    /// Tokens written, in all runs.
+    pub output_tokens: u64,
+    /// Cost in the agent's currency, if it tells; it never falls.
+    pub cost: Option<f64>,
+    /// How full the agent's context is, if it tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+}
+
+impl SessionUsage {
+    /// Returns what is shown.
+    pub fn shown(&self) -> UsageShown {
+        let SessionUsage { input_tokens, output_tokens, cost, context, .. } = *self;
+        UsageShown { input_tokens, output_tokens, cost, context }
+    }
+
+    /// A run begins: what is told of tokens from now on is its own.
+    pub(super) fn begin_run(&mut self) {
+        self.run = Tokens::default();
+    }
+
+    /// An agent has a session: the one that is going on, in another process, or another one.
+    pub(super) fn begin_agent(&mut self, same: bool) {
+        self.brought_back = same;
+        if !same {
+            self.earlier_cost = self.cost.unwrap_or_default();
+            self.context = None;
+        }
+    }
+
+    /// Takes in the tokens of the latest run. The newest word counts: a run's are told once by most agents, and the
+    /// record of its end repeats them.
+    pub(super) fn tell_tokens(&mut self, input: u64, output: u64) {
+        let told = Tokens { input, output };
+        if told.is_none() {
+            return;
+        }
+        let before = std::mem::replace(&mut self.run, told);
+        self.input_tokens = self.input_tokens.saturating_sub(before.input).saturating_add(input);
+        self.output_tokens = self.output_tokens.saturating_sub(before.output).saturating_add(output);
+    }
+
+    /// Takes in the cost of the agent's session so far. The total never falls: a session that was brought back may count
+    /// from the beginning again, and a smaller number otherwise is a correction that nobody is helped by.
+    pub(super) fn tell_cost(&mut self, cost: Option<f64>) {
+        let Some(told) = cost.filter(|cost| cost.is_finite() && *cost >= 0.0) else { return };
+        let known = self.cost.unwrap_or_default();
+        if std::mem::take(&mut self.brought_back) && self.earlier_cost + told < known {
+            self.earlier_cost = known;
+        }
+        self.cost = Some(known.max(self.earlier_cost + told));
+    }
+
+    /// Takes in how full the context is, where a report says so.
+    pub(super) fn tell_context(&mut self, report: Option<&Raw<'_>>) {
+        if let Some(context) = report.and_then(|raw| serde_json::from_str(raw.as_json()).ok()) {
+            self.context = Some(context);
+        }
+    }
+}
+
+fn is_zero(cost: &f64) -> bool {
+    *cost == 0.0
+}
