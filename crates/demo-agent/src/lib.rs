@@ -50,12 +50,34 @@ pub struct Options {
     pub can_load: bool,
     /// Whether `session/resume` exists.
     pub can_resume: bool,
+    /// Whether there are modes.
+    pub offers_modes: bool,
+    /// How models are offered.
+    pub models: Models,
+    /// Whether every change of mode or model is refused.
+    pub refuse_settings: bool,
+    /// How long a change of mode or model takes to be answered.
+    pub slow_settings: Duration,
+    /// The barrier at which a change of mode or model is answered.
+    pub hold_settings: Option<String>,
     /// Whether sessions want `authenticate` first.
     pub auth_required: bool,
     /// The highest protocol version to agree to.
     pub protocol: u16,
     /// By which name it introduces itself.
     pub name: String,
+}
+
+/// How models are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Models {
+    /// As a config option.
+    #[default]
+    Option,
+    /// In the field `models`, as older agents do.
+    Field,
+    /// Not at all.
+    None,
 }
 
 /// What happens when a session is loaded or resumed.

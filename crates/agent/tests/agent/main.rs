@@ -5,4 +5,5 @@ mod cut;
 mod golden;
 mod noise;
 mod probe;
+mod settings;
 mod stage;
