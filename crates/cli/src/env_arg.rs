@@ -29,11 +29,12 @@ pub(crate) fn environment_for(
 
 /// Returns what of our environment goes to the agent of a session that may have to be launched again: also the variables
 /// that it was given before and its daemon does not have any more, as far as they are set here. Fails by the names of those
-/// that are not: whatever is asked of the session would only wait for them.
+/// that are not: whatever is asked of the session would only wait for them. `again` writes the command with more arguments.
 pub(crate) fn environment_of(
     context: &Context,
     session: &wire::Session,
     named: &[String],
+    again: impl FnOnce(&str) -> String,
 ) -> Result<BTreeMap<String, Value>, Failure> {
     let agent = session.known_agent.as_deref().or(Some(&session.agent));
     let mut env = environment_for(context, agent, named)?;
@@ -46,20 +47,20 @@ pub(crate) fn environment_of(
     }
     let missing: Vec<&str> =
         session.missing_env.iter().map(String::as_str).filter(|name| !env.contains_key(*name)).collect();
-    if missing.is_empty() { Ok(env) } else { Err(lacks(&session.id, &missing, ours_too)) }
+    if missing.is_empty() { Ok(env) } else { Err(lacks(&session.id, &missing, ours_too, again)) }
 }
 
 /// Says which variables a session's agent cannot be launched without, and how it gets them.
-fn lacks(id: &str, missing: &[&str], here: bool) -> Failure {
+fn lacks(id: &str, missing: &[&str], here: bool, again: impl FnOnce(&str) -> String) -> Failure {
     let names = missing.join(", ");
-    let place = if here { "set neither in its daemon nor here" } else { "not set in its daemon" };
+    let nowhere = if here { "neither its daemon nor this shell has" } else { "its daemon does not have" };
     let given: String = missing.iter().map(|name| format!(" --env {name}=VALUE")).collect();
-    let message = format!("the agent of {id} needs {names}, {place}: nothing was sent");
-    let resume = ours(format_args!("resume {id}"));
+    let message = format!("the agent of {id} needs {names}, which {nowhere}: nothing was sent");
+    let again = ours(again(&given));
     let hint = if here {
-        format!("set them in this shell and try again, or give them: {resume}{given}")
+        format!("set it here and try again, or give it: {again}")
     } else {
-        format!("give them: {resume}{given}; --env NAME alone hands over the one of this shell")
+        format!("give it: {again}; --env NAME alone hands over what this shell has")
     };
     Failure::failed("env_missing", anyhow::Error::msg(message)).hint(hint)
 }

@@ -36,7 +36,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let mut body = json!({ "env": environment_of(context, &session, &args.env)? });
+    let mut body =
+        json!({ "env": environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))? });
     if let Some(umask) = umask_for(context) {
         body["umask"] = umask.into();
     }

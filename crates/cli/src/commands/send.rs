@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let env = environment_of(context, &session, &args.env)?;
+    let env = environment_of(context, &session, &args.env, |env| format!("send {id}{env} TEXT"))?;
     change(&client, &id, args)?;
     let mut body = json!({ "content": text, "env": env });
     if let Some(umask) = umask_for(context) {

@@ -281,7 +281,7 @@ fn send_and_resume_bring_what_is_set_where_they_run_and_name_what_is_not() {
     let id = bereft(&mut lab);
     assert_eq!(lab.show(&id)["missing_env"], json!([NAME]));
     let refused = ran_with(&lab, &["send", &id, "say two"], None).exits(1).tells(NAME);
-    refused.tells(&lab.hint(&format!("resume {id} --env {NAME}=VALUE")));
+    refused.tells(&lab.hint(&format!("send {id} --env {NAME}=VALUE TEXT")));
     assert_eq!(lab.count(&id, "message.user"), 1, "nothing was sent");
     assert_eq!(ran_with(&lab, &["send", &id, "say two"], Some(VALUE)).exits(0).out, "two\n");
     assert_eq!(lab.show(&id)["missing_env"], json!([]), "an agent lives that has it");
@@ -300,7 +300,7 @@ fn a_run_without_its_variables_is_shown_as_held_and_a_resume_frees_it() {
     let told = lab.ran(&["status", &id]).exits(0);
     let words = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(&lab.hint(&format!("resume {id} --env {NAME}"))), "{words}");
-    ran_with(&lab, &["resume", &id], None).exits(1).tells(NAME).tells("--env");
+    ran_with(&lab, &["resume", &id], None).exits(1).tells(&format!("resume {id} --env {NAME}=VALUE"));
     assert_eq!(ran_with(&lab, &["resume", &id], Some(VALUE)).exits(0).out, "two\n");
     is_nowhere(&lab);
 }
