@@ -78,10 +78,11 @@ impl Live {
             // News before the journal: whatever they announce is there by then.
             let news = self.hear_news()?;
             let read = self.read(&mut progress)?;
-            self.acknowledge(progress.exited)?;
+            // While it is written, news may be read that nobody would be woken for.
+            let spoke = self.acknowledge(progress.exited)?;
             match news {
                 _ if progress.exited => break,
-                News::None if !read => break,
+                News::None if !read && !spoke => break,
                 News::Gone if !read => {
                     progress.lost = true;
                     break;
@@ -178,10 +179,11 @@ impl Live {
         }
     }
 
-    fn acknowledge(&mut self, now: bool) -> Result<(), LiveError> {
-        let Some(since) = self.unacknowledged else { return Ok(()) };
+    /// Acknowledges what is safe, when it is time; tells whether anything was said to the holder.
+    fn acknowledge(&mut self, now: bool) -> Result<bool, LiveError> {
+        let Some(since) = self.unacknowledged else { return Ok(false) };
         if !now && since.elapsed() < ACKNOWLEDGE {
-            return Ok(());
+            return Ok(false);
         }
         self.store.committer().sync()?;
         crash_point("live.acknowledge.before");
@@ -194,6 +196,6 @@ impl Live {
             }
         }
         crash_point("live.acknowledge.after");
-        Ok(())
+        Ok(self.low > 1)
     }
 }
