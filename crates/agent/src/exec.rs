@@ -18,6 +18,19 @@ const MESSAGE_BYTES: usize = 64 << 10;
 /// it means nothing: what is put into a shell's script is run by it.
 pub const PLACEHOLDER: &str = "{prompt}";
 
+/// The notice of a command that turns out to be an agent.
+pub(crate) const JSON_RPC: &str = "json_rpc_output";
+
+/// Tells whether a line is what agents of the Agent Client Protocol say to a prompt that is no message of theirs: an error
+/// of JSON-RPC itself. Output that has other messages of the kind in it may be what was asked for.
+fn refuses_plain_text(line: &str) -> bool {
+    let Some(object) = Object::parse(line.trim()).filter(|object| object.raw("jsonrpc").is_some()) else {
+        return false;
+    };
+    let code = object.object("error").raw("code").and_then(|code| code.get().parse::<i64>().ok());
+    code.is_some_and(|code| (-32_768..=-32_600).contains(&code))
+}
+
 /// How a command gets its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
@@ -66,7 +79,11 @@ impl Profile for Exec {
     ) -> Vec<Said<'a>> {
         let end = if flags.unterminated { "" } else { "\n" };
         let content = vec![Content::Text(format!("{line}{end}").into())];
-        vec![Said::Chunk { voice: Voice::Agent, message: None, content, replaces: false }]
+        let chunk = Said::Chunk { voice: Voice::Agent, message: None, content, replaces: false };
+        let text = refuses_plain_text(line).then(|| "the command answers in JSON-RPC".into());
+        let notice =
+            text.map(|text| Said::Notice { what: JSON_RPC, text: Some(text), raw: None, update: false });
+        std::iter::once(chunk).chain(notice).collect()
     }
 
     fn sent(&self, what: InputKind, _line: &[u8]) -> Sent {
@@ -179,6 +196,20 @@ mod tests {
             assert_eq!(Exec::of(&words(&["tool", argument])).prompt_by, PromptBy::Argument, "{argument}");
         }
         assert_eq!(Exec::of(&words(&["{prompt}"])).prompt_by, PromptBy::Stdin, "a program is no argument");
+    }
+
+    #[test]
+    fn an_agent_that_was_given_a_plain_prompt_is_found_out() {
+        for (line, found) in [
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#, true),
+            (r#" {"error":{"code":-32600,"message":"Invalid"},"id":null,"jsonrpc":"2.0"} "#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"sign in"}}"#, false),
+            (r#"{"error":{"code":-32700}}"#, false),
+            ("Parse error", false),
+        ] {
+            assert_eq!(refuses_plain_text(line), found, "{line}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Asking an agent who it is: it is started, greeted, and ended again, with everything it started.
+//! Asking an agent who it is, and what a session of it can be set to: it is started, greeted, and ended again, with
+//! everything it started.
 //!
 //! The only place in this crate that runs a process. Bounded in time, in what is read, and in how long an end
 //! may take; the process leads a group of its own, which is ended as a whole.
@@ -17,9 +18,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::acp::{Offered, SessionOptions};
 use crate::json::{Object, keep};
 use crate::known::{Quirks, quirks};
-use crate::profile::{Capabilities, Profile};
+use crate::profile::{Capabilities, Open, Profile};
 use crate::said::{Failure, Greeting, Request, Said};
 
 /// How long an agent may take to answer: the slowest known one needs 30 s at its very first start.
@@ -30,6 +32,10 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How much it may say before it answers: banners are short, an agent that floods is none.
 const MAX_OUTPUT: usize = 4 << 20;
+
+/// The numbers of our two requests.
+const GREETING: u64 = 1;
+const SESSION: u64 = 2;
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -42,6 +48,8 @@ pub struct Probe {
     pub directory: PathBuf,
     /// How long it may take to answer.
     pub timeout: Duration,
+    /// Whether it is asked for a session too, in its directory: only then is it known which modes and models it offers.
+    pub session: bool,
 }
 
 /// What an agent said of itself.
@@ -67,6 +75,19 @@ pub struct Probed {
     pub quirks: Quirks,
     /// How long it took to answer.
     pub millis: u64,
+    /// What a session of it can be set to, if it was asked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Offers>,
+}
+
+/// What a session of an agent can be set to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AgentOffers")]
+pub struct Offers {
+    /// Its modes.
+    pub modes: Vec<Offered>,
+    /// Its models.
+    pub models: Vec<Offered>,
 }
 
 /// Why an agent could not be asked.
@@ -99,10 +120,13 @@ pub enum ProbeError {
     /// It refused.
     #[error("the agent refused to be greeted")]
     Refused(#[source] Failure),
+    /// It makes no session.
+    #[error("the agent makes no session, so that it is not known what it offers")]
+    NoSession(#[source] Failure),
 }
 
 impl Probe {
-    /// Starts the agent, greets it, and ends it.
+    /// Starts the agent, greets it, asks it for a session if that is wanted, and ends it.
     pub fn run(&self, profile: &dyn Profile) -> Result<Probed, ProbeError> {
         let (program, args) = self.command.split_first().ok_or(ProbeError::NoCommand)?;
         let begun = Instant::now();
@@ -118,7 +142,7 @@ impl Probe {
             .spawn()
             .map_err(|source| ProbeError::Start { program: program.clone(), source })?;
         let mut group = Group { child };
-        let probed = group.greet(profile, begun, self.timeout);
+        let probed = group.ask(self, profile, begun);
         group.end();
         probed
     }
@@ -130,21 +154,22 @@ struct Group {
 }
 
 impl Group {
-    fn greet(
-        &mut self,
-        profile: &dyn Profile,
-        begun: Instant,
-        timeout: Duration,
-    ) -> Result<Probed, ProbeError> {
-        let greeting = profile.greet(1).ok_or(ProbeError::NoCommand)?;
-        let (Some(stdin), Some(mut stdout)) = (self.child.stdin.as_mut(), self.child.stdout.take()) else {
+    fn ask(&mut self, probe: &Probe, profile: &dyn Profile, begun: Instant) -> Result<Probed, ProbeError> {
+        let greeting = profile.greet(GREETING).ok_or(ProbeError::NoCommand)?;
+        let (Some(stdin), Some(stdout)) = (self.child.stdin.as_mut(), self.child.stdout.as_mut()) else {
             return Err(ProbeError::Ended);
         };
-        // It is shorter than any pipe, so writing it cannot block.
+        let mut lines = Lines { stdout, buffer: Vec::new(), total: 0, begun, timeout: probe.timeout };
+        // Both are shorter than any pipe, so writing them cannot block.
         stdin.write_all(&greeting.line).map_err(ProbeError::Pipe)?;
-        let answer = read_answer(&mut stdout, profile, begun, timeout);
-        self.child.stdout = Some(stdout);
-        answer
+        let mut probed = lines.find(|line| greeted_in(line, profile, begun))??;
+        if probe.session {
+            let directory = probe.directory.to_string_lossy();
+            let open = profile.open(SESSION, Open::New, &directory).ok_or(ProbeError::NoCommand)?;
+            stdin.write_all(&open.line).map_err(ProbeError::Pipe)?;
+            probed.offers = Some(lines.find(|line| offers_in(line, profile))??);
+        }
+        Ok(probed)
     }
 
     /// Asks the group to end, gives it a moment, ends it, and reaps its leader.
@@ -169,44 +194,61 @@ impl Group {
     }
 }
 
-fn read_answer(
-    stdout: &mut ChildStdout,
-    profile: &dyn Profile,
+/// What an agent says, line by line.
+struct Lines<'a> {
+    stdout: &'a mut ChildStdout,
+    buffer: Vec<u8>,
+    total: usize,
     begun: Instant,
     timeout: Duration,
-) -> Result<Probed, ProbeError> {
-    let mut buffer = Vec::new();
-    let mut chunk = [0; 64 << 10];
-    let mut total = 0;
-    loop {
-        if !wait_readable(stdout, begun + timeout).map_err(ProbeError::Pipe)? {
-            return Err(ProbeError::Silent(timeout));
-        }
-        let count = stdout.read(&mut chunk).map_err(ProbeError::Pipe)?;
-        if count == 0 {
-            return Err(ProbeError::Ended);
-        }
-        buffer.extend_from_slice(&chunk[..count]);
-        total += count;
-        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = buffer.drain(..=end).collect();
-            if let Some(answer) = answer_in(&line, profile, begun) {
-                return answer;
+}
+
+impl Lines<'_> {
+    /// Reads until something is found in a line.
+    fn find<T>(&mut self, mut pick: impl FnMut(&str) -> Option<T>) -> Result<T, ProbeError> {
+        let mut chunk = [0; 64 << 10];
+        loop {
+            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                if let Some(found) = pick(&String::from_utf8_lossy(&line)) {
+                    return Ok(found);
+                }
             }
-        }
-        if total > MAX_OUTPUT {
-            return Err(ProbeError::Flood);
+            if self.total > MAX_OUTPUT {
+                return Err(ProbeError::Flood);
+            }
+            if !wait_readable(self.stdout, self.begun + self.timeout).map_err(ProbeError::Pipe)? {
+                return Err(ProbeError::Silent(self.timeout));
+            }
+            let count = self.stdout.read(&mut chunk).map_err(ProbeError::Pipe)?;
+            if count == 0 {
+                return Err(ProbeError::Ended);
+            }
+            self.buffer.extend_from_slice(&chunk[..count]);
+            self.total += count;
         }
     }
 }
 
-fn answer_in(line: &[u8], profile: &dyn Profile, begun: Instant) -> Option<Result<Probed, ProbeError>> {
-    let line = String::from_utf8_lossy(line);
-    let asked = |number| (number == 1).then_some(Request::Greet);
-    let said = profile.hear(&line, OutFlags::default(), &asked);
+fn greeted_in(line: &str, profile: &dyn Profile, begun: Instant) -> Option<Result<Probed, ProbeError>> {
+    let asked = |number| (number == GREETING).then_some(Request::Greet);
+    let said = profile.hear(line, OutFlags::default(), &asked);
     said.into_iter().find_map(|said| match said {
         Said::Greeted(_, greeting) => Some(Ok(probed(profile, &greeting, begun))),
         Said::Refused { failure, .. } => Some(Err(ProbeError::Refused(failure))),
+        _ => None,
+    })
+}
+
+fn offers_in(line: &str, profile: &dyn Profile) -> Option<Result<Offers, ProbeError>> {
+    let asked = |number| (number == SESSION).then_some(Request::New);
+    let said = profile.hear(line, OutFlags::default(), &asked);
+    said.into_iter().find_map(|said| match said {
+        Said::Opened { options, .. } => {
+            let options = options.and_then(|raw| SessionOptions::parse(raw.get())).unwrap_or_default();
+            Some(Ok(Offers { modes: options.modes(), models: options.models() }))
+        }
+        Said::Refused { failure, .. } => Some(Err(ProbeError::NoSession(failure))),
         _ => None,
     })
 }
@@ -223,6 +265,7 @@ fn probed(profile: &dyn Profile, greeting: &Greeting<'_>, begun: Instant) -> Pro
         can: profile.capabilities(greeting.capabilities.map(|raw| raw.get())),
         capabilities: greeting.capabilities.map(keep),
         auth_methods: greeting.auth_methods.map(keep),
+        offers: None,
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     }
 }

@@ -4,6 +4,7 @@
 //! arguments, so that sending again after a crash sends the same bytes. Verbs that a protocol does not have
 //! return none; what it has is told beforehand by [`Capabilities`].
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 use rekindle_domain::event::{InputKind, Raw};
@@ -65,14 +66,28 @@ pub enum Open<'a> {
 }
 
 /// A setting of the agent's session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting<'a> {
     /// Work in this mode.
-    Mode(&'a str),
+    Mode(Cow<'a, str>),
+    /// Use this model, with agents that have a list of models beside their options.
+    Model(Cow<'a, str>),
     /// Choose a value of an option, such as the model.
-    Choose(&'a str, &'a str),
+    Choose(Cow<'a, str>, Cow<'a, str>),
     /// Turn an option on or off.
-    Switch(&'a str, bool),
+    Switch(Cow<'a, str>, bool),
+}
+
+impl Setting<'_> {
+    /// Tells whether both set the same thing, be it to the same value or not.
+    pub fn is_about_the_same(&self, other: &Setting<'_>) -> bool {
+        use Setting::{Choose, Mode, Model, Switch};
+        match (self, other) {
+            (Mode(_), Mode(_)) | (Model(_), Model(_)) => true,
+            (Choose(one, _) | Switch(one, _), Choose(two, _) | Switch(two, _)) => one == two,
+            _ => false,
+        }
+    }
 }
 
 /// What someone answers to a request of the agent's.
@@ -128,13 +143,15 @@ pub struct Sent {
     pub cursor: Option<String>,
     /// The id of the agent's request that it answers, as JSON text.
     pub answers: Option<String>,
+    /// The setting it asks for.
+    pub setting: Option<Setting<'static>>,
 }
 
 impl Sent {
     /// A line of which nothing more is known than what it is for.
     pub fn of_kind(what: InputKind) -> Sent {
         let request = if what == InputKind::Prompt { Request::Prompt } else { Request::Other };
-        Sent { request, cursor: None, answers: None }
+        Sent { request, cursor: None, answers: None, setting: None }
     }
 }
 

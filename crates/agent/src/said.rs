@@ -43,6 +43,8 @@ pub enum Request {
     Resume,
     /// Do this.
     Prompt,
+    /// Work in this mode, or with this model.
+    Set,
     /// Another request, or no request at all.
     Other,
 }
@@ -242,6 +244,11 @@ pub enum Said<'a> {
         input: u64,
         /// Why.
         failure: Failure,
+    },
+    /// It took a setting.
+    Set {
+        /// Which request of ours it answers.
+        input: u64,
     },
     /// It answered a prompt.
     Answered {

@@ -62,6 +62,7 @@ impl Rig {
             argv: self.agent.clone(),
             cwd: self.home.path().to_owned(),
             env_names: Vec::new(),
+            umask: None,
             limits: Limits { detached_ms: DETACHED.as_millis() as u64, ..Limits::default() },
         };
         let mut prepared =

@@ -1,4 +1,5 @@
-//! What of our environment an agent is given: what is on the list, and what was named.
+//! What of our environment an agent is given: what is on the list, what was named, what its session cannot be without; and
+//! our umask, with which it makes files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,8 +8,10 @@ use rekindle_agent::environment::for_agent;
 use rekindle_agent::known::by_id;
 use serde_json::Value;
 
+use crate::client::wire;
 use crate::commands::Context;
 use crate::failure::Failure;
+use crate::hints::ours;
 
 /// Returns what of our environment goes to an agent. A daemon elsewhere is given only what was named: it has an environment
 /// of its own, and ours may have secrets that are none of its business.
@@ -22,6 +25,58 @@ pub(crate) fn environment_for(
         Some(_) => Vec::new(),
     };
     environment(listed, named)
+}
+
+/// Returns what of our environment goes to the agent of a session that may have to be launched again: also the variables
+/// that it was given before and its daemon does not have any more, as far as they are set here. Fails by the names of those
+/// that are not: whatever is asked of the session would only wait for them. `again` writes the command with more arguments.
+pub(crate) fn environment_of(
+    context: &Context,
+    session: &wire::Session,
+    named: &[String],
+    again: impl FnOnce(&str) -> String,
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let agent = session.known_agent.as_deref().or(Some(&session.agent));
+    let mut env = environment_for(context, agent, named)?;
+    // To a daemon elsewhere goes only what was named.
+    let ours_too = context.server.is_none();
+    for name in session.missing_env.iter().filter(|_| ours_too) {
+        if let Ok(value) = std::env::var(name) {
+            env.entry(name.clone()).or_insert_with(|| value.into());
+        }
+    }
+    let missing: Vec<&str> =
+        session.missing_env.iter().map(String::as_str).filter(|name| !env.contains_key(*name)).collect();
+    if missing.is_empty() { Ok(env) } else { Err(lacks(&session.id, &missing, ours_too, again)) }
+}
+
+/// Says which variables a session's agent cannot be launched without, and how it gets them.
+fn lacks(id: &str, missing: &[&str], here: bool, again: impl FnOnce(&str) -> String) -> Failure {
+    let names = missing.join(", ");
+    let nowhere = if here { "neither its daemon nor this shell has" } else { "its daemon does not have" };
+    let given: String = missing.iter().map(|name| format!(" --env {name}=VALUE")).collect();
+    let message = format!("the agent of {id} needs {names}, which {nowhere}: nothing was sent");
+    let again = ours(again(&given));
+    let hint = if here {
+        format!("set it here and try again, or give it: {again}")
+    } else {
+        format!("give it: {again}; --env NAME alone hands over what this shell has")
+    };
+    Failure::failed("env_missing", anyhow::Error::msg(message)).hint(hint)
+}
+
+/// Returns our umask as it is sent; none to a daemon elsewhere, where files are others' business.
+pub(crate) fn umask_for(context: &Context) -> Option<String> {
+    if context.server.is_some() {
+        return None;
+    }
+    // The kernel tells it without its being changed, which the system call cannot do.
+    umask_in(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn umask_in(status: &str) -> Option<String> {
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?.trim();
+    (!umask.is_empty() && umask.bytes().all(|byte| matches!(byte, b'0'..=b'7'))).then(|| umask.to_owned())
 }
 
 /// Returns the beginnings of names of variables that an agent needs.
@@ -55,6 +110,12 @@ fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_umask_is_read_as_the_kernel_writes_it() {
+        assert_eq!(umask_in("Name:\tx\nUmask:\t0022\nState:\tR\n").as_deref(), Some("0022"));
+        assert_eq!((umask_in("Name:\tx\n"), umask_in("Umask:\tx\n")), (None, None));
+    }
 
     #[test]
     fn variables_are_named_with_or_without_a_value() {

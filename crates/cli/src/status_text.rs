@@ -18,6 +18,8 @@ enum Course {
     Failed,
     Cancelled,
     Cancelling,
+    /// Nobody works on it: its agent cannot be launched without variables that the daemon does not have.
+    Held,
     Usual,
 }
 
@@ -27,6 +29,7 @@ fn course(session: &Session) -> Course {
         (SessionStatus::Idle, Some("failed")) => Course::Failed,
         (SessionStatus::Idle, Some("cancelled")) => Course::Cancelled,
         (SessionStatus::Running | SessionStatus::Waiting, Some("cancelling")) => Course::Cancelling,
+        (SessionStatus::Running, _) if !session.missing_env.is_empty() => Course::Held,
         _ => Course::Usual,
     }
 }
@@ -51,6 +54,7 @@ pub(crate) fn label(session: &Session) -> String {
         Course::Failed => "idle, failed".into(),
         Course::Cancelled => "idle, cancelled".into(),
         Course::Cancelling => "cancelling".into(),
+        Course::Held => "held".into(),
         Course::Usual => session.status.to_string(),
     }
 }
@@ -62,7 +66,7 @@ pub(crate) fn style(session: &Session) -> Style {
     }
     match (course(session), session.status) {
         (Course::Failed, _) => BAD,
-        (Course::Cancelled | Course::Cancelling, _) => WARN,
+        (Course::Cancelled | Course::Cancelling | Course::Held, _) => WARN,
         (
             Course::Usual,
             SessionStatus::InterruptedStartup
@@ -80,7 +84,7 @@ pub(crate) fn last_run(session: &Session) -> Option<String> {
     let how = match course(session) {
         Course::Failed => "failed",
         Course::Cancelled => "was cancelled",
-        Course::Cancelling | Course::Usual => return None,
+        Course::Cancelling | Course::Held | Course::Usual => return None,
     };
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
     Some(match (detail, how) {
@@ -124,6 +128,12 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
         SessionStatus::Waiting => format!("its run waits for: {wait}{unseen}"),
         SessionStatus::Running if course(session) == Course::Cancelling => {
             format!("its run is being cancelled{unseen}")
+        }
+        SessionStatus::Running if course(session) == Course::Held => {
+            let names = session.missing_env.join(", ");
+            return format!(
+                "held, no agent works on its run: it needs {names}, which the daemon does not have"
+            );
         }
         SessionStatus::Running => match alone {
             Some(why) => format!("its agent works on; {why}"),
@@ -179,6 +189,10 @@ pub(crate) fn next(session: &Session) -> String {
             told("log")
         ),
         _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
+        _ if !session.missing_env.is_empty() && session.status != SessionStatus::Idle => {
+            let names: String = session.missing_env.iter().map(|name| format!(" --env {name}")).collect();
+            format!("{}{names}, where these are set, brings what its agent needs", told("resume"))
+        }
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
             format!("{} runs its command again, from the beginning", told("resume"))
         }
@@ -308,6 +322,16 @@ mod tests {
                 (list, whole)
             );
         }
+    }
+
+    #[test]
+    fn a_run_that_waits_for_variables_is_not_said_to_go_on() {
+        let run = json!({"run_id": "run_1", "state": "running"});
+        let mut session = session("running", run, Value::Null);
+        session.missing_env = vec!["A_KEY".into(), "B_KEY".into()];
+        assert_eq!(label(&session), "held");
+        assert!(meaning(&session, None).contains("needs A_KEY, B_KEY"), "{}", meaning(&session, None));
+        assert!(next(&session).starts_with("rekindle resume sess_1 --env A_KEY --env B_KEY"));
     }
 
     #[test]

@@ -50,6 +50,16 @@ pub struct Options {
     pub can_load: bool,
     /// Whether `session/resume` exists.
     pub can_resume: bool,
+    /// Whether there are modes.
+    pub offers_modes: bool,
+    /// How models are offered.
+    pub models: Models,
+    /// Whether every change of mode or model is refused.
+    pub refuse_settings: bool,
+    /// How long a change of mode or model takes to be answered.
+    pub slow_settings: Duration,
+    /// The barrier at which a change of mode or model is answered.
+    pub hold_settings: Option<String>,
     /// Whether sessions want `authenticate` first.
     pub auth_required: bool,
     /// The highest protocol version to agree to.
@@ -60,6 +70,18 @@ pub struct Options {
     pub merges: bool,
     /// Whether tool calls are kept quiet in a session that was loaded.
     pub quiet_after_load: bool,
+}
+
+/// How models are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Models {
+    /// As a config option.
+    #[default]
+    Option,
+    /// In the field `models`, as older agents do.
+    Field,
+    /// Not at all.
+    None,
 }
 
 /// What happens when a session is loaded or resumed.

@@ -2,6 +2,7 @@
 //! in threads of their own; what they share with the loop is here.
 
 mod methods;
+mod settings;
 mod setup;
 
 use std::collections::{HashMap, VecDeque};

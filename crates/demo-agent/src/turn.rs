@@ -6,6 +6,8 @@ mod faults;
 mod talk;
 mod tools;
 
+pub(crate) use faults::barriers;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

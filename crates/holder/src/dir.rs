@@ -122,6 +122,9 @@ pub struct Launch {
     pub fingerprint: String,
     /// Names of the agent's environment variables; the values travel in `START` and are on no disk.
     pub env_names: Vec<String>,
+    /// The agent's umask; without one it has the holder's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
     /// The socket, short and in the user's runtime directory.
     pub socket: PathBuf,
     /// The kernel's boot it was made in.

@@ -9,13 +9,14 @@ use rekindle_agent::acp::Acp;
 use rekindle_agent::environment::is_for_agents;
 use rekindle_agent::exec::Exec;
 use rekindle_agent::find::{How, find};
-use rekindle_agent::known::{KnownAgent, Quirk, Quirks, by_command, by_id, by_name};
+use rekindle_agent::known::{KnownAgent, Quirk, Quirks, by_command, by_id, by_name, by_program};
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
 use rekindle_domain::recovery::Held;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::dir::Limits;
 
+use crate::brought;
 use crate::code::Code;
 use crate::core::{Core, Env, locked};
 use crate::error::ServiceError;
@@ -129,7 +130,8 @@ pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, 
             return Err(Obstacle::Agent(error));
         }
     };
-    Ok(Launching { agent, argv, env, limits: Limits::default() })
+    let umask = Some(brought::umask(state).unwrap_or(core.umask));
+    Ok(Launching { agent, argv, env, umask, limits: Limits::default() })
 }
 
 fn lacking(env: &Env, state: &SessionState) -> Vec<String> {
@@ -150,7 +152,10 @@ pub(crate) fn held_words(core: &Core, state: &SessionState, held: Held) -> Strin
 
 /// Says what a launch waits for.
 pub(crate) fn env_missing(names: &[String]) -> String {
-    format!("its agent needs {}, which only you have: resume it, or send a message", names.join(", "))
+    let names = names.join(", ");
+    format!(
+        "its agent needs {names}, which this daemon does not have: resume it, or send a message, where that is set"
+    )
 }
 
 /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
@@ -165,7 +170,19 @@ pub(crate) fn environment(core: &Core, state: &SessionState) -> Env {
 }
 
 fn prefixes(provider: &Provider) -> &'static [&'static str] {
-    provider.agent.as_deref().and_then(by_id).map_or(&[], |known| known.environment)
+    known_agent(provider).map_or(&[], |known| known.environment)
+}
+
+/// Returns the known agent that a session has: by its name, or because its command starts one.
+pub(crate) fn known_agent(provider: &Provider) -> Option<&'static KnownAgent> {
+    let named = provider.agent.as_deref().and_then(by_id);
+    named.or_else(|| by_program(provider.command.as_deref()?))
+}
+
+/// Returns the variables without which no agent of a session can be launched here, unless one lives that has them.
+pub(crate) fn missing_env(core: &Core, state: &SessionState) -> Vec<String> {
+    let lives = state.agent.as_ref().is_some_and(|agent| !agent.exited && agent.process.is_some());
+    if lives || state.env_names.is_empty() { Vec::new() } else { lacking(&environment(core, state), state) }
 }
 
 /// Returns those names of what a caller brings that no launch may be without: all that are not everybody's.

@@ -87,7 +87,7 @@ fn as_message(
     );
     let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;
-    let new = NewMessage { content: Content(text), env: BTreeMap::new() };
+    let new = NewMessage { content: Content(text), env: BTreeMap::new(), umask: None };
     let taken = messages::message(core, entry.state.id, new, Some(&key_of(wait, own)), Some(wait))?;
     let run_id = taken.run_id.ok_or_else(|| tokens::closed(wait))?;
     Ok(AnswerTaken { run_id, resume_token_id: None })

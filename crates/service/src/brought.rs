@@ -11,6 +11,16 @@ use crate::agents::names_to_keep;
 use crate::code::Code;
 use crate::core::{Core, Env, locked};
 use crate::error::ServiceError;
+use crate::request::Umask;
+
+/// The name of the setting that keeps a caller's umask: it is no secret, and the next agent gets it too.
+pub(crate) const UMASK: &str = "umask";
+
+/// Returns the umask that the session's callers brought.
+pub(crate) fn umask(state: &SessionState) -> Option<u32> {
+    let text = state.options.extra.get(UMASK)?.as_str()?;
+    text.parse::<Umask>().ok().map(|umask| umask.0)
+}
 
 /// Refuses what no process can have in its environment: it would be found out only when the agent is launched.
 pub(crate) fn check(env: &Env) -> Result<(), ServiceError> {
@@ -30,21 +40,27 @@ pub(crate) fn check(env: &Env) -> Result<(), ServiceError> {
 }
 
 /// Keeps what a caller brings, and returns the record that adds the names of all that was brought to those that the session
-/// has; none if it has them all.
-pub(crate) fn bring(core: &Core, state: &SessionState, env: &Env) -> Option<Draft> {
+/// has, and a umask that is not the one it has; none if it has them all.
+pub(crate) fn bring(core: &Core, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
     core.bring(state.id, env.clone());
-    locked(&core.brought).get(&state.id).and_then(|brought| new_names(state, brought))
+    let brought = locked(&core.brought).get(&state.id).cloned().unwrap_or_default();
+    news(state, &brought, umask)
 }
 
-fn new_names(state: &SessionState, env: &Env) -> Option<Draft> {
+fn news(state: &SessionState, env: &Env, brought: Option<Umask>) -> Option<Draft> {
     let known: BTreeSet<&String> = state.env_names.iter().collect();
     let mut names = names_to_keep(env);
     names.retain(|name| !known.contains(name));
-    if names.is_empty() {
-        return None;
+    let mut updated = SessionUpdated::default();
+    if !names.is_empty() {
+        updated.env_names = Some(state.env_names.iter().cloned().chain(names).collect());
     }
-    let env_names = Some(state.env_names.iter().cloned().chain(names).collect());
-    Some(SessionUpdated { env_names, ..SessionUpdated::default() }.into())
+    if let Some(brought) = brought.filter(|brought| umask(state) != Some(brought.0)) {
+        let mut options = state.options.clone();
+        options.extra.insert(UMASK.to_owned(), brought.to_string().into());
+        updated.options = Some(options);
+    }
+    (updated != SessionUpdated::default()).then(|| updated.into())
 }
 
 #[cfg(test)]
@@ -71,10 +87,21 @@ mod tests {
     fn only_names_that_a_session_does_not_have_are_added() {
         let mut state = SessionState::empty("sess_1".parse().expect("an id"));
         state.env_names = vec!["OLD".to_owned()];
-        assert!(new_names(&state, &env("OLD", "x")).is_none());
-        assert!(new_names(&state, &env("PATH", "x")).is_none(), "everybody has it");
-        let added = new_names(&state, &env("NEW", "x")).expect("a record");
+        assert!(news(&state, &env("OLD", "x"), None).is_none());
+        assert!(news(&state, &env("PATH", "x"), None).is_none(), "everybody has it");
+        let added = news(&state, &env("NEW", "x"), None).expect("a record");
         let names = Some(vec!["OLD".to_owned(), "NEW".to_owned()]);
         assert!(matches!(added.event, Event::SessionUpdated(updated) if updated.env_names == names));
+    }
+
+    #[test]
+    fn a_umask_is_recorded_when_it_changes() {
+        let mut state = SessionState::empty("sess_1".parse().expect("an id"));
+        assert_eq!(umask(&state), None);
+        let brought = news(&state, &Env::new(), Some(Umask(0o27))).expect("a record");
+        let Event::SessionUpdated(updated) = brought.event else { panic!("a change") };
+        state.options = updated.options.expect("options");
+        assert_eq!((umask(&state), &state.options.extra[UMASK]), (Some(0o27), &"0027".into()));
+        assert!(news(&state, &Env::new(), Some(Umask(0o27))).is_none());
     }
 }

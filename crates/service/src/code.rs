@@ -72,6 +72,7 @@ codes! {
     SessionClosed = "session_closed", Conflict: "the session takes no more messages";
     SessionDamaged = "session_damaged", Conflict: "the session's log is damaged: nothing can be added to it";
     SessionNewer = "session_newer", Conflict: "a newer version wrote the session";
+    SettingUnknown = "setting_unknown", Conflict: "the agent does not offer this mode or model";
     StillRunning = "still_running", Conflict: "the session's run has not ended";
     TokenConsumed = "token_consumed", Conflict: "the wait was answered otherwise";
     WaitClosed = "wait_closed", Conflict: "the wait is not open any more";

@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     /// Our own environment, from which every agent's is built.
     pub(crate) env: Env,
+    /// The umask of agents whose callers bring none.
+    pub(crate) umask: u32,
     /// Held by whoever makes a session with a key.
     pub(crate) keyed: Mutex<()>,
     /// Held by whoever changes options of a session.

@@ -172,7 +172,7 @@ pub(crate) fn message(
     check(&new.env)?;
     for _ in 0..TRIES {
         let state = core.store.open_session(session)?.state;
-        let names = bring(core, &state, &new.env);
+        let names = bring(core, &state, &new.env, new.umask);
         let mut new = match plan(core, &state, content.clone(), names, key, wait)? {
             Plan::Known(taken) => return Ok(taken),
             Plan::New(new) => new,
@@ -212,7 +212,7 @@ pub(crate) fn message_soon(
     let state = core.store.at_hand(session)?.state;
     let planned = content(&new.content)
         .and_then(|content| check(&new.env).map(|()| content))
-        .and_then(|content| plan(core, &state, content, bring(core, &state, &new.env), key, None));
+        .and_then(|content| plan(core, &state, content, bring(core, &state, &new.env, new.umask), key, None));
     if let Ok(Plan::New(new)) = &planned
         && (new.instead || new.records.iter().any(|draft| oversize(draft).is_some()))
     {

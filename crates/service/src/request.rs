@@ -50,6 +50,48 @@ pub struct NewSession {
     #[serde(default)]
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
+    /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
+    #[serde(default)]
+    pub umask: Option<Umask>,
+}
+
+/// A umask, written as shells write it: up to four octal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Umask(pub u32);
+
+impl std::str::FromStr for Umask {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Umask, String> {
+        let digits = (1..=4).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        let umask = u32::from_str_radix(text, 8).ok().filter(|umask| digits && *umask <= 0o777);
+        umask.map(Umask).ok_or_else(|| format!("{text:?} is no umask: it is three octal digits, such as 022"))
+    }
+}
+
+impl std::fmt::Display for Umask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:04o}", self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Umask {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Umask, D::Error> {
+        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Umask {
+    fn schema_name() -> Cow<'static, str> {
+        "Umask".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A umask, as shells write it: octal digits. Files that the agent makes are made with it.",
+            "type": "string", "pattern": "^0?[0-7]{1,3}$", "examples": ["0022"],
+        })
+    }
 }
 
 /// Which agent.
@@ -142,6 +184,9 @@ pub struct NewMessage {
     #[serde(default)]
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
+    /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
+    #[serde(default)]
+    pub umask: Option<Umask>,
 }
 
 /// What may be changed of a session: one thing at least.
@@ -158,12 +203,23 @@ pub struct Change {
     /// What uncertain tool calls do to that.
     #[serde(default)]
     pub on_uncertain: Option<OnUncertain>,
+    /// The agent's mode: asked for at once of one that lives, and of every one that comes after it.
+    #[serde(default)]
+    pub mode: Option<String>,
+    /// The model, likewise.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 impl Change {
     /// Tells whether it changes what the session does, beside what it is called.
     pub(crate) fn names_options(&self) -> bool {
-        self.resume.is_some() || self.on_uncertain.is_some()
+        self.resume.is_some() || self.on_uncertain.is_some() || self.names_settings()
+    }
+
+    /// Tells whether it changes how the agent works.
+    pub(crate) fn names_settings(&self) -> bool {
+        self.mode.is_some() || self.model.is_some()
     }
 }
 
@@ -182,6 +238,9 @@ pub struct Resume {
     #[serde(default)]
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
+    /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
+    #[serde(default)]
+    pub umask: Option<Umask>,
 }
 
 /// An answer to a wait: exactly one of option, option_id, text and form.
@@ -333,7 +392,10 @@ fn possible_variables(schema: &mut Schema) {
 
 /// A change names something.
 fn at_least_one(schema: &mut Schema) {
-    schema.insert("anyOf".into(), ["title", "resume", "on_uncertain"].map(given).to_vec().into());
+    schema.insert(
+        "anyOf".into(),
+        ["title", "resume", "on_uncertain", "mode", "model"].map(given).to_vec().into(),
+    );
 }
 
 /// An answer is one thing.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use rekindle_agent::connection::Wanted;
 use rekindle_domain::event::{
-    CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
+    CancelReason, Options, Provider, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
@@ -18,7 +19,7 @@ use crate::agents;
 use crate::brought;
 use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
-use crate::core::{Core, Env, locked, millis, random};
+use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
@@ -35,6 +36,10 @@ const TITLE: usize = 72;
 /// How long whoever removes a session waits for its agent's end: every step of it takes its grace at most, and one
 /// more for a holder that is slow to answer.
 const GONE_WITHIN: Duration = GRACE.saturating_mul(4);
+
+/// How long whoever changes a session waits to hear what its agent offers: a worker that does not answer is busy with
+/// its agent's start, and then nothing is known yet.
+const OFFERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Makes a session; a request that was made before finds what it made.
 pub(crate) fn create(
@@ -58,12 +63,16 @@ pub(crate) fn create(
     }
     brought::check(&new.env)?;
     let prompt = new.prompt.as_ref().map(content).transpose()?;
+    let provider = agents::provider(new.agent.clone(), new.model.clone())?;
+    if provider.is_command() && (new.model.is_some() || new.mode.is_some()) {
+        return Err(no_settings());
+    }
     let session = SessionId::mint(millis(core.now()), random()?);
     let title = new.title.clone().unwrap_or_else(|| prompt.as_ref().map_or_else(String::new, title));
     let created = SessionCreated {
         title: title.into(),
         working_dir: new.working_dir.clone().into(),
-        provider: agents::provider(new.agent.clone(), new.model.clone())?,
+        provider,
         options: options(&new),
         env_names: agents::names_to_keep(&new.env),
         idempotency_key: key.map(|key| key.as_stored().into()),
@@ -102,6 +111,7 @@ fn options(new: &NewSession) -> Options {
         (Policy::SETTING, word.map(Into::into)),
         (MODE, new.mode.clone().map(Into::into)),
         (WAIT_TIMEOUT, new.wait_timeout_s.map(Into::into)),
+        (brought::UMASK, new.umask.map(|umask| umask.to_string().into())),
     ];
     for (name, value) in more {
         if let Some(value) = value {
@@ -161,7 +171,10 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
         // Nothing was cut: but its agent may wait for what is brought here.
         if let Some(run) = state.open_run().filter(|run| waited && run.cancel.is_none()) {
-            let names = bring_what_it_lacks(core, &state, &resume.env)?;
+            // Options are recorded whole, and a umask is one of them.
+            let _one_at_a_time = locked(&core.options);
+            let state = core.store.open_session(session)?.state;
+            let names = bring_what_it_lacks(core, &state, &resume)?;
             if let Some(names) = names {
                 core.append(session, vec![names])?;
             }
@@ -171,7 +184,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
         return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
             .hint("rekindle send gives the session a new message"));
     };
-    let names = bring_what_it_lacks(core, &state, &resume.env)?;
+    let names = bring_what_it_lacks(core, &state, &resume)?;
     let run_id = RunId::mint(millis(core.now()), random()?);
     let started = run_started(run_id, core.supervisor, None, Some(cut));
     let attempt = started.attempt;
@@ -199,8 +212,12 @@ fn lacks_an_agent(state: &SessionState) -> bool {
 }
 
 /// Keeps what a caller brings, if an agent can be launched with it; returns the record of names that are new.
-fn bring_what_it_lacks(core: &Core, state: &SessionState, env: &Env) -> Result<Option<Draft>, ServiceError> {
-    let names = brought::bring(core, state, env);
+fn bring_what_it_lacks(
+    core: &Core,
+    state: &SessionState,
+    resume: &Resume,
+) -> Result<Option<Draft>, ServiceError> {
+    let names = brought::bring(core, state, &resume.env, resume.umask);
     if let Err(agents::Obstacle::Env(missing)) = agents::launching(core, state) {
         let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
         return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
@@ -213,11 +230,43 @@ pub(crate) fn change(core: &Arc<Core>, session: SessionId, change: Change) -> Re
     // Options are recorded whole: two who changed some at once would each record those of the other as they were.
     let _one_at_a_time = change.names_options().then(|| locked(&core.options));
     let state = core.store.open_session(session)?.state;
+    let settles = change.names_settings();
+    if settles {
+        check_offered(core, &state, &change)?;
+    }
     let updated = updated(&state, change)?;
     let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
+    crash_point("change.before_record");
     core.append(session, vec![updated.into()]).map_err(|error| unless_removed(session, error))?;
+    crash_point("change.after_record");
+    if settles {
+        // Without a worker there is no agent; whoever meets one reads what it is asked for in the log.
+        core.workers.mention(session, Command::Settle);
+    }
     // What was cut may go on now, or not any more; its worker rests, or has left.
     if decides_anew { core.workers.tell(core, session, Command::Look) } else { Ok(()) }
+}
+
+/// Refuses a mode or a model that the agent does not offer, as far as that is known: it is, while one is met.
+fn check_offered(core: &Core, state: &SessionState, change: &Change) -> Result<(), ServiceError> {
+    if state.provider.is_command() {
+        return Err(no_settings());
+    }
+    let Some(seat) = core.workers.seat(state.id) else { return Ok(()) };
+    let (reply, answer) = sync_channel(1);
+    let wanted = Wanted { mode: change.mode.clone(), model: change.model.clone() };
+    seat.inbox.push(Command::Offers { wanted, reply });
+    match answer.recv_timeout(OFFERED_WITHIN) {
+        Ok(Some(unoffered)) => Err(ServiceError::new(Code::SettingUnknown, unoffered)),
+        // Nobody has met it yet, or it is about to be: then it is found out before the next prompt.
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Says that a command that is no agent has nothing to choose from.
+fn no_settings() -> ServiceError {
+    ServiceError::new(Code::SettingUnknown, "a command has no modes and models that could be asked for")
+        .hint("give it what it needs among its arguments")
 }
 
 /// Changes a session without blocking, if it is at hand and nobody else must be waited for.
@@ -254,9 +303,19 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
         updated.options = Some(options);
     }
+    if let Some(mode) = change.mode {
+        updated
+            .options
+            .get_or_insert_with(|| state.options.clone())
+            .extra
+            .insert(MODE.to_owned(), mode.into());
+    }
+    if change.model.is_some() {
+        updated.provider = Some(Provider { model: change.model, ..state.provider.clone() });
+    }
     updated.title = change.title.map(Into::into);
     if updated == SessionUpdated::default() {
-        return Err(ServiceError::new(Code::NothingToChange, "title, resume or on_uncertain"));
+        return Err(ServiceError::new(Code::NothingToChange, "title, resume, on_uncertain, mode or model"));
     }
     Ok(updated)
 }

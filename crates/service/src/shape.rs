@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::agents;
 use crate::core::Core;
 use crate::directory::Entry;
+use crate::live::wanted;
 use crate::run_view::run_view;
 use crate::view::{Health, SessionView, WaitView};
 use crate::worker::Seen;
@@ -32,6 +33,10 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
         agent: agent_name(state),
+        model: state.provider.model.clone(),
+        mode: wanted(state).mode,
+        known_agent: agents::known_agent(&state.provider).map(|known| known.id.to_owned()),
+        missing_env: agents::missing_env(core, state),
         profile: state.provider.profile.clone(),
         status: derived.status,
         since: derived.since,

@@ -23,6 +23,14 @@ pub struct SessionView {
     pub working_dir: String,
     /// Its agent's name, or its command's.
     pub agent: String,
+    /// The model that its agent is asked to use; none leaves it to the agent.
+    pub model: Option<String>,
+    /// The mode that its agent is asked to work in, likewise.
+    pub mode: Option<String>,
+    /// The known agent that it is, by its name or because its command starts one.
+    pub known_agent: Option<String>,
+    /// Variables that its agent needs and this daemon does not have: names, while no agent lives that has them.
+    pub missing_env: Vec<String>,
     /// How its agent is spoken with: `acp`, or `exec` for a command that reads a prompt and writes an answer.
     pub profile: String,
     /// What it is doing.

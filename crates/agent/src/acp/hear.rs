@@ -117,6 +117,7 @@ fn response<'a>(
             });
             std::iter::once(answered).chain(usage).collect()
         }
+        Request::Set => vec![Said::Set { input }],
         Request::Other => Vec::new(),
     }
 }

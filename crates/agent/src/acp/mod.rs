@@ -12,7 +12,8 @@ mod tool;
 mod update;
 mod write;
 
-pub use options::SessionOptions;
+pub(crate) use options::listed;
+pub use options::{Offered, SessionOptions, Unoffered};
 
 use rekindle_domain::event::{InputKind, Raw};
 use rekindle_holder::journal::OutFlags;
@@ -95,11 +96,14 @@ impl Profile for Acp {
             Some("session/load") => Request::Load,
             Some("session/resume") => Request::Resume,
             Some("session/prompt") => Request::Prompt,
+            Some("session/set_mode" | "session/set_model" | "session/set_config_option") => Request::Set,
             _ => Request::Other,
         };
-        let cursor = object.object("params").text("sessionId").map(String::from);
+        let params = object.object("params");
+        let cursor = params.text("sessionId").map(String::from);
+        let setting = (request == Request::Set).then(|| write::setting(&params)).flatten();
         let answers = method.is_none().then(|| object.raw("id").map(|id| id.get().to_owned())).flatten();
-        Sent { request, cursor, answers }
+        Sent { request, cursor, answers, setting }
     }
 
     fn asked<'a>(&self, request: &'a str) -> Option<Asked<'a>> {
@@ -165,6 +169,16 @@ mod tests {
         assert_eq!((sent.request, sent.cursor.as_deref()), (Request::Load, Some("s\"1")));
         let answer = acp.sent(InputKind::Answer, b"{\"id\": \"7\" ,\"result\":null}");
         assert_eq!((answer.request, answer.answers.as_deref()), (Request::Other, Some("\"7\"")));
+        for setting in [
+            Setting::Mode("plan".into()),
+            Setting::Model("large".into()),
+            Setting::Choose("model".into(), "large".into()),
+            Setting::Switch("web".into(), true),
+        ] {
+            let line = acp.set(3, "s1", setting.clone()).expect("a line");
+            let sent = acp.sent(line.what, &line.line);
+            assert_eq!((sent.request, sent.setting), (Request::Set, Some(setting)));
+        }
         // A prompt that is kept apart from the log is still known to be one.
         assert_eq!(acp.sent(InputKind::Prompt, b"").request, Request::Prompt);
     }

@@ -4,6 +4,7 @@ use rekindle_domain::event::{InputKind, Raw};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::json::Object;
 use crate::profile::{Open, Outgoing, Setting};
 
 #[derive(Serialize)]
@@ -85,6 +86,12 @@ pub(super) fn set(input_seq: u64, session_id: &str, setting: Setting<'_>) -> Out
     }
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
+    struct Model<'a> {
+        session_id: &'a str,
+        model_id: &'a str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
     struct Choose<'a> {
         session_id: &'a str,
         config_id: &'a str,
@@ -99,18 +106,39 @@ pub(super) fn set(input_seq: u64, session_id: &str, setting: Setting<'_>) -> Out
         value: bool,
     }
     let id = Some(input_seq);
-    match setting {
+    match &setting {
         Setting::Mode(mode_id) => {
             call(InputKind::Setup, id, "session/set_mode", Mode { session_id, mode_id })
+        }
+        Setting::Model(model_id) => {
+            call(InputKind::Setup, id, "session/set_model", Model { session_id, model_id })
         }
         Setting::Choose(config_id, value) => {
             let params = Choose { session_id, config_id, value };
             call(InputKind::Setup, id, "session/set_config_option", params)
         }
         Setting::Switch(config_id, value) => {
-            let params = Switch { session_id, config_id, r#type: "boolean", value };
+            let params = Switch { session_id, config_id, r#type: "boolean", value: *value };
             call(InputKind::Setup, id, "session/set_config_option", params)
         }
+    }
+}
+
+/// Reads what [`set`] wrote.
+pub(super) fn setting(params: &Object<'_>) -> Option<Setting<'static>> {
+    let own = |name: &str| params.text(name).map(|text| text.into_owned().into());
+    if let Some(mode) = own("modeId") {
+        return Some(Setting::Mode(mode));
+    }
+    if let Some(model) = own("modelId") {
+        return Some(Setting::Model(model));
+    }
+    let config = own("configId")?;
+    match (own("value"), params.raw("value").map(RawValue::get)) {
+        (Some(value), _) => Some(Setting::Choose(config, value)),
+        (None, Some("true")) => Some(Setting::Switch(config, true)),
+        (None, Some("false")) => Some(Setting::Switch(config, false)),
+        _ => None,
     }
 }
 
@@ -176,9 +204,10 @@ mod tests {
             open(2, Open::New, "/re\"po"),
             open(2, Open::Load("s1"), "/repo"),
             open(2, Open::Resume("s1"), "/repo"),
-            set(3, "s1", Setting::Mode("plan")),
-            set(3, "s1", Setting::Choose("model", "large")),
-            set(3, "s1", Setting::Switch("web", true)),
+            set(3, "s1", Setting::Mode("plan".into())),
+            set(3, "s1", Setting::Model("large".into())),
+            set(3, "s1", Setting::Choose("model".into(), "large".into())),
+            set(3, "s1", Setting::Switch("web".into(), true)),
             prompt(4, "s1", &Raw::text("fix\nit")),
             cancel("s1"),
             result("\"7\"", &[1]),
@@ -190,6 +219,7 @@ mod tests {
         {"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
         {"jsonrpc":"2.0","id":2,"method":"session/resume","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"plan"}}
+        {"jsonrpc":"2.0","id":3,"method":"session/set_model","params":{"sessionId":"s1","modelId":"large"}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"model","value":"large"}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"web","type":"boolean","value":true}}
         {"jsonrpc":"2.0","id":4,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"fix\nit"}]}}

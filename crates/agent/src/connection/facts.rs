@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{
-    AgentReady, Event, InputKind, InputQueued, Raw, ToolCall, ToolUpdate, UncertainTool,
+    AgentNotice, AgentReady, Event, InputKind, InputQueued, Raw, ToolCall, ToolUpdate, UncertainTool,
 };
 use rekindle_domain::id::{RunId, WaitId};
 
 use super::taken::Ask;
 use crate::acp::SessionOptions;
+use crate::exec::JSON_RPC;
 use crate::json::{Object, parse_raw};
 use crate::profile::{Profile, Sent};
 use crate::said::Request;
@@ -22,6 +23,7 @@ const MAX_OPEN_TOOLS: usize = 256;
 pub(super) const OPTIONS: &str = "session_options";
 pub(super) const ACCEPTED: &str = "prompt_accepted";
 pub(super) const REFUSED: &str = "request_refused";
+pub(super) const SET: &str = "setting_accepted";
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
@@ -38,9 +40,13 @@ pub(super) struct Facts {
     pub(super) asks: BTreeMap<u64, Ask>,
     pub(super) tools: Vec<UncertainTool>,
     pub(super) options: Option<SessionOptions>,
+    /// What an agent before this one offered: some do not say it again when they bring a session back.
+    pub(super) earlier_options: Option<SessionOptions>,
     /// What its session has cost, as the agent told last.
     pub(super) cost: Option<f64>,
     pub(super) exited: bool,
+    /// It is a command that answers as agents do: it was run as something that it is not.
+    pub(super) speaks_json_rpc: bool,
     /// It was gone before it had answered to a load.
     pub(super) died_loading: bool,
     /// The run that it worked for without having been prompted: some agents do inside a load.
@@ -59,6 +65,8 @@ pub(super) struct Input {
     pub(super) noted: bool,
     /// Its answer came, or its run ended without one.
     pub(super) over: bool,
+    /// Why the agent refused it.
+    pub(super) refused: Option<String>,
     /// The agent took the prompt and answers later.
     pub(super) accepted: bool,
     /// A record derived from the journal says that its turn began.
@@ -110,6 +118,7 @@ impl Facts {
             run: None,
             noted: false,
             over: false,
+            refused: None,
             accepted: false,
             begun: false,
             heard: false,
@@ -225,6 +234,12 @@ impl Facts {
         self.tools.iter().filter(|tool| !waits(&tool.tool_call_id)).cloned().collect()
     }
 
+    /// Returns the request of ours that a notice says to be answered.
+    fn answered_by(&mut self, notice: &AgentNotice<'_>) -> Option<&mut Input> {
+        let number = Object::parse(notice.raw.as_ref()?.as_json())?.number("input")?;
+        self.inputs.get_mut(&number)
+    }
+
     /// Takes in a record that was derived from the journal, beyond what it says of runs.
     pub(super) fn note_derived(&mut self, event: &Event<'_>) {
         match event {
@@ -241,9 +256,14 @@ impl Facts {
                     }
                 }
                 REFUSED => {
-                    let raw = notice.raw.as_ref().and_then(|raw| Object::parse(raw.as_json()));
-                    let number = raw.and_then(|raw| raw.number("input"));
-                    if let Some(input) = number.and_then(|number| self.inputs.get_mut(&number)) {
+                    if let Some(input) = self.answered_by(notice) {
+                        input.over = true;
+                        input.refused = Some(notice.text.as_deref().unwrap_or_default().to_owned());
+                    }
+                }
+                JSON_RPC => self.speaks_json_rpc = true,
+                SET => {
+                    if let Some(input) = self.answered_by(notice) {
                         input.over = true;
                     }
                 }

@@ -11,11 +11,12 @@ use rekindle_holder::journal::{Ctl, Item};
 
 use super::message::{Half, size};
 use super::{Ask, Connection, Delta, Exited, Loading, Reply, RequestKey, Taken};
+use crate::exec::JSON_RPC;
 use crate::json::{keep, parse_raw};
 use crate::known::Quirk;
 use crate::profile::Answer;
 use crate::replay::{Replay, ReplayedTool};
-use crate::said::{Asked, AskedTool, Content, Gist, Request, Said, Voice};
+use crate::said::{Asked, AskedTool, Content, Failure, Gist, Outcome, Request, Said, Voice};
 
 /// What an item leads to, while it is folded.
 pub(super) struct Out {
@@ -82,7 +83,10 @@ impl Connection {
                 }
             }
             Item::Ctl { ctl: Ctl::Exit { code, signal }, .. } => {
-                let outcome = code.and_then(|code| self.profile.outcome_of_exit(code));
+                let outcome = match code.and_then(|code| self.profile.outcome_of_exit(code)) {
+                    Some(Outcome::Stopped(_)) if self.facts.speaks_json_rpc => Some(wrong_profile()),
+                    outcome => outcome,
+                };
                 let ended = Exited::Ended { code: *code, signal: *signal };
                 self.end(outcome, if self.was_asked() { ended } else { Exited::NeverAsked }, out);
             }
@@ -132,7 +136,7 @@ impl Connection {
                     self.partial.prompt = Some((number, first));
                 }
             }
-            Request::Greet | Request::New | Request::Other => {}
+            Request::Greet | Request::New | Request::Set | Request::Other => {}
         }
         // The log says which wait an answer ends. Of an answer that the log does not have, its id must do.
         if let (false, Some(wire_id)) = (input.noted, &input.sent.answers) {
@@ -190,7 +194,12 @@ impl Connection {
                 }
             }
             Said::Mode(mode) => out.push(ModeUpdated { mode_id: own(mode) }),
-            Said::Notice { what, text, raw, .. } => self.notice(what, text, raw.map(keep), out),
+            // Told once: an agent says it to every line that it does not understand.
+            Said::Notice { what: JSON_RPC, .. } if self.facts.speaks_json_rpc => {}
+            Said::Notice { what, text, raw, .. } => {
+                self.facts.speaks_json_rpc |= what == JSON_RPC;
+                self.notice(what, text, raw.map(keep), out);
+            }
             Said::Asked(asked) => self.ask(&asked, line, out),
             Said::Unserved { method, raw, reply } => {
                 self.flush(false, out);
@@ -208,6 +217,7 @@ impl Connection {
             Said::Greeted(_, greeting) => self.greeted(&greeting, first, out),
             Said::Opened { input, cursor, options } => self.opened(input, cursor, options.map(keep), out),
             Said::Refused { input, failure } => self.refused(input, failure, out),
+            Said::Set { input } => self.was_set(input, out),
             Said::Answered { input, outcome, raw } => self.answered(input, outcome, keep(raw), out),
             Said::Idle { stop_reason } => self.idle(stop_reason, out),
             Said::Stray { raw, .. } => self.notice("unknown_reply", None, Some(keep(raw)), out),
@@ -444,6 +454,13 @@ fn replayed(
         input: gist.input.clone(),
     };
     ReplayedTool { call, status: status.map(str::to_owned), files: gist.files.clone() }
+}
+
+/// Ends the run of a command that is an agent, and was not spoken with as one.
+fn wrong_profile() -> Outcome {
+    let message = "the command answers in JSON-RPC, as agents of the Agent Client Protocol do, and ended with exit code 0 \
+                   without having read its prompt: run it with --profile acp";
+    Outcome::Failed(Failure { code: 0, message: message.into() })
 }
 
 fn own(text: Cow<'_, str>) -> Cow<'static, str> {

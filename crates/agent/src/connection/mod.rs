@@ -7,22 +7,25 @@
 mod facts;
 mod fold;
 mod message;
+mod settings;
 mod setup;
 mod taken;
 mod turn;
 mod view;
 
 pub use message::message_id;
+pub use settings::{NextSetting, Wanted};
 pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored, Taken};
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Event, InputKind, Kind, Raw};
+use rekindle_domain::event::{AgentNotice, Event, InputKind, Kind, Raw};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::{Line, Source};
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::journal::Item;
 
+use crate::acp::SessionOptions;
 use crate::json::Object;
 use crate::known::{Quirk, Quirks, by_name};
 use crate::profile::Profile;
@@ -153,9 +156,20 @@ impl Connection {
                 self.flushed = seq;
             }
             self.facts.note_derived(event);
+        } else {
+            self.note_earlier(event);
         }
         self.note_fact(event, own.map_or(0, |source| source.1));
         self.note_decision(event);
+    }
+
+    /// Takes in what an agent before this one said.
+    fn note_earlier(&mut self, event: &Event<'_>) {
+        if let Event::AgentNotice(AgentNotice { what, raw: Some(raw), .. }) = event
+            && what == facts::OPTIONS
+        {
+            self.facts.earlier_options = SessionOptions::parse(raw.as_json());
+        }
     }
 
     /// Takes in what a supervisor decided.
@@ -214,7 +228,8 @@ impl Connection {
                 | Kind::RunCompleted
                 | Kind::RunFailed
                 | Kind::RunCancelled
-                | Kind::RunInterrupted,
+                | Kind::RunInterrupted
+                | Kind::AgentNotice,
             ) => true,
             _ => line.source.is_some_and(|source| source.0 == self.holder),
         };

@@ -80,10 +80,10 @@ impl Connection {
         self.partial.loading.take_if(|loading| loading.input == number);
         let Some(input) = self.facts.inputs.get_mut(&number) else { return };
         let request = input.sent.request;
-        if input.over || (self.facts.ready.is_some() && request != Request::Other) {
+        if input.over || (self.facts.ready.is_some() && !matches!(request, Request::Set | Request::Other)) {
             return self.notice("duplicate_reply", Some(failure.to_string().into()), None, out);
         }
-        input.over = true;
+        (input.over, input.refused) = (true, Some(failure.to_string()));
         let message = Raw::text(&failure.message);
         let raw = format!(r#"{{"input":{number},"code":{},"message":{}}}"#, failure.code, message.as_json());
         self.notice(REFUSED, Some(failure.to_string().into()), parse_raw(&raw), out);

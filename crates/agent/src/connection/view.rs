@@ -40,7 +40,7 @@ impl Connection {
             Request::Greet => self.facts.ready.is_none() && self.partial.greeting.is_none(),
             Request::New | Request::Load | Request::Resume => self.facts.ready.is_none(),
             Request::Prompt => true,
-            Request::Other => false,
+            Request::Set | Request::Other => false,
         };
         let inputs = self.facts.inputs.iter().filter(|(_, input)| !input.over);
         inputs

@@ -87,6 +87,41 @@ pub fn by_command(command: &[String]) -> Option<&'static KnownAgent> {
     TABLE.iter().find(|agent| agent.commands.iter().chain(agent.fetched).any(|known| is(&known)))
 }
 
+/// Programs that run another one, which is among their arguments.
+const RUNNERS: &[&str] =
+    &["npx", "bunx", "pnpx", "uvx", "node", "bun", "deno", "python", "python3", "env", "exec"];
+
+/// Finds an agent by the program of a command, whatever its arguments are: so it is known which variables it needs.
+/// Programs that only run another are looked behind, as in `npx -y PACKAGE` and `node …/node_modules/PACKAGE/…`.
+pub fn by_program(command: &[String]) -> Option<&'static KnownAgent> {
+    let (program, arguments) = command.split_first()?;
+    let program = base(program);
+    if !RUNNERS.contains(&program) {
+        return named(program);
+    }
+    arguments.iter().find_map(|argument| published(argument).or_else(|| named(base(argument))))
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Finds an agent by the name of its program, or its own.
+fn named(program: &str) -> Option<&'static KnownAgent> {
+    let starts = |agent: &&KnownAgent| agent.commands.iter().any(|command| command.program == program);
+    TABLE.iter().find(starts).or_else(|| by_id(program))
+}
+
+/// Finds an agent by its package, which may have a version behind it or be part of a path.
+fn published(argument: &str) -> Option<&'static KnownAgent> {
+    TABLE.iter().find(|agent| {
+        let (Package::Npm(package) | Package::Pypi(package)) = agent.package;
+        let behind = argument.strip_prefix(package);
+        let whole = behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '=', '[']));
+        whole || argument.contains(&format!("node_modules/{package}/"))
+    })
+}
+
 /// Returns what an agent that introduces itself like this does that others do not.
 ///
 /// A version that cannot be read counts as every version: a quirk too many costs care, one too few costs work.
@@ -144,6 +179,28 @@ mod tests {
         let claude = by_id("claude").expect("it is in the table");
         assert_eq!(claude.commands[0].program, "claude-agent-acp");
         assert_eq!(claude.fetched[0].args, ["-y", "@agentclientprotocol/claude-agent-acp"]);
+    }
+
+    #[test]
+    fn an_agent_is_known_by_its_program_and_behind_what_runs_it() {
+        let by = |command: &str| {
+            let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            by_program(&command).map(|agent| agent.id)
+        };
+        for (command, agent) in [
+            ("gemini --acp", Some("gemini")),
+            ("/opt/bin/gemini --experimental-acp", Some("gemini")),
+            ("claude-agent-acp", Some("claude")),
+            ("claude -p", Some("claude")),
+            ("npx -y @google/gemini-cli@latest --acp", Some("gemini")),
+            ("node /usr/lib/node_modules/@google/gemini-cli/dist/index.js --acp", Some("gemini")),
+            ("env X=1 goose acp", Some("goose")),
+            ("sh -c gemini", None),
+            ("my-gemini --acp", None),
+            ("npx -y @google/gemini-cli-other", None),
+        ] {
+            assert_eq!(by(command), agent, "{command}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use rekindle_holder::journal::OutFlags;
 
 use crate::stage::Step::{
     self, Accept, AcceptAround, Answer, Cancel, Exit, GiveUp, Greet, Open, Past, Prompt, Say, SayInParts,
-    SayOddly, Start, Vanish,
+    SayOddly, Settle, Start, Vanish,
 };
 
 /// A conversation with an agent.
@@ -102,6 +102,7 @@ pub(crate) fn all() -> Vec<Conversation> {
         killed(),
         setup_noise(),
         second(),
+        settings(),
     ]
 }
 
@@ -361,4 +362,34 @@ pub(crate) fn second() -> Conversation {
         Say(r#"{"jsonrpc":"2.0","id":$,"error":{"code":-32600,"message":"no"}}"#.into()),
     ];
     conversation("version 2", begin, steps)
+}
+
+/// What an agent with two modes and two models says when its session is there.
+const OFFERED: &str = r#"{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[{"id":"ask"},{"id":"plan"}]},"models":{"availableModels":[{"modelId":"small"},{"modelId":"large","name":"Large"}]}}"#;
+
+/// Mode and model are set, changed while a turn goes on, and refused.
+pub(crate) fn settings() -> Conversation {
+    let begin = [greeting(), vec![Open("new"), Accept, reply(OFFERED)]].concat();
+    let steps = vec![
+        Settle("plan", "Large"),
+        Accept,
+        agent("Hello."),
+        reply("{}"),
+        Settle("plan", "Large"),
+        Accept,
+        reply("null"),
+        Prompt("work"),
+        Accept,
+        agent("I "),
+        Settle("ask", "Large"),
+        Accept,
+        agent("work."),
+        reply("{}"),
+        Say(r#"{"jsonrpc":"2.0","id":$,"result":{}}"#.into()),
+        Say(r#"{"jsonrpc":"2.0","id":5,"result":{"stopReason":"end_turn"}}"#.into()),
+        Settle("ask", "small"),
+        Accept,
+        Say(r#"{"jsonrpc":"2.0","id":$,"error":{"code":-32603,"message":"not on your plan"}}"#.into()),
+    ];
+    conversation("settings", begin, steps)
 }

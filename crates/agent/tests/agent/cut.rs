@@ -120,6 +120,27 @@ fn commands_survive_too() {
     }
 }
 
+// I4, I12: an agent that was run as a command has not done what it was asked, whoever reads its end.
+#[test]
+fn a_command_that_answers_in_json_rpc_has_failed() {
+    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    let mut steps = vec![Step::Start, Step::Prompt("do it"), Step::Accept, Step::Say("Welcome".into())];
+    steps.extend([Step::Say(error.into()), Step::Say(error.into()), Step::Exit(Some(0), None)]);
+    let profile: Arc<dyn Profile> = Arc::new(Exec { prompt_by: PromptBy::Stdin });
+    let stage = || Stage::new(Arc::clone(&profile), Quirks::default());
+    let mut whole = stage();
+    whole.play(&steps);
+    let log = whole.text();
+    let failed = log.lines().find(|line| line.starts_with("run.failed")).expect("it failed");
+    assert!(failed.contains("--profile acp") && !log.contains("run.completed"), "{log}");
+    assert_eq!(log.matches("json_rpc_output").count(), 1, "{log}");
+    for at in 0..=steps.len() {
+        for lag in [0, 2, 100] {
+            check(&format!("cut before step {at}"), &whole, &with_deaths(stage(), &steps, &[(at, lag)]));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

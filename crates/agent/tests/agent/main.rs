@@ -6,4 +6,5 @@ mod golden;
 mod noise;
 mod probe;
 mod resume;
+mod settings;
 mod stage;

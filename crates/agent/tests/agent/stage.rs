@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use rekindle_agent::acp::Acp;
-use rekindle_agent::connection::{Connection, Exited, Taken};
+use rekindle_agent::connection::{Connection, Exited, NextSetting, Taken, Wanted};
 use rekindle_agent::known::Quirks;
 use rekindle_agent::profile::{Answer, Open, Outgoing, Profile};
 use rekindle_agent::replay::{Spoken, compare};
@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Greet,
     /// The supervisor opens a session: new, or by `load s1`, `resume s1`.
     Open(&'static str),
+    /// The supervisor wants this mode and this model, and asks for what is to be asked for next.
+    Settle(&'static str, &'static str),
     /// The supervisor prompts, in a new run.
     Prompt(&'static str),
     /// The supervisor answers the oldest open request with the option of this kind.
@@ -86,6 +88,7 @@ pub(crate) struct Stage {
     run: Option<RunId>,
     cancel: Option<CancelReason>,
     pub(crate) deltas: String,
+    wanted: Wanted,
 }
 
 /// `Items` cannot be cloned, but only lives between whole steps.
@@ -114,6 +117,7 @@ impl Stage {
             run: None,
             cancel: None,
             deltas: String::new(),
+            wanted: Wanted::default(),
         };
         if stage.profile.prompt_in_command() {
             stage.start_run();
@@ -162,6 +166,14 @@ impl Stage {
                 };
                 let out = self.profile.open(self.next_input(), how, "/repo").expect("a way to a session");
                 self.queue(out);
+            }
+            Step::Settle(mode, model) => {
+                self.wanted = Wanted { mode: Some((*mode).into()), model: Some((*model).into()) };
+                if let NextSetting::Ask(setting) = self.next_setting() {
+                    let cursor = self.connection.cursor().expect("a session").to_owned();
+                    let out = self.profile.set(self.next_input(), &cursor, setting).expect("a setting");
+                    self.queue(out);
+                }
             }
             // A real supervisor queues a message while a run is open or there is no session.
             Step::Prompt(_) if self.run.is_some() || self.is_without_session() => {}
@@ -457,12 +469,17 @@ impl Stage {
         text
     }
 
+    /// Returns what is to be done about the settings that were wanted last.
+    pub(crate) fn next_setting(&self) -> NextSetting {
+        self.connection.next_setting(&self.wanted, self.run)
+    }
+
     /// Returns what the connection knows, as far as anyone can ask it.
     pub(crate) fn knowledge(&self) -> String {
         let connection = &self.connection;
         let asks: Vec<_> = connection.asks().collect();
         format!(
-            "{:?} {:?} {:?} {asks:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {asks:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             connection.phase(),
             connection.in_flight(),
             connection.open_run(),
@@ -471,6 +488,7 @@ impl Stage {
             connection.info(),
             connection.options(),
             connection.half_message(),
+            self.next_setting(),
         )
     }
 }

@@ -191,6 +191,12 @@ impl Client {
         judge(answer, || self.whom.silent())
     }
 
+    /// Changes something.
+    pub(crate) fn patch(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let body = Some(write(body)?);
+        self.ask(&Ask { method: "PATCH", path: path.to_owned(), body, ..Ask::default() })
+    }
+
     /// Removes something.
     pub(crate) fn delete(&self, path: &str) -> Result<Bytes, Failure> {
         self.ask(&Ask { method: "DELETE", path: path.to_owned(), ..Ask::default() })

@@ -18,6 +18,12 @@ pub(crate) struct Session {
     pub(crate) working_dir: String,
     #[serde(default)]
     pub(crate) agent: String,
+    /// The known agent that it is, by its name or its command.
+    #[serde(default)]
+    pub(crate) known_agent: Option<String>,
+    /// Variables that its agent cannot be launched without, and the daemon does not have.
+    #[serde(default)]
+    pub(crate) missing_env: Vec<String>,
     #[serde(default)]
     pub(crate) profile: String,
     pub(crate) status: SessionStatus,

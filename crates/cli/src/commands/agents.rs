@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::builder::styling::Style;
 use indicatif::{ProgressBar, ProgressStyle};
-use rekindle_agent::acp::Acp;
+use rekindle_agent::acp::{Acp, Offered};
 use rekindle_agent::environment;
 use rekindle_agent::find::{Found, How, find_all};
 use rekindle_agent::known::{Quirk, by_id};
-use rekindle_agent::probe::{Probe, Probed, TIMEOUT};
+use rekindle_agent::probe::{Offers, Probe, Probed, TIMEOUT};
 use serde_json::json;
 
 use crate::agent_choice::found_by;
@@ -24,12 +24,14 @@ use crate::sanitise;
 /// Show which agents are on this machine, and how to get the others
 ///
 /// Looks for known agents on PATH and starts none of them. With --probe each one found is started, greeted and ended
-/// again: that shows its version, what it can do, and whether it can be signed in to.
+/// again: that shows its version, what it can do, and whether it can be signed in to. With --models and --modes it is asked for
+/// a session, too, in the directory for temporary files: only then does an agent say what it offers.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle agents
   rekindle agents --probe
   rekindle agents --probe claude
+  rekindle agents claude --models --modes
   rekindle agents --json | jq -r '.agents[] | select(.how == \"installed\") | .id'")]
 pub(crate) struct Args {
     /// Only these, by the names in the first column
@@ -40,9 +42,29 @@ pub(crate) struct Args {
     #[arg(long)]
     probe: bool,
 
+    /// List the models that `--model` takes
+    #[arg(long)]
+    models: bool,
+
+    /// List the modes that `--mode` takes
+    #[arg(long)]
+    modes: bool,
+
     /// How long an agent may take to answer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT.as_secs(), requires = "probe")]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT.as_secs())]
     timeout: u64,
+}
+
+impl Args {
+    /// Tells whether agents are started.
+    fn probes(&self) -> bool {
+        self.probe || self.asks_for_session()
+    }
+
+    /// Tells whether they are asked for a session, too.
+    fn asks_for_session(&self) -> bool {
+        self.models || self.modes
+    }
 }
 
 pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Result<Exit, Failure> {
@@ -55,29 +77,30 @@ pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Resul
     }
     let mut agents = match server {
         None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
-        Some(server) if args.probe => {
+        Some(server) if args.probes() => {
             let message = format!("agents are probed on their own machine, and {} is elsewhere", server.url);
-            return Err(Failure::usage("only_here", message).hint("leave out --probe, or run it there"));
+            return Err(Failure::usage("only_here", message)
+                .hint("leave out --probe, --models and --modes, or run it there"));
         }
         Some(server) => found_by(&Client::elsewhere(server)?.get("/api/agents")?),
     };
     agents.retain(|agent| args.names.is_empty() || args.names.iter().any(|name| name == agent.id));
-    if args.probe {
-        probe(&mut agents, Duration::from_secs(args.timeout), json);
+    if args.probes() {
+        probe(&mut agents, args, json);
     }
     let failed = |error| Failure::failed("output", anyhow::Error::from(error));
     let mut out = output::stdout();
     if json {
         writeln!(out, "{}", json!({ "agents": agents })).map_err(failed)?;
     } else {
-        show(&mut out, &agents).map_err(failed)?;
+        show(&mut out, &agents, args).map_err(failed)?;
     }
     out.flush().map_err(failed)?;
     Ok(Exit::Ok)
 }
 
 /// Asks each agent that is installed; one that must be fetched first only if it was asked for by name.
-fn probe(agents: &mut [Found], timeout: Duration, json: bool) {
+fn probe(agents: &mut [Found], args: &Args, json: bool) {
     let named = agents.len() == 1;
     let asked = |agent: &&mut Found| agent.how == How::Installed || (named && agent.how == How::Fetched);
     let count = agents.iter_mut().filter(asked).count() as u64;
@@ -92,7 +115,8 @@ fn probe(agents: &mut [Found], timeout: Duration, json: bool) {
             command: agent.command.clone(),
             environment: environment_of(agent.id),
             directory: std::env::temp_dir(),
-            timeout,
+            timeout: Duration::from_secs(args.timeout),
+            session: args.asks_for_session(),
         };
         match probe.run(&Acp::default()) {
             Ok(probed) => agent.probed = Some(probed),
@@ -114,7 +138,7 @@ fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn show(out: &mut impl Write, agents: &[Found]) -> std::io::Result<()> {
+fn show(out: &mut impl Write, agents: &[Found], args: &Args) -> std::io::Result<()> {
     let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
     let asked = |agent: &Found| agent.probed.is_some() || agent.problem.is_some();
     let (here, elsewhere): (Vec<&Found>, Vec<&Found>) =
@@ -123,7 +147,7 @@ fn show(out: &mut impl Write, agents: &[Found]) -> std::io::Result<()> {
         writeln!(out, "No known agent is installed.")?;
     }
     for agent in &here {
-        show_one(out, agent, column)?;
+        show_one(out, agent, column, args)?;
     }
     let of = |how: How| elsewhere.iter().filter(move |agent| agent.how == how).collect::<Vec<_>>();
     let (fetched, missing) = (of(How::Fetched), of(How::Missing));
@@ -149,7 +173,7 @@ fn show(out: &mut impl Write, agents: &[Found]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn show_one(out: &mut impl Write, agent: &Found, column: usize) -> std::io::Result<()> {
+fn show_one(out: &mut impl Write, agent: &Found, column: usize, args: &Args) -> std::io::Result<()> {
     let width = output::width();
     let (style, state) = state(agent);
     let name = format!("{:column$}", agent.id);
@@ -165,11 +189,32 @@ fn show_one(out: &mut impl Write, agent: &Found, column: usize) -> std::io::Resu
         if needs_login && !agent.login.is_empty() {
             line(DIM, &format!("sign in, if it asks for it: {}", agent.login))?;
         }
+        let offers = probed.offers.as_ref();
+        for (what, offered) in offers.iter().flat_map(|offers| offers_of(offers, args)) {
+            line(PLAIN, &format!("{what}: {}", choices(offered)))?;
+        }
     }
     if let Some(problem) = &agent.problem {
         line(BAD, problem)?;
     }
     Ok(())
+}
+
+fn offers_of<'a>(offers: &'a Offers, args: &Args) -> Vec<(&'static str, &'a [Offered])> {
+    let modes = args.modes.then_some(("modes", offers.modes.as_slice()));
+    modes.into_iter().chain(args.models.then_some(("models", offers.models.as_slice()))).collect()
+}
+
+/// Lists what can be chosen, by what has to be given.
+fn choices(offered: &[Offered]) -> String {
+    let one = |one: &Offered| {
+        let name = if one.name == one.id { String::new() } else { format!(" ({})", one.name) };
+        format!("{}{name}{}", one.id, if one.current { ", which it begins with" } else { "" })
+    };
+    if offered.is_empty() {
+        return "it offers no choice".into();
+    }
+    offered.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 fn state(agent: &Found) -> (Style, String) {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rekindle_demo_agent::{Load, Options, default_state, directives_help, linger, parse_duration};
+use rekindle_demo_agent::{Load, Models, Options, default_state, directives_help, linger, parse_duration};
 
 use crate::failure::{Exit, Failure};
 
@@ -39,6 +39,21 @@ pub(crate) struct Args {
     /// Do not offer session/resume
     #[arg(long)]
     no_resume: bool,
+    /// Do not offer modes
+    #[arg(long)]
+    no_modes: bool,
+    /// How models are offered
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    models: ModelsArg,
+    /// Refuse every change of mode or model, although they are offered
+    #[arg(long)]
+    refuse_settings: bool,
+    /// Answer a change of mode or model after this long, and other messages meanwhile
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0ms")]
+    slow_settings: Duration,
+    /// Answer a change of mode or model only when a test made NAME.go in the directory of barriers
+    #[arg(long, value_name = "NAME")]
+    hold_settings: Option<String>,
     /// Refuse sessions until authenticate was called
     #[arg(long)]
     auth_required: bool,
@@ -60,6 +75,18 @@ pub(crate) struct Args {
     /// Be such a child in a session of its own, without pipes
     #[arg(long, hide = true, requires = "linger")]
     detach: bool,
+}
+
+/// How models are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum ModelsArg {
+    /// As a config option
+    #[default]
+    Option,
+    /// In the field `models`, as older agents do
+    Field,
+    /// Not at all
+    None,
 }
 
 /// How sessions are loaded: as they were, unless one of these is given.
@@ -134,6 +161,15 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         carries_on: args.carry_on,
         can_load: !args.no_load,
         can_resume: !args.no_resume,
+        offers_modes: !args.no_modes,
+        models: match args.models {
+            ModelsArg::Option => Models::Option,
+            ModelsArg::Field => Models::Field,
+            ModelsArg::None => Models::None,
+        },
+        refuse_settings: args.refuse_settings,
+        slow_settings: args.slow_settings,
+        hold_settings: args.hold_settings,
         auth_required: args.auth_required,
         protocol: args.protocol,
         name: args.name,

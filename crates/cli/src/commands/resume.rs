@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::client::{read, wire};
-use crate::env_arg::environment_for;
+use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
@@ -36,8 +36,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let env = environment_for(context, Some(&session.agent), &args.env)?;
-    let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &json!({ "env": env })) {
+    let mut body =
+        json!({ "env": environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))? });
+    if let Some(umask) = umask_for(context) {
+        body["umask"] = umask.into();
+    }
+    let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &body) {
         // It goes on since we looked: by itself, or because a daemon that died did as we said.
         Err(failure) if failure.code() == "nothing_to_resume" => {
             let now: wire::Session = client.get(&format!("/api/sessions/{id}"))?;

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use rekindle_agent::known::seems_acp;
+use rekindle_agent::known::{by_program, seems_acp};
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::Context;
 use crate::agent_choice;
 use crate::client::whom::Whom;
 use crate::client::{read, wire};
-use crate::env_arg::environment_for;
+use crate::env_arg::{environment_for, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
@@ -56,11 +56,11 @@ pub(crate) struct Args {
     #[arg(long)]
     title: Option<String>,
 
-    /// The model, by the agent's own name for it
+    /// The model, by the agent's own name for it: `rekindle agents NAME --models` lists them
     #[arg(long)]
     model: Option<String>,
 
-    /// The agent's mode, by its own name for it
+    /// The agent's mode, by its own name for it: `rekindle agents NAME --modes` lists them
     #[arg(long)]
     mode: Option<String>,
 
@@ -149,7 +149,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         {
             anstream::eprintln!("{}", styled(DIM, "run as a command; --profile acp if it speaks ACP"));
         }
-        (json!({"profile": profile, "command": whole_program(&args.command)}), None)
+        let known = by_program(&args.command).map(|known| known.id.to_owned());
+        (json!({"profile": profile, "command": whole_program(&args.command)}), known)
     };
     let working_dir = match (&elsewhere, args.cwd.as_deref()) {
         (Some(_), named) => directory_there(named)?,
@@ -164,7 +165,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         "resume": args.resume,
         "env": env,
     });
-    for (field, value) in [("title", &args.title), ("model", &args.model), ("mode", &args.mode)] {
+    let umask = umask_for(context);
+    for (field, value) in
+        [("title", &args.title), ("model", &args.model), ("mode", &args.mode), ("umask", &umask)]
+    {
         if let Some(value) = value {
             body[field] = json!(value);
         }

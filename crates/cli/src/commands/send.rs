@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::client::{read, wire};
-use crate::env_arg::environment_for;
+use crate::client::{Client, read, wire};
+use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
@@ -25,7 +25,8 @@ use crate::session_arg::find_live;
   rekindle send \"now the tests\"
   rekindle send 01khz0p6r8 \"now the tests\"
   git diff | rekindle send 01khz0p6r8 -
-  rekindle send 01khz0p6r8 -f notes.md --detach"
+  rekindle send 01khz0p6r8 -f notes.md --detach
+  rekindle send \"think harder\" --model opus"
 )]
 pub(crate) struct Args {
     /// The message, behind the session's id if it is not this directory's latest; `-` reads it from stdin
@@ -35,6 +36,14 @@ pub(crate) struct Args {
     /// Read the message, or what follows it, from a file; `-` is stdin
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
+
+    /// The model from now on, by the agent's own name for it
+    #[arg(long)]
+    model: Option<String>,
+
+    /// The agent's mode from now on, by its own name for it
+    #[arg(long)]
+    mode: Option<String>,
 
     /// Hand the agent a variable of ours, or one with a value
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -61,8 +70,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;
     let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let env = environment_for(context, Some(&session.agent), &args.env)?;
-    let body = json!({ "content": text, "env": env });
+    let env = environment_of(context, &session, &args.env, |env| format!("send {id}{env} TEXT"))?;
+    change(&client, &id, args)?;
+    let mut body = json!({ "content": text, "env": env });
+    if let Some(umask) = umask_for(context) {
+        body["umask"] = umask.into();
+    }
     let body = client.post_once(&format!("/api/sessions/{id}/messages"), &body)?;
     let taken: wire::MessageTaken = read(&body)?;
     if args.detach {
@@ -82,4 +95,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         None => Goal::Next,
     };
     context.watch(&client, id, taken.seq, goal)
+}
+
+/// Has the session ask for another mode or model, before the message.
+fn change(client: &Client, id: &str, args: &Args) -> Result<(), Failure> {
+    let mut change = serde_json::Map::new();
+    for (field, value) in [("model", &args.model), ("mode", &args.mode)] {
+        change.extend(value.clone().map(|value| (field.to_owned(), value.into())));
+    }
+    if !change.is_empty() {
+        client.patch(&format!("/api/sessions/{id}"), &Value::Object(change))?;
+    }
+    Ok(())
 }

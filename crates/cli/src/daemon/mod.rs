@@ -61,7 +61,8 @@ pub(crate) fn run(
     ready: impl FnOnce(&Place, Option<String>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     leave_the_agents_tree()?;
-    let _ = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    // What agents make is their users': they get the umask that we were started with.
+    let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
     listen_to_ourselves();
     // One that died, or is to make way, has left behind what it was told.
@@ -78,6 +79,7 @@ pub(crate) fn run(
         holder: beside_us("rekindle-holder")?,
         runtime: runtime.clone(),
         env: environment(),
+        umask,
         scopes: scopes(),
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

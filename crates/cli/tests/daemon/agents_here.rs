@@ -78,3 +78,14 @@ fn of_several_one_is_named_set_or_asked_for() {
     assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
     assert!(terminal.text().contains("agent = \"codex\"") && terminal.text().contains("\nhello\n"));
 }
+
+#[test]
+fn what_an_agent_offers_is_listed_by_what_has_to_be_given() {
+    let lab = Lab::without_daemon();
+    install_one(&lab, "codex-acp", "--models field");
+    let told = run(&lab, &["agents", "codex", "--models", "--modes"]).exits(0);
+    let told = told.shows("modes: default, which it begins with; yolo");
+    told.shows("models: demo-small, which it begins with; demo-large");
+    let json = run(&lab, &["agents", "codex", "--models", "--json"]).exits(0).json();
+    assert_eq!(json["agents"][0]["probed"]["offers"]["models"][1]["id"], "demo-large");
+}

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::agents_here::install_one;
 use crate::lab::{Lab, wait_for};
 use crate::ran::{Stdin, ran};
 
@@ -166,4 +167,23 @@ fn a_prompt_that_is_too_long_for_an_argument_is_refused_at_once() {
     }
     let holders = std::fs::read_dir(lab.home().join("holders")).expect("a directory");
     assert_eq!(holders.count(), 2, "nothing was made for what could not begin");
+}
+
+// I12: an agent that is run as a command has not done what it was asked, whatever its exit code says.
+#[test]
+fn an_agent_that_is_run_as_a_command_fails_with_a_hint() {
+    let lab = Lab::new();
+    install_one(&lab, "wrapper", "");
+    let program = lab.path("bin/wrapper").display().to_string();
+    let run = |more: &[&str]| {
+        let words = [&["run", "write x.txt hi"], more, &["--", &program]].concat();
+        ran(&mut lab.rekindle(&words), Stdin::Nothing)
+    };
+    run(&[]).exits(1).tells("JSON-RPC").tells("--profile acp");
+    assert!(!lab.path("work").join("x.txt").exists());
+    run(&["--profile", "acp"]).exits(0);
+    assert!(lab.path("work").join("x.txt").exists());
+    // What is only about the protocol is an answer like any other.
+    let about = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}'"#;
+    ran(&mut lab.rekindle(&["run", "say it", "--", "sh", "-c", about]), Stdin::Nothing).exits(0);
 }

@@ -1,11 +1,15 @@
 //! What only a caller has: values of variables, which are in the agent and in memory and on no disk.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::signal_exactly;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::agents_here::install_one;
 use crate::lab::{Lab, holds, wait_for};
+use crate::ran::{Ran, Stdin, ran};
 
 const NAME: &str = "SOME_KEY";
 const VALUE: &str = "a-value-that-is-nowhere-81c2";
@@ -248,4 +252,119 @@ fn a_message_without_its_variables_waits_for_whoever_brings_them() {
     assert_eq!(lab.wait_end(&id), "completed");
     assert_eq!((lab.agents().len(), lab.count(&id, "run.started")), (2, 2));
     is_nowhere(&lab);
+}
+
+/// Runs a command of ours where a variable is set, or is not.
+fn ran_with(lab: &Lab, arguments: &[&str], value: Option<&str>) -> Ran {
+    let mut command = lab.rekindle(arguments);
+    match value {
+        Some(value) => command.env(NAME, value),
+        None => command.env_remove(NAME),
+    };
+    ran(&mut command, Stdin::Nothing)
+}
+
+/// Makes a session that has had a variable, which neither its daemon nor any agent has any more.
+fn bereft(lab: &mut Lab) -> String {
+    let id = lab.create(&with_env(lab, "say one"));
+    assert_eq!(lab.wait_end(&id), "completed");
+    kill(lab.agents()[0]);
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+    lab.restart();
+    id
+}
+
+// I12: a command says what is missing instead of sending what nobody could answer, and brings it where it is set.
+#[test]
+fn send_and_resume_bring_what_is_set_where_they_run_and_name_what_is_not() {
+    let mut lab = Lab::new();
+    let id = bereft(&mut lab);
+    assert_eq!(lab.show(&id)["missing_env"], json!([NAME]));
+    let refused = ran_with(&lab, &["send", &id, "say two"], None).exits(1).tells(NAME);
+    refused.tells(&lab.hint(&format!("send {id} --env {NAME}=VALUE TEXT")));
+    assert_eq!(lab.count(&id, "message.user"), 1, "nothing was sent");
+    assert_eq!(ran_with(&lab, &["send", &id, "say two"], Some(VALUE)).exits(0).out, "two\n");
+    assert_eq!(lab.show(&id)["missing_env"], json!([]), "an agent lives that has it");
+    is_nowhere(&lab);
+}
+
+// I8: what nobody works on is not said to go on.
+#[test]
+fn a_run_without_its_variables_is_shown_as_held_and_a_resume_frees_it() {
+    let mut lab = Lab::new();
+    let id = bereft(&mut lab);
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
+    wait_held(&lab, &id);
+    let listed = lab.ran(&["ps"]).exits(0);
+    assert!(listed.out.contains("held") && !listed.out.contains("running"), "{listed:?}");
+    let told = lab.ran(&["status", &id]).exits(0);
+    let words = told.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&lab.hint(&format!("resume {id} --env {NAME}"))), "{words}");
+    ran_with(&lab, &["resume", &id], None).exits(1).tells(&format!("resume {id} --env {NAME}=VALUE"));
+    assert_eq!(ran_with(&lab, &["resume", &id], Some(VALUE)).exits(0).out, "two\n");
+    is_nowhere(&lab);
+}
+
+#[test]
+fn a_command_that_is_a_known_agent_gets_that_agents_variables() {
+    let lab = Lab::new();
+    install_one(&lab, "gemini", "");
+    let program = lab.path("bin/gemini").display().to_string();
+    let script = "run printf %s \"$GEMINI_API_KEY\" | wc -c > given";
+    let mut command = lab.rekindle(&["run", script, "--", &program, "--acp"]);
+    ran(command.env("GEMINI_API_KEY", VALUE), Stdin::Nothing).exits(0);
+    let given = std::fs::read_to_string(lab.path("work").join("given")).expect("the agent wrote it");
+    assert_eq!(given.trim(), VALUE.len().to_string(), "it has the key");
+    is_nowhere(&lab);
+}
+
+/// Returns the mode of a file that an agent made.
+fn mode(lab: &Lab, name: &str) -> u32 {
+    let file = lab.path("work").join(name);
+    std::fs::metadata(file).expect("the agent made it").permissions().mode() & 0o777
+}
+
+/// Has a shell run a command of ours under a umask.
+fn ran_under(lab: &Lab, umask: &str, arguments: &[&str]) -> Ran {
+    let ours = lab.rekindle(arguments);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "umask \"$1\"; shift; exec \"$@\"", "sh", umask]);
+    command.arg(ours.get_program()).args(ours.get_args()).current_dir(lab.path("work"));
+    command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    ran(&mut command, Stdin::Nothing)
+}
+
+#[test]
+fn agents_make_files_with_the_umask_of_whoever_asks_and_the_daemon_with_its_own() {
+    let mut lab = Lab::new();
+    let demo = lab.demo(&[]);
+    let run = |umask: &str, file: &str| {
+        let script = format!("write {file} hi");
+        let mut words = vec!["run", &script, "--"];
+        words.extend(demo.iter().map(String::as_str));
+        ran_under(&lab, umask, &words).exits(0);
+        mode(&lab, file)
+    };
+    assert_eq!((run("022", "a"), run("002", "b"), run("077", "c")), (0o644, 0o664, 0o600));
+    let list = lab.get("/api/sessions");
+    let made = |list: &Value| list["sessions"].as_array().expect("a list").len();
+    assert_eq!(made(&list), 3);
+    // The next agent has it too, whoever launches it: it is in the log.
+    let id = lab.get("/api/sessions?q=b")["sessions"][0]["id"].as_str().expect("it is there").to_owned();
+    let agents = lab.agents();
+    lab.restart();
+    agents.into_iter().for_each(kill);
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
+    lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "write d hi\nsay later"}));
+    wait_for("the next agent", || lab.said(&id).contains("later").then_some(()));
+    assert_eq!(mode(&lab, "d"), 0o664);
+    let bad = lab.ask("POST", "/api/sessions", &{
+        let mut body = lab.session("say x");
+        body["umask"] = json!("0888");
+        body
+    });
+    assert_eq!((bad.status, &bad.body["error"]["code"]), (400, &json!("invalid_body")));
+    let log = lab.home().join("sessions").join(format!("{id}.messages.jsonl"));
+    let ours = std::fs::metadata(log).expect("a log").permissions().mode() & 0o777;
+    assert_eq!(ours, 0o600, "what is ours stays ours");
 }

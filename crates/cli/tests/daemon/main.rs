@@ -39,6 +39,7 @@ mod restored;
 mod scale;
 mod screen;
 mod service;
+mod settings;
 mod sign_in;
 mod silent;
 mod slept;

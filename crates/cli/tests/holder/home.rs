@@ -116,7 +116,13 @@ impl Home {
         let (holders, runtime) = (self.path("home/holders"), self.path("run"));
         let places = Places { holders, runtime, executable, scopes: None };
         let argv = command.iter().map(|word| (*word).to_owned()).collect();
-        let launching = Launching { agent: None, argv, env: crate::lab::env(), limits: crate::lab::limits() };
+        let launching = Launching {
+            agent: None,
+            argv,
+            env: crate::lab::env(),
+            umask: None,
+            limits: crate::lab::limits(),
+        };
         Live::launch(store, session(), &places, launching, profile, supervisor(1))
     }
 

@@ -48,6 +48,7 @@ impl Lab {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             cwd: self.tmp.path().into(),
             env_names: vec!["PATH".into()],
+            umask: None,
             limits,
         };
         let runtime = self.path("run");

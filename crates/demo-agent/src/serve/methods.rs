@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Shared;
-use super::setup::{self, LOGIN, MODEL_OPTION, MODELS, MODES};
+use super::settings;
+use super::setup::{self, LOGIN};
 use crate::Load;
 use crate::record::{Record, first, interrupted, merge, replay, without_cut};
 use crate::script::{Crash, Prompt, Step, parse};
@@ -16,27 +17,27 @@ use crate::wire::lock;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
-const INTERNAL_ERROR: i64 = -32603;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(super) const INTERNAL_ERROR: i64 = -32603;
 const AUTH_REQUIRED: i64 = -32000;
 const NOT_FOUND: i64 = -32002;
 
 /// A request that is answered with an error.
-struct Refusal(i64, String);
+pub(super) struct Refusal(pub(super) i64, pub(super) String);
 
 impl Refusal {
-    fn new(code: i64, message: impl Into<String>) -> Refusal {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Refusal {
         Refusal(code, message.into())
     }
 
-    fn no_session(id: &str) -> Refusal {
+    pub(super) fn no_session(id: &str) -> Refusal {
         Refusal::new(NOT_FOUND, format!("session not found: {id}"))
     }
 }
 
 /// An answer; `None` if a turn will give it.
-type Answer = Result<Option<Value>, Refusal>;
+pub(super) type Answer = Result<Option<Value>, Refusal>;
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +81,9 @@ fn request(shared: &Arc<Shared>, id: &Value, method: &str, params: &Value) -> An
         "session/resume" if shared.options.can_resume => load(shared, id, params, wants_replay(params)?),
         "session/list" => Ok(Some(list(shared, params))),
         "session/close" => close(shared, params),
-        "session/set_mode" => set_mode(shared, params),
-        "session/set_config_option" => set_config_option(shared, params),
+        "session/set_mode" | "session/set_model" | "session/set_config_option" => {
+            settings::set(shared, id, method, params)
+        }
         "session/prompt" => prompt(shared, id, params),
         _ => Err(Refusal::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
     }
@@ -133,7 +135,7 @@ fn authenticate(shared: &Shared, params: &Value) -> Answer {
     Ok(Some(json!({})))
 }
 
-fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, Refusal> {
+pub(super) fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, Refusal> {
     params[name].as_str().ok_or_else(|| Refusal::new(INVALID_PARAMS, format!("`{name}` is not a string")))
 }
 
@@ -158,7 +160,10 @@ fn new_session(shared: &Shared, params: &Value) -> Answer {
 
 /// Returns what setting up a session is answered with.
 pub(crate) fn setup_result(shared: &Shared, session: &str) -> Value {
-    shared.sessions.with(session, |session| setup::settings(session)).unwrap_or_else(|| json!({}))
+    shared
+        .sessions
+        .with(session, |session| setup::settings(&shared.options, session))
+        .unwrap_or_else(|| json!({}))
 }
 
 /// Tells what a resume in version 2 asks for; in version 1 nobody asks.
@@ -226,27 +231,6 @@ fn close(shared: &Shared, params: &Value) -> Answer {
         let _ = turn.signals.send(Signal::Cancel);
     }
     if shared.sessions.close(id) { Ok(Some(json!({}))) } else { Err(Refusal::no_session(id)) }
-}
-
-fn set_mode(shared: &Shared, params: &Value) -> Answer {
-    let (id, mode) = (text(params, "sessionId")?, text(params, "modeId")?);
-    if !MODES.contains(&mode) {
-        return Err(Refusal::new(INVALID_PARAMS, format!("there is no mode {mode}")));
-    }
-    let set = shared.sessions.with(id, |session| mode.clone_into(&mut session.mode));
-    set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
-}
-
-fn set_config_option(shared: &Shared, params: &Value) -> Answer {
-    let (id, value) = (text(params, "sessionId")?, text(params, "value")?);
-    if text(params, "configId")? != MODEL_OPTION || !MODELS.contains(&value) {
-        return Err(Refusal::new(INVALID_PARAMS, "there is no such option or value"));
-    }
-    let set = shared.sessions.with(id, |session| {
-        value.clone_into(&mut session.model);
-        json!({"configOptions": setup::config_options(session)})
-    });
-    set.map(Some).ok_or_else(|| Refusal::no_session(id))
 }
 
 fn prompt(shared: &Arc<Shared>, request: &Value, params: &Value) -> Answer {

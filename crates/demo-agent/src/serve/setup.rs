@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::Options;
 use crate::sessions::{DEFAULT_MODE, DEFAULT_MODEL, Session};
+use crate::{Models, Options};
 
 /// The only way to log in.
 pub(super) const LOGIN: &str = "demo-login";
@@ -52,12 +52,21 @@ fn info(options: &Options) -> Value {
 }
 
 /// Returns the settings of a session.
-pub(super) fn settings(session: &Session) -> Value {
-    let modes: Vec<Value> = MODES.iter().map(|id| json!({"id": id, "name": id})).collect();
-    json!({
-        "modes": {"currentModeId": session.mode, "availableModes": modes},
-        "configOptions": config_options(session),
-    })
+pub(super) fn settings(options: &Options, session: &Session) -> Value {
+    let mut settings = json!({});
+    if options.offers_modes {
+        let modes: Vec<Value> = MODES.iter().map(|id| json!({"id": id, "name": id})).collect();
+        settings["modes"] = json!({"currentModeId": session.mode, "availableModes": modes});
+    }
+    match options.models {
+        Models::Option => settings["configOptions"] = config_options(session),
+        Models::Field => {
+            let models: Vec<Value> = MODELS.iter().map(|id| json!({"modelId": id, "name": id})).collect();
+            settings["models"] = json!({"currentModelId": session.model, "availableModels": models});
+        }
+        Models::None => {}
+    }
+    settings
 }
 
 /// Returns the config options of a session.

@@ -135,7 +135,8 @@ impl Turn {
     }
 }
 
-fn barriers(options: &Options) -> Option<PathBuf> {
+/// Returns where barriers are.
+pub(crate) fn barriers(options: &Options) -> Option<PathBuf> {
     let variable = || std::env::var_os(BARRIERS_VARIABLE).filter(|value| !value.is_empty());
     options.barriers.clone().or_else(|| variable().map(PathBuf::from))
 }

@@ -48,6 +48,8 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// Names of the agent's environment variables; the values come with the start.
     pub env_names: Vec<String>,
+    /// The agent's umask; without one it has the holder's own, which lets nobody else read what it makes.
+    pub umask: Option<u32>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -134,6 +136,7 @@ pub fn prepare(
         argv: spec.argv,
         cwd: spec.cwd,
         env_names: spec.env_names,
+        umask: spec.umask,
         socket,
         machine_boot: machine_boot().map_err(failed(dir.path()))?,
         executable: executable.sha256.clone(),

@@ -51,6 +51,7 @@ impl Home {
             cwd: "/".into(),
             fingerprint: "f".into(),
             env_names: Vec::new(),
+            umask: None,
             socket: self.path().join("socket"),
             machine_boot: machine_boot().expect("a boot"),
             executable: String::new(),

@@ -8,7 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::fs::Mode;
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, umask};
 
 use super::cgroup::{self, Cgroup};
 use crate::dir::Launch;
@@ -48,7 +49,7 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let (cgroup, door) = Cgroup::make(&launch.holder_id).map(Cgroup::into_parts).unzip();
-        die_with_us(&mut command, door);
+        before_it_begins(&mut command, door, launch.umask);
         let mut child = command.spawn().inspect_err(|_| {
             cgroup.as_deref().map(cgroup::remove);
         })?;
@@ -84,11 +85,11 @@ impl Agent {
 }
 
 /// Has the kernel end the agent when we die, however we die; and has it begin its life in its control group, because
-/// a child it had before would be outside.
+/// a child it had before would be outside. Files that it makes are its user's, not ours: it has a umask of its own.
 #[expect(unsafe_code, reason = "a hook between fork and exec")]
-fn die_with_us(command: &mut Command, door: Option<File>) {
+fn before_it_begins(command: &mut Command, door: Option<File>, mask: Option<u32>) {
     let holder: Pid = getpid();
-    // SAFETY: the hook makes three system calls and touches no memory but its own copies of two numbers.
+    // SAFETY: the hook makes four system calls and touches no memory but its own copies of three numbers.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -99,6 +100,9 @@ fn die_with_us(command: &mut Command, door: Option<File>) {
             if let Some(door) = &door {
                 // One that may not enter is found in the other ways.
                 let _ = rustix::io::write(door, b"0");
+            }
+            if let Some(mask) = mask {
+                let _ = umask(Mode::from_raw_mode(mask & 0o777));
             }
             Ok(())
         });

@@ -188,6 +188,7 @@ pub(crate) fn create_session() -> Operation {
             Code::InvalidContent,
             Code::InvalidEnv,
             Code::InvalidWorkingDir,
+            Code::SettingUnknown,
         ]);
     [
         "getSession",
@@ -212,12 +213,20 @@ pub(crate) fn get_session() -> Operation {
 
 pub(crate) fn change_session() -> Operation {
     let named = ("changeSession", "sessions", Scope::Admin);
-    Operation::new::<SessionView>(named, "Change a session's title or policies", (OK, "The session."))
-        .of_session()
-        .body::<Change>(vec![("title", json!({"title": "Nightly"})), ("policy", json!({"resume": "never"}))])
-        .example(session())
-        .appends()
-        .refuses([Code::NothingToChange])
+    Operation::new::<SessionView>(
+        named,
+        "Change a session's title, policies, mode or model",
+        (OK, "The session."),
+    )
+    .of_session()
+    .body::<Change>(vec![
+        ("title", json!({"title": "Nightly"})),
+        ("policy", json!({"resume": "never"})),
+        ("model", json!({"model": "opus"})),
+    ])
+    .example(session())
+    .appends()
+    .refuses([Code::NothingToChange, Code::SettingUnknown])
 }
 
 pub(crate) fn delete_session() -> Operation {
@@ -460,7 +469,7 @@ const ANSWERING: [Code; 14] = [
 fn session() -> Value {
     json!({
         "id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "title": "fix the failing test", "working_dir": "/repo",
-        "agent": "claude", "profile": "acp", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
+        "agent": "claude", "model": null, "mode": null, "known_agent": "claude", "missing_env": [], "profile": "acp", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
         "evidence": {
             "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e",
             "holder": {"id": "h_00112233445566778899aabbccddeeff", "alive": true, "proof": "lock", "pid": 4712, "started": 815},

@@ -67,6 +67,7 @@ fn daemon(directory: &Path) -> Arc<Daemon> {
         home: directory.join("home"),
         holder: std::env::current_exe().expect("this program"),
         runtime: directory.to_owned(),
+        umask: 0o022,
         env: BTreeMap::new(),
         scopes: None,
     };

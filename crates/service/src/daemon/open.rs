@@ -69,6 +69,7 @@ impl Daemon {
             workers: Workers::default(),
             clock,
             env: settings.env,
+            umask: settings.umask,
             keyed: Mutex::default(),
             options: Mutex::default(),
             brought: Mutex::new(HashMap::new()),

@@ -58,6 +58,8 @@ impl Live {
             match refused.request {
                 // The agent does not have it any more: it gets a new session, and is told of the old one.
                 Request::Load | Request::Resume => self.cursor = None,
+                // The connection knows, and says so before the next prompt.
+                Request::Set => {}
                 _ => {
                     self.refused = true;
                     progress.refused = Some(refused.failure);

@@ -41,6 +41,8 @@ pub struct Launching {
     pub argv: Vec<String>,
     /// Its environment.
     pub env: BTreeMap<String, String>,
+    /// Its umask; without one it has its holder's, which lets nobody else read what it makes.
+    pub umask: Option<u32>,
     /// Bounds of its holder.
     pub limits: Limits,
 }
@@ -77,6 +79,7 @@ impl Live {
             argv: command.clone(),
             cwd: state.working_dir.clone().into(),
             env_names: launching.env.keys().cloned().collect(),
+            umask: launching.umask,
             limits: launching.limits,
         };
         let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;

@@ -28,12 +28,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Connection, Delta};
+use rekindle_agent::connection::{Connection, Delta, Wanted};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
 use rekindle_holder::client::{Control, FollowError, Follower, RequestError};
 use rekindle_holder::dir::HolderDir;
@@ -99,9 +100,8 @@ pub struct Live {
     story: Story,
     /// What this agent knows of the session.
     own: Own,
-    /// The mode and the model that the session asks for, until they are set.
-    mode: Option<String>,
-    model: Option<String>,
+    /// The mode and the model that the session asks for.
+    wanted: Wanted,
     /// How long a question may wait for its answer.
     wait_timeout: Option<Duration>,
     /// Who hears words that are in no record yet.
@@ -242,8 +242,7 @@ impl Live {
             prompt: None,
             story,
             own,
-            mode: text_option(&state.options, MODE),
-            model: state.provider.model.clone(),
+            wanted: wanted(&state),
             wait_timeout: wait_timeout(&state.options),
             listener: None,
             damage: None,
@@ -277,6 +276,12 @@ impl Live {
             appended.iter().for_each(|draft| self.take_in(draft));
         }
         self.prompt = Some(unsent);
+    }
+
+    /// Has the agent work in another mode or with another model: at once if it can be asked, and in any case before the
+    /// next prompt.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
     }
 
     /// Tells whether the prompt of a run is still to be said.
@@ -367,8 +372,10 @@ impl Live {
     }
 }
 
-fn text_option(options: &Options, name: &str) -> Option<String> {
-    options.extra.get(name)?.as_str().map(str::to_owned)
+/// Returns what a session wants of its agent.
+pub(crate) fn wanted(state: &SessionState) -> Wanted {
+    let mode = state.options.extra.get(MODE).and_then(|mode| mode.as_str()).map(str::to_owned);
+    Wanted { mode, model: state.provider.model.clone() }
 }
 
 /// Returns how long a question may wait, by a session's settings.

@@ -1,9 +1,9 @@
 //! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
-use rekindle_agent::connection::Ask;
+use rekindle_agent::connection::{Ask, NextSetting};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::event::{
-    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunCancelled,
+    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunCancelled, RunFailed,
     RunResumed, RunStarted, SessionRestored, TokenConsumed, TokenRevoked,
 };
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
@@ -17,7 +17,7 @@ use rekindle_store::commit::Append;
 
 use super::append::keep_large;
 use super::prompt::{Unsent, whole};
-use super::{CONTEXT, Live, LiveError, Supervisor, millis, random};
+use super::{CONTEXT, Live, LiveError, Progress, Supervisor, millis, random};
 use crate::crash::crash_point;
 
 /// What an input belongs to.
@@ -85,11 +85,32 @@ impl Live {
         Ok(())
     }
 
-    /// Asks for a setting of the agent's session. One that it does not have is refused, which the log tells.
-    pub(super) fn set(&mut self, setting: Setting<'_>) -> Result<(), LiveError> {
+    /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
+    pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<(), LiveError> {
         let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
         let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
-        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
+        let of = Queued { run_id, wait_id: None };
+        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, of))
+    }
+
+    /// Ends a run of which nothing was said: the agent does not work as it was asked to.
+    fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<(), LiveError> {
+        let Some(unsent) = self.prompt.take() else { return Ok(()) };
+        let run_id = unsent.run_id;
+        self.append(vec![RunFailed { run_id, error: why.into() }.into()])?;
+        progress.ended = Some(run_id);
+        Ok(())
+    }
+
+    /// Says what is to be said next to an agent that takes prompts: settings, each of which is awaited, then the prompt.
+    pub(super) fn settle_and_say(&mut self, progress: &mut Progress) -> Result<(), LiveError> {
+        let run = self.prompt.as_ref().map(|unsent| unsent.run_id);
+        match self.connection.next_setting(&self.wanted, run) {
+            NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
+            NextSetting::Awaited => Ok(()),
+            NextSetting::Ask(setting) => self.set(setting, run),
+            NextSetting::Refused(why) => self.give_up(why, progress),
+        }
     }
 
     pub(super) fn say_answer(

@@ -3,8 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Delta, Phase};
-use rekindle_agent::profile::Setting;
+use rekindle_agent::connection::{Delta, NextSetting, Phase};
 use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
@@ -74,16 +73,17 @@ impl Live {
         // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,
         // and nobody would be woken for these.
         loop {
-            self.advance()?;
+            self.advance(&mut progress)?;
             self.close_input()?;
             // News before the journal: whatever they announce is there by then.
             let news = self.hear_news()?;
             let read = self.read(&mut progress)?;
-            self.acknowledge(progress.exited)?;
+            // While it is written, news may be read that nobody would be woken for.
+            let spoke = self.acknowledge(progress.exited)?;
             self.mind_the_load(read)?;
             match news {
                 _ if progress.exited => break,
-                News::None if !read => break,
+                News::None if !read && !spoke => break,
                 News::Gone if !read => {
                     progress.lost = true;
                     break;
@@ -135,7 +135,7 @@ impl Live {
     pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
         let mut progress = Progress::default();
         let read = self.read(&mut progress)?;
-        self.advance()?;
+        self.advance(&mut progress)?;
         self.close_input()?;
         self.acknowledge(progress.exited)?;
         if !read && !progress.exited {
@@ -152,8 +152,8 @@ impl Live {
         Ok(progress)
     }
 
-    /// Does the next step towards a turn: greet, open, prompt.
-    fn advance(&mut self) -> Result<(), LiveError> {
+    /// Does the next step towards a turn: greet, open, set, prompt.
+    fn advance(&mut self, progress: &mut Progress) -> Result<(), LiveError> {
         let opening = self.connection.in_flight().iter().any(|(_, request)| request.opens());
         match self.connection.phase() {
             Phase::Silent if self.input_seq == 0 => {
@@ -165,23 +165,21 @@ impl Live {
                 let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
             }
-            // Asked of a new agent only: one that has worked already has been asked, or a person chose otherwise.
-            Phase::Ready if self.own.prompted.is_none() && (self.mode.is_some() || self.model.is_some()) => {
-                let (mode, model) = (self.mode.take(), self.model.take());
-                let mode = mode.as_deref().map(Setting::Mode);
-                let model = model.as_deref().map(|model| Setting::Choose("model", model));
-                [mode, model].into_iter().flatten().try_for_each(|setting| self.set(setting))?;
-                self.advance()
-            }
-            Phase::Ready => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
+            Phase::Ready => self.settle_and_say(progress),
+            // Someone changed them while the agent works: the protocol allows it at any time.
+            Phase::InTurn => match self.connection.next_setting(&self.wanted, None) {
+                NextSetting::Ask(setting) => self.set(setting, None),
+                _ => Ok(()),
+            },
             _ => Ok(()),
         }
     }
 
-    fn acknowledge(&mut self, now: bool) -> Result<(), LiveError> {
-        let Some(since) = self.unacknowledged else { return Ok(()) };
+    /// Acknowledges what is safe, when it is time; tells whether anything was said to the holder.
+    fn acknowledge(&mut self, now: bool) -> Result<bool, LiveError> {
+        let Some(since) = self.unacknowledged else { return Ok(false) };
         if !now && since.elapsed() < ACKNOWLEDGE {
-            return Ok(());
+            return Ok(false);
         }
         self.store.committer().sync()?;
         crash_point("live.acknowledge.before");
@@ -194,6 +192,6 @@ impl Live {
             }
         }
         crash_point("live.acknowledge.after");
-        Ok(())
+        Ok(self.low > 1)
     }
 }

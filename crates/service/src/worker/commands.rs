@@ -16,7 +16,7 @@ use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
-use crate::live::{LiveError, Unsent};
+use crate::live::{LiveError, Unsent, wanted};
 use crate::sessions::nothing_running;
 use crate::tokens::{self, Verdict};
 use crate::upkeep::is_ingested;
@@ -31,6 +31,11 @@ impl Worker {
             Command::Look => {}
             Command::Retell => self.retell(core),
             Command::Tidy(holder) => self.tidy(core, holder),
+            Command::Offers { wanted, reply } => {
+                let live = self.live.as_ref();
+                drop(reply.send(live.and_then(|live| live.connection().check(&wanted).err())));
+            }
+            Command::Settle => self.settle(core),
             Command::Prompt(unsent, appended) => self.say(core, unsent, &appended),
             Command::Answer(answering) => {
                 let answer = self.answer(core, &answering);
@@ -90,6 +95,13 @@ impl Worker {
         };
         if current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
             live.say(unsent, appended);
+        }
+    }
+
+    /// Has the agent asked for the mode and the model that the session wants now.
+    fn settle(&mut self, core: &Core) {
+        if let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) {
+            live.want(wanted(&current.state));
         }
     }
 

@@ -8,6 +8,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use rekindle_agent::acp::Unoffered;
+use rekindle_agent::connection::Wanted;
 use rekindle_domain::event::{CancelReason, Raw, WaitKind};
 use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
@@ -25,6 +27,10 @@ pub(crate) enum Command {
     Look,
     /// Someone has come in the middle of a message: tell what there is of it.
     Retell,
+    /// Does the agent offer this mode and model? What it does not offer is told.
+    Offers { wanted: Wanted, reply: SyncSender<Option<Unoffered>> },
+    /// Another mode or model is wanted of the agent.
+    Settle,
     /// A run was begun.
     Prompt(Unsent, Vec<Draft>),
     /// A wait is to be answered.

@@ -238,6 +238,7 @@ fn launch(
         agent: None,
         argv: args.command.clone(),
         env: environment(),
+        umask: None,
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
     Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)

@@ -64,6 +64,7 @@ impl Lab {
             argv: vec!["true".into()],
             cwd: "/".into(),
             env_names: Vec::new(),
+            umask: None,
             limits: Limits::default(),
         };
         let holders = self.home.path().join("holders");

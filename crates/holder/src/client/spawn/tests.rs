@@ -15,6 +15,7 @@ fn spec() -> Spec {
         argv: vec!["agent".into(), "--acp".into()],
         cwd: "/work".into(),
         env_names: vec!["HOME".into()],
+        umask: None,
         limits: Limits::default(),
     }
 }

@@ -1,0 +1,93 @@
+//! Changes of a session's mode and model: taken or refused, at once or after a while. While one is not answered, other
+//! messages are: a client that does not wait for the answer is found out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Shared;
+use super::methods::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, text};
+use super::setup::{self, MODEL_OPTION, MODELS, MODES};
+use crate::Models;
+use crate::turn::barriers;
+
+/// How long a held setting waits for its test before it is answered all the same.
+const HELD: Duration = Duration::from_secs(60);
+
+/// How often it looks.
+const TICK: Duration = Duration::from_millis(2);
+
+/// Answers a setting, or has it answered later.
+pub(super) fn set(shared: &Arc<Shared>, request: &Value, method: &str, params: &Value) -> Answer {
+    let options = &shared.options;
+    if options.slow_settings.is_zero() && options.hold_settings.is_none() {
+        return take(shared, method, params);
+    }
+    let (at, request, method, params) =
+        (Arc::clone(shared), request.clone(), method.to_owned(), params.clone());
+    let later = move || {
+        std::thread::sleep(at.options.slow_settings);
+        hold(&at);
+        match take(&at, &method, &params) {
+            Ok(answer) => at.wire.reply(&request, &answer.unwrap_or_default()),
+            Err(Refusal(code, text)) => at.wire.refuse(&request, code, &text),
+        }
+    };
+    let spawned = std::thread::Builder::new().name("setting".into()).spawn(later);
+    spawned.map(|_| None).map_err(|error| Refusal::new(INTERNAL_ERROR, error.to_string()))
+}
+
+/// Meets a test, if one is to be met.
+fn hold(shared: &Shared) {
+    let (Some(name), Some(directory)) = (&shared.options.hold_settings, barriers(&shared.options)) else {
+        return;
+    };
+    let made = std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::write(directory.join(format!("{name}.reached")), ""));
+    let (go, until) = (directory.join(format!("{name}.go")), Instant::now() + HELD);
+    while made.is_ok() && !go.exists() && Instant::now() < until {
+        std::thread::sleep(TICK);
+    }
+}
+
+fn take(shared: &Shared, method: &str, params: &Value) -> Answer {
+    let id = text(params, "sessionId")?;
+    let (by_option, by_field) =
+        (shared.options.models == Models::Option, shared.options.models == Models::Field);
+    match method {
+        "session/set_mode" if shared.options.offers_modes => {
+            let mode = chosen(shared, text(params, "modeId")?, &MODES, "mode")?;
+            let set = shared.sessions.with(id, |session| mode.clone_into(&mut session.mode));
+            set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
+        }
+        "session/set_model" if by_field => {
+            let model = chosen(shared, text(params, "modelId")?, &MODELS, "model")?;
+            let set = shared.sessions.with(id, |session| model.clone_into(&mut session.model));
+            set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
+        }
+        "session/set_config_option" if by_option => {
+            let value = text(params, "value")?;
+            if text(params, "configId")? != MODEL_OPTION {
+                return Err(Refusal::new(INVALID_PARAMS, "there is no such option"));
+            }
+            let model = chosen(shared, value, &MODELS, "model")?;
+            let set = shared.sessions.with(id, |session| {
+                model.clone_into(&mut session.model);
+                json!({"configOptions": setup::config_options(session)})
+            });
+            set.map(Some).ok_or_else(|| Refusal::no_session(id))
+        }
+        _ => Err(Refusal::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
+    }
+}
+
+fn chosen<'a>(shared: &Shared, wanted: &'a str, offered: &[&str], what: &str) -> Result<&'a str, Refusal> {
+    if shared.options.refuse_settings {
+        return Err(Refusal::new(INTERNAL_ERROR, format!("the {what} cannot be changed")));
+    }
+    if !offered.contains(&wanted) {
+        return Err(Refusal::new(INVALID_PARAMS, format!("there is no {what} {wanted}")));
+    }
+    Ok(wanted)
+}
