@@ -86,6 +86,45 @@ impl std::fmt::Display for Owner {
     }
 }
 
+/// Which home is meant: device and inode of its lock file, which no two homes of a machine share. A copy has another,
+/// a home that is reached by another path has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HomeId {
+    device: u64,
+    inode: u64,
+}
+
+impl HomeId {
+    /// Looks at a home for what it is known by; it has nothing before its first owner.
+    pub fn of(disk: &dyn Disk, layout: &Layout) -> io::Result<HomeId> {
+        let (device, inode) = disk.stat(&layout.lock())?.identity;
+        Ok(HomeId { device, inode })
+    }
+}
+
+impl std::fmt::Display for HomeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.device, self.inode)
+    }
+}
+
+impl From<HomeId> for String {
+    fn from(id: HomeId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for HomeId {
+    type Error = String;
+    fn try_from(text: String) -> Result<HomeId, String> {
+        let parts = text.split_once(':').and_then(|(device, inode)| {
+            Some(HomeId { device: device.parse().ok()?, inode: inode.parse().ok()? })
+        });
+        parts.ok_or_else(|| format!("{text:?} is no DEVICE:INODE"))
+    }
+}
+
 /// Whether a home is where it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -107,12 +146,18 @@ struct HomeFile {
 pub struct HomeLock {
     _file: Box<dyn DiskFile>,
     origin: Origin,
+    id: HomeId,
 }
 
 impl HomeLock {
     /// Tells whether the home is where it was made.
     pub fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// Returns which home it is.
+    pub fn id(&self) -> HomeId {
+        self.id
     }
 }
 
@@ -229,7 +274,8 @@ fn take(
     let text = serde_json::to_vec(&owner(identity, before)).unwrap_or_default();
     let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
     written.map_err(io_error("write", path))?;
-    Ok(HomeLock { _file: file, origin })
+    let (device, inode) = identity;
+    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode } })
 }
 
 /// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.

@@ -18,7 +18,7 @@ use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, R
 use crate::complete::Completion;
 use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
 use crate::error::AppendError;
-use crate::home::{self, HomeError, HomeLock, Origin};
+use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load};
@@ -191,6 +191,11 @@ impl<C: Commits> Store<C> {
     /// Tells whether the home is a copy of another.
     pub fn origin(&self) -> Origin {
         self.lock.origin()
+    }
+
+    /// Returns which home it is.
+    pub fn home_id(&self) -> HomeId {
+        self.lock.id()
     }
 
     /// Returns what opening found and did.

@@ -91,6 +91,7 @@ pub(crate) fn run(
         boot_id: about.boot_id,
         epoch: about.epoch,
         socket,
+        home_id: about.home_id.try_into().ok(),
         listen: tcp.open.urls(),
         told: tcp.told(),
         version: about.version.to_owned(),

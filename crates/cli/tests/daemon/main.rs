@@ -6,6 +6,7 @@ mod api;
 mod beyond;
 mod changes;
 mod commands;
+mod copies;
 mod crash_everywhere;
 mod crash_points;
 mod deaf;

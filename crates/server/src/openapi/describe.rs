@@ -95,7 +95,7 @@ pub(crate) fn get_version() -> Operation {
     let named = ("getVersion", "daemon", Scope::Read);
     let example = json!({
         "version": "0.1.0", "pid": 4711, "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e", "epoch": 3,
-        "home": "/home/me/.local/state/rekindle", "listed": true, "recovered": true,
+        "home": "/home/me/.local/state/rekindle", "home_id": "64769:1311214", "listed": true, "recovered": true,
     });
     Operation::new::<About>(named, "Tell who the daemon is", (OK, "Who it is.")).example(example)
 }

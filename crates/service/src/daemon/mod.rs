@@ -89,6 +89,7 @@ impl Daemon {
         self.core.superseded.load(Ordering::Relaxed)
     }
 
+            home_id: self.core.store.home_id().to_string(),
     /// Makes a session, and begins its first run if there is a prompt.
     pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView, ServiceError> {
         let session = sessions::create(&self.core, new, key)?;
