@@ -86,10 +86,9 @@ impl SessionState {
                 }
                 if let Some(key) = &message.idempotency_key {
                     if self.message_keys.len() >= MAX_MESSAGE_KEYS {
-                        self.message_keys.remove(0);
+                        self.message_keys.pop_front();
                     }
-                    let (key, message_id) = (key.to_string(), message.message_id);
-                    self.message_keys.push(MessageKey { key, message_id, seq, run_id: None });
+                    self.message_keys.push_back(MessageKey::new(key, seq));
                 }
             }
             Event::RunStarted(started) => self.start_run(ts, started)?,
@@ -190,12 +189,7 @@ impl SessionState {
             return Err(format!("{} was started before", started.run_id));
         }
         if let Some(message) = started.message_id {
-            let queued = self.queue.contains(&message);
             self.queue.retain(|queued| *queued != message);
-            let key = self.message_keys.iter_mut().find(|key| key.message_id == message && !queued);
-            if let Some(key) = key {
-                key.run_id = Some(started.run_id);
-            }
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;

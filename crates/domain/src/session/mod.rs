@@ -3,13 +3,17 @@
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
+mod key;
 mod replay;
 mod run;
+
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use fold::Illegal;
+pub use key::MessageKey;
 pub use replay::{Problem, Replay};
 pub use run::{End, OpenTool, Run, Wait};
 
@@ -25,8 +29,9 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 /// Most prompts that may wait in a session's queue: enough for any person, a bound for any program.
 pub const MAX_QUEUED: usize = 64;
 
-/// Keys of messages that are remembered: as many as a queue can hold, because a sender repeats what was not answered.
-pub const MAX_MESSAGE_KEYS: usize = MAX_QUEUED;
+/// Keys of messages that are remembered. A sender repeats what was not answered, within hours; ten thousand newer messages
+/// with keys in one session take a program weeks, and cost 16 bytes of memory each.
+pub const MAX_MESSAGE_KEYS: usize = 10_000;
 
 /// How far into a log a fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -93,9 +98,9 @@ pub struct SessionState {
     /// The key of the caller who made it, so that the same request is known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by_key: Option<String>,
-    /// The keys of its newest messages, for the same reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub message_keys: Vec<MessageKey>,
+    /// The keys of its newest messages, oldest first, for the same reason.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub message_keys: VecDeque<MessageKey>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -171,20 +176,6 @@ pub struct Journal {
     pub low: u64,
 }
 
-/// A message that its sender gave a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MessageKey {
-    /// The key.
-    pub key: String,
-    /// The message.
-    pub message_id: MessageId,
-    /// Its record.
-    pub seq: u64,
-    /// The run that began with it at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
-}
-
 /// What recovery knows of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Recovery {
@@ -234,7 +225,7 @@ impl SessionState {
             recovery: Recovery::default(),
             token_records: 0,
             created_by_key: None,
-            message_keys: Vec::new(),
+            message_keys: VecDeque::new(),
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),

@@ -53,8 +53,8 @@ pub(super) fn token() -> Value {
 
 fn once(operation: Operation) -> Operation {
     let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
-    let about =
-        "A key of the caller's: the same key with the same body, to the byte, has the same effect once.";
+    let about = "A key of the caller's: the same key with the same body, to the byte, has the same effect once. A session's key is \
+         known as long as the session is there, a message's until 10,000 newer messages with keys came to it.";
     operation
         .header("Idempotency-Key", about, schema, OwnCode::InvalidIdempotencyKey)
         .refuses([Code::KeyReused])

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_domain::id::{HolderId, RunId};
+use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_holder::client::remove;
 
 use super::observe::observe;
-use super::{Answering, Cancelling, Command, GRACE, Worker};
+use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
 use crate::cancelling::{cancel_records, has_something_to_cancel};
 use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::live::{LiveError, Unsent};
-use crate::sessions::nothing_running;
+use crate::sessions::{moved, nothing_running};
 use crate::tokens::{self, Verdict};
 use crate::upkeep::is_ingested;
 use crate::view::AnswerTaken;
@@ -130,7 +130,7 @@ impl Worker {
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
-    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
         let mut outcome = self.cancel_once(core, asked);
         for _ in 1..TRIES {
             match &outcome {
@@ -144,7 +144,7 @@ impl Worker {
         outcome
     }
 
-    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
         let Cancelling { why, by, .. } = asked;
         let behind = asked.behind.clone();
         let state = core.store.open_session(self.session)?.state;
@@ -158,7 +158,7 @@ impl Worker {
             // A message comes instead of an answer: there has to be a question, and nothing may have come since.
             let waits = state.open_run().is_some_and(|run| !run.waits.is_empty());
             if !waits || seq != state.last_seq {
-                return Err(ServiceError::new(Code::Moved, "something happened in the session meanwhile"));
+                return Err(moved());
             }
         } else if !has_something_to_cancel(state) {
             return Err(nothing_running());
@@ -169,16 +169,17 @@ impl Worker {
         let open = state.open_run().filter(|run| run.cancel.is_none());
         crash_point("cancel.before_record");
         if let (Some(live), Some(run)) = (&mut self.live, open) {
-            live.cancel(*why, by, dropped, behind)?;
+            let recorded = live.cancel(*why, by, dropped, behind)?;
             self.cancelled = Some((run.run_id, Instant::now()));
-            return Ok(run_id);
+            return Ok(Cancelled { run_id, recorded });
         }
         let mut records = cancel_records(state, &current.tokens, *why, by, dropped);
         records.extend(behind);
-        if !records.is_empty() {
-            core.append(self.session, records)?;
-        }
+        let recorded = match records.is_empty() {
+            true => None,
+            false => Some(core.append(self.session, records)?),
+        };
         crash_point("cancel.after_record");
-        Ok(run_id)
+        Ok(Cancelled { run_id, recorded })
     }
 }

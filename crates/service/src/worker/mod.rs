@@ -25,7 +25,7 @@ use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
-pub(crate) use inbox::{Answering, Cancelling, Command, Inbox};
+pub(crate) use inbox::{Answering, Cancelled, Cancelling, Command, Inbox};
 pub(crate) use observe::{has_directory, observe};
 
 use crate::core::{Core, locked};
