@@ -146,6 +146,10 @@ impl From<OpenSessionError> for ServiceError {
             }
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
                 ServiceError::new(Code::SessionNewer, error)
+                    .hint("its files are left alone, and other sessions are not concerned")
+            }
+            OpenSessionError::Load(error @ LoadError::Read { .. }) => {
+                ServiceError::new(Code::Storage, chain(&error)).hint("rekindle doctor says what can be done")
             }
             error => ServiceError::internal(&error),
         }

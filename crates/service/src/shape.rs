@@ -48,9 +48,10 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         created_at: state.created_at,
         updated_at: state.updated_at,
         last_words: spoken.or_else(|| core.last_words.of(&core.store, state.id)),
-        health: match &entry.damage {
-            Some(damage) => Health { state: "damaged", detail: Some(damage.to_string()) },
-            None => Health { state: "ok", detail: None },
+        health: match (&entry.damage, &entry.trouble) {
+            (Some(damage), _) => Health { state: "damaged", detail: Some(damage.to_string()) },
+            (None, Some(trouble)) => Health { state: "degraded", detail: Some(trouble.to_string()) },
+            (None, None) => Health { state: "ok", detail: None },
         },
     }
 }

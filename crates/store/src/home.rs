@@ -147,6 +147,7 @@ pub struct HomeLock {
     _file: Box<dyn DiskFile>,
     origin: Origin,
     id: HomeId,
+    boot_id: Option<BootId>,
 }
 
 impl HomeLock {
@@ -158,6 +159,11 @@ impl HomeLock {
     /// Returns which home it is.
     pub fn id(&self) -> HomeId {
         self.id
+    }
+
+    /// Returns whose life it is held in.
+    pub(crate) fn boot_id(&self) -> Option<BootId> {
+        self.boot_id
     }
 }
 
@@ -271,11 +277,13 @@ fn take(
         Some(known) if known == identity => Origin::Same,
         Some(_) => Origin::Copied,
     };
-    let text = serde_json::to_vec(&owner(identity, before)).unwrap_or_default();
+    let owner = owner(identity, before);
+    let boot_id = owner.boot_id;
+    let text = serde_json::to_vec(&owner).unwrap_or_default();
     let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
     written.map_err(io_error("write", path))?;
     let (device, inode) = identity;
-    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode } })
+    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id })
 }
 
 /// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.
@@ -297,6 +305,11 @@ pub fn owner(disk: &dyn Disk, layout: &Layout) -> Option<Owner> {
         Ok(true) | Err(_) => None,
         Ok(false) => Some(read_owner(&*file)),
     }
+}
+
+/// Tells in whose life a home was last owned, whether that one lives or not.
+pub(crate) fn last_life(disk: &dyn Disk, layout: &Layout) -> Option<BootId> {
+    read_owner(&*disk.open(&layout.lock(), OpenMode::Read).ok()?).boot_id
 }
 
 /// Tells whether a home is a copy, without taking its lock.

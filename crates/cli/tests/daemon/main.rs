@@ -45,6 +45,7 @@ mod terminal;
 mod unasked;
 mod uncertain;
 mod unheard;
+mod unloadable;
 mod upkeep;
 mod vanished;
 mod waits;

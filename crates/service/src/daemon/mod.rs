@@ -163,6 +163,10 @@ impl Daemon {
             None => sessions::resume(&self.core, id, resume),
         }
     }
+        if entry.trouble.is_some() {
+            // Says why not.
+            self.core.store.open_session(id)?;
+        }
 
     /// Ends a session: its agent goes, its log stays.
     pub fn close(&self, id: SessionId, by: &str) -> Result<(), ServiceError> {

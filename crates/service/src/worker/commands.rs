@@ -7,6 +7,7 @@ use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_holder::client::remove;
+use rekindle_store::{LoadError, OpenSessionError};
 
 use super::observe::observe;
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
@@ -57,7 +58,13 @@ impl Worker {
 
     /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
     fn stop(&mut self, core: &Arc<Core>, why: &'static str, by: &str) -> Result<(), ServiceError> {
-        let current = core.store.open_session(self.session)?;
+        let current = match core.store.open_session(self.session) {
+            // Nothing can be recorded of it, as of one whose log is damaged.
+            Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read { .. })) => {
+                return self.end_unrecorded(core, why, by);
+            }
+            current => current?,
+        };
         if current.damage.is_some() {
             return self.end_unrecorded(core, why, by);
         }
