@@ -33,6 +33,8 @@ pub struct Progress {
     pub exited: bool,
     /// The connection is gone, and with it maybe the holder: only its lock tells.
     pub lost: bool,
+    /// The holder has told something, or written to its journal: it is at work.
+    pub heard: bool,
     /// There is more to read than one turn takes.
     pub more: bool,
     /// The agent does not want to be greeted, or makes no session: why.
@@ -63,6 +65,19 @@ impl Live {
         self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()))
     }
 
+    /// Asks the holder for a sign of life; whatever it tells next is one.
+    pub(crate) fn beat(&mut self) -> Result<(), LiveError> {
+        match self.control.as_mut().map(|control| control.beat()) {
+            Some(Err(RequestError::Closed)) | None => Ok(()),
+            Some(asked) => Ok(asked?),
+        }
+    }
+
+    /// Tells whether the agent is at work, or about to be.
+    pub(crate) fn is_busy(&self) -> bool {
+        !matches!(self.connection.phase(), Phase::Ready | Phase::Exited)
+    }
+
     /// Does everything that can be done without waiting.
     pub fn step(&mut self) -> Result<Progress, LiveError> {
         if let Some(error) = self.unsendable.take() {
@@ -79,6 +94,7 @@ impl Live {
             let news = self.hear_news()?;
             let read = self.read(&mut progress)?;
             self.acknowledge(progress.exited)?;
+            progress.heard |= read || matches!(news, News::Some);
             match news {
                 _ if progress.exited => break,
                 News::None if !read => break,
