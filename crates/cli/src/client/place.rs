@@ -143,8 +143,12 @@ impl Place {
     /// Writes the file, whole or not at all.
     pub(crate) fn write(&self, home: &Path) -> io::Result<()> {
         let (path, new) = (home.join(FILE), home.join(format!("{FILE}.tmp")));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        // What a crash left there goes first, and so does a link, through which we would write elsewhere.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         std::fs::rename(new, path)
     }
@@ -196,6 +200,22 @@ mod tests {
         assert_eq!((look(home.path()), Place::read(home.path())), (Seen::Unproven(place.clone()), None));
         Place { process: None, ..place }.write(home.path()).expect("written");
         assert_eq!(look(home.path()), Seen::Died);
+    }
+
+    #[test]
+    fn a_description_is_written_through_no_link() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (victim, new) = (home.path().join("victim"), home.path().join("daemon.json.tmp"));
+        std::fs::write(&victim, "precious").expect("written");
+        std::os::unix::fs::symlink(&victim, &new).expect("a link");
+        let place = described(home.path(), home.path().join("s"));
+        // Twice: the second time a crash may have left something there.
+        for _ in 0..2 {
+            place.write(home.path()).expect("written");
+            assert_eq!(Place::read(home.path()).as_ref(), Some(&place));
+            std::fs::write(&new, "half").expect("written");
+        }
+        assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
     }
 
     #[test]
