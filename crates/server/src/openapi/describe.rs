@@ -269,7 +269,10 @@ pub(crate) fn cancel_session() -> Operation {
 pub(crate) fn resume_session() -> Operation {
     let named = ("resumeSession", "sessions", Scope::Admin);
     Operation::new::<Resumed>(named, "Continue an interrupted session", (ACCEPTED, "It goes on."))
-        .more("Or answer a wait of it by a resume token: then `token` comes with the `answer`.")
+        .more(
+            "Or answer a wait of it by a resume token: then `token` comes with the `answer`, and no access token is needed; \
+             the body is 64 KiB at most without one.",
+        )
         .of_session()
         .body_if_any::<Resume>(vec![
             ("continue", json!({})),
@@ -389,7 +392,10 @@ pub(crate) fn answer_wait() -> Operation {
         "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "resume_token_id": "rt_01khz0p6r8vk6mqj3b8y2c9d4e",
     });
     Operation::new::<AnswerTaken>(named, "Answer a wait", (ACCEPTED, "The answer is on disk."))
-        .more("The first answer wins; the same one again gets the same result. One to a void wait becomes a message.")
+        .more(
+            "The first answer wins; the same one again gets the same result. One to a void wait becomes a message. With a resume \
+             token in `token` no access token is needed; the body is 64 KiB at most without one.",
+        )
         .of_wait()
         .body::<NewAnswer>(vec![
             ("option", json!({"option": "allow_once"})),
