@@ -9,7 +9,7 @@ use rekindle_domain::projector::{HolderProof, Observed, project};
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
-use rekindle_service::error::chain;
+use rekindle_service::error::{LEFT_ALONE, chain};
 use rekindle_service::steady::Steady;
 use rekindle_service::{last_words, look_for_holder, run_view};
 use rekindle_store::home;
@@ -81,7 +81,7 @@ pub(crate) fn shown(
         Err(error @ LoadError::NotFound(_)) => Err(error),
         Err(error) => {
             let found = home.stand_in(session);
-            let trouble = json!({"state": "degraded", "detail": chain(&error)});
+            let trouble = json!({"state": "degraded", "detail": format!("{}; {LEFT_ALONE}", chain(&error))});
             let trouble = found.damage.is_none().then_some(trouble);
             Ok((found, trouble))
         }

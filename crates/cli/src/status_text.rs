@@ -2,6 +2,7 @@
 
 use clap::builder::styling::Style;
 use rekindle_domain::projector::SessionStatus;
+use rekindle_service::error::LEFT_ALONE;
 
 use crate::client::wire::{Run, Session};
 use crate::hints::ours;
@@ -38,7 +39,7 @@ pub(crate) fn is_damaged(session: &Session) -> bool {
 /// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
 pub(crate) fn trouble(session: &Session) -> Option<&str> {
     let health = session.health.as_ref().filter(|health| health.state == "degraded")?;
-    Some(health.detail.as_deref().unwrap_or_default())
+    health.detail.as_deref().filter(|detail| detail.ends_with(LEFT_ALONE))
 }
 
 /// Tells whether not even the first record of a session can be read: its status and its times are then those of a session

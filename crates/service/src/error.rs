@@ -87,6 +87,9 @@ impl ServiceError {
     }
 }
 
+/// How the detail of a session's health ends that cannot be loaded, and is left alone.
+pub const LEFT_ALONE: &str = "nothing can be added to it";
+
 /// Returns an error with its causes in one line.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::agents;
 use crate::core::Core;
 use crate::directory::Entry;
+use crate::error::LEFT_ALONE;
 use crate::run_view::run_view;
 use crate::view::{Health, SessionView, WaitView};
 use crate::worker::Seen;
@@ -50,7 +51,9 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         last_words: spoken.or_else(|| core.last_words.of(&core.store, state.id)),
         health: match (&entry.damage, &entry.trouble) {
             (Some(damage), _) => Health { state: "damaged", detail: Some(damage.to_string()) },
-            (None, Some(trouble)) => Health { state: "degraded", detail: Some(trouble.to_string()) },
+            (None, Some(trouble)) => {
+                Health { state: "degraded", detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
+            }
             (None, None) => Health { state: "ok", detail: None },
         },
     }
