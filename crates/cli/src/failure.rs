@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use rekindle_store::offline::OfflineError;
 use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
 use serde_json::json;
 
+use crate::escaped::Escaped;
 use crate::sanitise;
 
 /// How the process ends.
@@ -127,7 +128,9 @@ impl Failure {
     /// Prints it to stderr.
     pub(crate) fn report(&self, json: bool) {
         if json {
-            anstream::eprintln!("{}", self.to_json());
+            // Nobody may be there to read it.
+            let mut out = Escaped::new(std::io::stderr(), std::io::stderr().is_terminal());
+            let _ = writeln!(out, "{}", self.to_json());
             return;
         }
         let clean = |text: &dyn std::fmt::Display| sanitise::block(&text.to_string());

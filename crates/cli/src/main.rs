@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod daemon;
 mod env_arg;
+mod escaped;
 mod evidence_text;
 mod failure;
 mod hints;

@@ -9,11 +9,12 @@ use rekindle_domain::projector::{HolderProof, Observed, project};
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
+use rekindle_service::error::{LEFT_ALONE, chain};
 use rekindle_service::steady::Steady;
 use rekindle_service::{last_words, look_for_holder, run_view};
-use rekindle_store::Loaded;
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
+use rekindle_store::{LoadError, Loaded};
 use serde_json::{Value, json};
 
 use crate::payloads::Payloads;
@@ -66,6 +67,24 @@ pub(crate) fn health(loaded: &Loaded) -> Value {
     match &loaded.damage {
         Some(damage) => json!({"state": "damaged", "detail": damage.to_string(), "offset": damage.offset}),
         None => json!({"state": "ok"}),
+    }
+}
+
+/// Loads a session to show it. One that cannot be loaded is shown as far as it can be read, with the reason.
+pub(crate) fn shown(
+    home: &Offline,
+    session: SessionId,
+    loaded: Result<Loaded, LoadError>,
+) -> Result<(Loaded, Option<Value>), LoadError> {
+    match loaded {
+        Ok(loaded) => Ok((loaded, None)),
+        Err(error @ LoadError::NotFound(_)) => Err(error),
+        Err(error) => {
+            let found = home.stand_in(session);
+            let trouble = json!({"state": "degraded", "detail": format!("{}; {LEFT_ALONE}", chain(&error))});
+            let trouble = found.damage.is_none().then_some(trouble);
+            Ok((found, trouble))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
+use crate::escaped::Escaped;
 use crate::failure::{Exit, Failure};
 
 /// Bad news.
@@ -32,7 +33,12 @@ const LEAST_WIDTH: usize = 40;
 
 /// Returns stdout: buffered, and without colours unless it is a terminal that wants them.
 pub(crate) fn stdout() -> impl io::Write {
-    BufWriter::new(anstream::AutoStream::auto(io::stdout()))
+    BufWriter::new(Escaped::new(anstream::AutoStream::auto(io::stdout()), is_terminal()))
+}
+
+/// Returns stdout for JSON that others wrote: as it is, unless a person looks at it.
+pub(crate) fn verbatim() -> impl io::Write {
+    BufWriter::new(Escaped::new(io::stdout(), is_terminal()))
 }
 
 /// Prints JSON that came from the daemon as it is, on one line.

@@ -112,7 +112,8 @@ pub(crate) fn line(text: &str) -> String {
     out
 }
 
-fn turns_direction(c: char) -> bool {
+/// Tells whether a character turns the direction of writing, or is not to be seen.
+pub(crate) fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 

@@ -126,6 +126,22 @@ fn prefix(name: &str) -> Result<String, Failure> {
     Ok(whole)
 }
 
+/// Shortest beginning of an id, without its prefix, that is taken for one where a text could be meant too: as many digits as say
+/// the time to some minutes, which no word has.
+const TELLING: usize = 6;
+
+/// Tells whether a text looks like a session's id, or the beginning of one, rather than like something to say: `sess_` and
+/// what follows it, or the first digits of one, which are the time.
+pub(crate) fn is_like_an_id(text: &str) -> bool {
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'h' | b'j' | b'k' | b'm' | b'n' | b'p'..=b't' | b'v'..=b'z');
+    match text.strip_prefix("sess_") {
+        Some(rest) => {
+            !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        }
+        None => text.starts_with("01") && text.len() >= TELLING && text.bytes().all(digit),
+    }
+}
+
 /// Returns the directory we are in, as sessions name theirs.
 pub(crate) fn here() -> Result<String, Failure> {
     let error = match std::env::current_dir() {
@@ -235,6 +251,28 @@ mod tests {
             [("01ab", "session_ambiguous"), ("02", "session_unknown"), ("../x", "bad_session_id")]
         {
             assert_eq!(choose(name).expect_err(name).code(), code);
+        }
+    }
+
+    #[test]
+    fn an_id_is_told_from_something_to_say() {
+        for id in ["sess_01khz0p6r8", "sess_x", "01khz0p6r8vk6mqj3b8y2c9d4e", "01khz0p6r8", "01khz0"] {
+            assert!(is_like_an_id(id), "{id}");
+        }
+        for text in [
+            "",
+            "go on",
+            "yes",
+            "01",
+            "01khz",
+            "sess_",
+            "sess_ what",
+            "0123 is it",
+            "continue",
+            "01KHZ0P6R8",
+            "01-02-2026",
+        ] {
+            assert!(!is_like_an_id(text), "{text}");
         }
     }
 

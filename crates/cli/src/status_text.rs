@@ -3,6 +3,7 @@
 use clap::builder::styling::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::SessionStatus;
+use rekindle_service::error::LEFT_ALONE;
 
 use crate::client::wire::{Run, Session};
 use crate::hints::ours;
@@ -39,16 +40,22 @@ pub(crate) fn is_damaged(session: &Session) -> bool {
     session.health.as_ref().is_some_and(|health| health.state == "damaged")
 }
 
+/// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
+pub(crate) fn trouble(session: &Session) -> Option<&str> {
+    let health = session.health.as_ref().filter(|health| health.state == "degraded")?;
+    health.detail.as_deref().filter(|detail| detail.ends_with(LEFT_ALONE))
+}
+
 /// Tells whether not even the first record of a session can be read: its status and its times are then those of a session
 /// that was never made, and say nothing.
 pub(crate) fn is_unknown(session: &Session) -> bool {
-    is_damaged(session) && session.last_seq == 0
+    session.last_seq == 0 && (is_damaged(session) || trouble(session).is_some())
 }
 
 /// Returns the status in a word or two, for lists.
 pub(crate) fn label(session: &Session) -> String {
     if is_unknown(session) {
-        return "damaged".into();
+        return if is_damaged(session) { "damaged" } else { "unreadable" }.into();
     }
     match course(session) {
         Course::Failed => "idle, failed".into(),
@@ -102,7 +109,8 @@ pub(crate) fn agent_lives(session: &Session) -> bool {
 /// Says what a status means for this session; `unheard` tells why no daemon said so, if none did.
 pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
     if is_unknown(session) {
-        return "damaged, not even its first record can be read".into();
+        let word = if is_damaged(session) { "damaged" } else { "unreadable" };
+        return format!("{word}, not even its first record can be read");
     }
     let wait = session.waits.first().map(|wait| word(&wait.kind));
     let wait = wait.as_deref().unwrap_or("an answer");
@@ -183,6 +191,9 @@ pub(crate) fn next(session: &Session) -> String {
     match session.status {
         _ if is_unknown(session) => {
             "restore its log from a backup; rekindle doctor says what else can be done".into()
+        }
+        _ if trouble(session).is_some() => {
+            format!("rekindle doctor says what can be done; {} shows what was recorded", told("log"))
         }
         _ if is_damaged(session) => format!(
             "restore its log from a backup; rekindle doctor says what else can be done; {} shows what is whole",

@@ -308,6 +308,13 @@ impl TokenIndex {
         self.tokens.iter().filter(move |(_, token)| due(token)).map(|(id, token)| (*id, token))
     }
 
+    /// Tells what a shown token is for, if it is one of these and its secret is right, whatever became of it since. The
+    /// secret is compared in constant time.
+    pub fn scope_of(&self, shown: &Presented) -> Option<TokenScope> {
+        let token = self.tokens.get(&shown.id)?;
+        bool::from(token.secret_hash.as_bytes().ct_eq(shown.secret_hash.as_bytes())).then_some(token.scope)
+    }
+
     /// Decides what a shown token leads to. The secret is compared in constant time, and before anything
     /// else is told about the token.
     pub fn validate(
@@ -317,13 +324,11 @@ impl TokenIndex {
         answer_hash: &str,
         moment: Moment,
     ) -> Result<Accepted, Rejection> {
-        let token = self.tokens.get(&shown.id).ok_or(Rejection::Unknown)?;
-        if !bool::from(token.secret_hash.as_bytes().ct_eq(shown.secret_hash.as_bytes())) {
-            return Err(Rejection::Unknown);
-        }
-        if token.scope != *scope {
+        let own = self.scope_of(shown).ok_or(Rejection::Unknown)?;
+        if own != *scope {
             return Err(Rejection::Scope);
         }
+        let token = self.tokens.get(&shown.id).ok_or(Rejection::Unknown)?;
         match &token.state {
             TokenState::Consumed { seq, answer_hash: Some(first) } if first == answer_hash => {
                 Ok(Accepted::Repeated { seq: *seq })

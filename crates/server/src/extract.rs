@@ -23,7 +23,7 @@ use crate::error::ApiError;
 pub const MAX_BODY: usize = 64 << 20;
 
 /// How long a body may take: on one machine the largest takes a tenth of a second, a stuck caller forever.
-const BODY_TIME: Duration = Duration::from_secs(60);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Longest idempotency key: what others allow, and five times a UUID.
 const MAX_KEY: usize = 255;

@@ -1,12 +1,13 @@
 //! The guard of the door from elsewhere: before anything is done for a request that came over TCP, its host, its origin and
-//! its access token are looked at. Whoever is refused is logged, without what was shown, and nothing is done.
+//! its access token are looked at. Whoever is refused is logged, without what was shown, and nothing is done. A wait may be
+//! answered by whoever has a resume token for it, and nothing else.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, Method};
@@ -16,10 +17,14 @@ use futures_util::StreamExt;
 use rekindle_domain::access::{Bearer, Scope, Shown};
 use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
+use rekindle_service::daemon::{Daemon, TokenWay};
+use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use crate::caller::Caller;
 use crate::code::OwnCode;
 use crate::error::ApiError;
+use crate::extract::BODY_TIME;
 use crate::hosts::Ours;
 use crate::quota::Quota;
 use crate::respond;
@@ -30,13 +35,31 @@ pub(crate) const REFRESH: Duration = Duration::from_millis(250);
 /// Refusals that are logged in a minute: enough to see who it is, too few to fill a disk.
 const LOGGED: u32 = 120;
 
+/// Largest body of a caller who shows nothing but a resume token: an answer is a few words, and who sends it is not known yet.
+const MOST_UNKNOWN: usize = 64 << 10;
+
+/// Resume tokens of strangers that are looked at at the same time: others wait, so that guessing keeps nobody else waiting.
+const AT_ONCE: usize = 2;
+
 /// What the guard knows.
 #[derive(Clone)]
 pub(crate) struct Guard {
+    daemon: Arc<Daemon>,
     access: Arc<Access>,
     names: Arc<[String]>,
     tls: bool,
     logged: Arc<Quota>,
+    unknown: Arc<Semaphore>,
+}
+
+/// What a request shows.
+enum Card {
+    /// Nothing, and nothing is needed.
+    None,
+    /// An access token, and what it must be allowed.
+    Access(Shown, Scope),
+    /// No access token; a resume token may be in its body, for this.
+    Resume(TokenWay),
 }
 
 /// The other end of a connection.
@@ -52,33 +75,57 @@ pub(crate) struct Peer {
 
 impl Guard {
     /// Makes one that lets in whom the list has.
-    pub(crate) fn new(access: Arc<Access>, names: &[String], tls: bool) -> Guard {
-        Guard { access, names: names.into(), tls, logged: Arc::new(Quota::new(LOGGED)) }
+    pub(crate) fn new(daemon: Arc<Daemon>, names: &[String], tls: bool) -> Guard {
+        let (access, logged) = (Arc::clone(daemon.access()), Arc::new(Quota::new(LOGGED)));
+        Guard { daemon, access, names: names.into(), tls, logged, unknown: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Looks at what a request shows; none if it needs to show nothing.
-    fn examine(&self, peer: &Peer, request: &Request) -> Result<Option<(Shown, Scope)>, ApiError> {
+    /// Looks at what a request shows.
+    fn examine(&self, peer: &Peer, request: &Request) -> Result<Card, ApiError> {
         let ours = Ours { local: peer.local, names: &self.names, tls: self.tls };
         ours.check(request.uri(), request.headers())?;
         // It says that we are there, which whoever asks knows by now.
         if request.uri().path() == "/healthz" {
-            return Ok(None);
+            return Ok(Card::None);
+        }
+        if !request.headers().contains_key(AUTHORIZATION)
+            && let Some(way) = by_token(request.method(), request.uri().path())
+        {
+            return Ok(Card::Resume(way));
         }
         let needs = needed(request.method(), request.uri().path());
-        shown(request.headers()).map(|shown| Some((shown, needs)))
+        shown(request.headers()).map(|shown| Card::Access(shown, needs))
     }
 
     /// Lets in whom the list has.
-    async fn admit(
-        &self,
-        peer: &Peer,
-        shown: Result<Option<(Shown, Scope)>, ApiError>,
-    ) -> Result<Option<Bearer>, ApiError> {
-        let Some((shown, needs)) = shown? else { return Ok(None) };
+    async fn admit(&self, peer: &Peer, shown: Shown, needs: Scope) -> Result<Bearer, ApiError> {
         let access = Arc::clone(&self.access);
         let bearer = respond::blocking(move || Ok(access.judge(&shown, needs)?)).await?;
         peer.known.store(true, Ordering::Relaxed);
-        Ok(Some(bearer))
+        Ok(bearer)
+    }
+
+    /// Lets in whoever brings a resume token for just this. What else the request says is looked at by nobody before.
+    async fn admit_by_token(&self, request: Request, way: TokenWay) -> Result<Request, ApiError> {
+        #[derive(Deserialize)]
+        struct Shown {
+            #[serde(default)]
+            token: Option<String>,
+        }
+        let (mut head, body) = request.into_parts();
+        let body = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_UNKNOWN)).await;
+        let body = body.map_err(|_| ApiError::new(OwnCode::TooSlow, "the body did not come in time"))?;
+        let body = body.map_err(|_| {
+            let message = format!("without an access token a body has at most {} KiB", MOST_UNKNOWN >> 10);
+            ApiError::new(OwnCode::TooLarge, message)
+        })?;
+        let shown: Option<Shown> = serde_json::from_slice(&body).ok();
+        let token = shown.and_then(|shown| shown.token).ok_or_else(missing)?;
+        let _turn = self.unknown.acquire().await.map_err(|_| ApiError::internal("nobody is let in"))?;
+        let daemon = Arc::clone(&self.daemon);
+        let id = respond::blocking(move || Ok(daemon.let_in_by_token(&token, way)?)).await?;
+        head.extensions.insert(Caller::known_as(&id.to_string()));
+        Ok(Request::from_parts(head, Body::from(body)))
     }
 
     fn log(&self, peer: &Peer, method: &Method, path: Option<&MatchedPath>, error: &ApiError) {
@@ -99,18 +146,43 @@ pub(crate) async fn guard(State(guard): State<Guard>, mut request: Request, next
     let Some(peer) = request.extensions().get::<Peer>().cloned() else {
         return ApiError::internal("a request came through the wrong door").into_response();
     };
-    let shown = guard.examine(&peer, &request);
-    match guard.admit(&peer, shown).await {
-        Ok(None) => next.run(request).await,
-        Ok(Some(bearer)) => {
-            request.extensions_mut().insert(Caller::known_as(&bearer.name));
-            while_good(next.run(request).await, guard.access, bearer.id)
-        }
-        Err(error) => {
-            guard.log(&peer, request.method(), request.extensions().get(), &error);
-            refuse(error)
-        }
+    let (method, path) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    let refused = |error: ApiError| {
+        guard.log(&peer, &method, path.as_ref(), &error);
+        refuse(error)
+    };
+    match guard.examine(&peer, &request) {
+        Ok(Card::None) => next.run(request).await,
+        Ok(Card::Access(shown, needs)) => match guard.admit(&peer, shown, needs).await {
+            Ok(bearer) => {
+                request.extensions_mut().insert(Caller::known_as(&bearer.name));
+                while_good(next.run(request).await, guard.access, bearer.id)
+            }
+            Err(error) => refused(error),
+        },
+        Ok(Card::Resume(way)) => match guard.admit_by_token(request, way).await {
+            Ok(request) => next.run(request).await,
+            Err(error) => refused(error),
+        },
+        Err(error) => refused(error),
     }
+}
+
+/// Returns what a request is about that needs no access token if it brings a resume token.
+fn by_token(method: &Method, path: &str) -> Option<TokenWay> {
+    if *method != Method::POST {
+        return None;
+    }
+    let id = |before: &str, behind: &str| path.strip_prefix(before)?.strip_suffix(behind);
+    let wait = id("/api/waits/", "/answer").and_then(|id| id.parse().ok()).map(TokenWay::Wait);
+    wait.or_else(|| id("/api/sessions/", "/resume")?.parse().ok().map(TokenWay::Session))
+}
+
+/// Says that nothing was shown.
+fn missing() -> ApiError {
+    ApiError::new(OwnCode::TokenMissing, "an access token is needed").hint(
+        "send Authorization: Bearer TOKEN, or give commands --token-file FILE; on the daemon's machine, rekindle token create makes one",
+    )
 }
 
 /// Returns what a token must be allowed for a request. Whoever may answer a wait may also make a token that does.
@@ -125,11 +197,6 @@ pub(crate) fn needed(method: &Method, path: &str) -> Scope {
 /// Returns the token that a request shows.
 fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let missing = || {
-        ApiError::new(OwnCode::TokenMissing, "an access token is needed").hint(
-            "send Authorization: Bearer TOKEN, or give commands --token-file FILE; on the daemon's machine, rekindle token create makes one",
-        )
-    };
     let value = values.next().ok_or_else(missing)?;
     let text = value.to_str().ok().and_then(|text| text.split_once(' '));
     let bearer = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
@@ -192,6 +259,24 @@ mod tests {
             (Method::PATCH, "/api/sessions/sess_1", Scope::Admin),
         ] {
             assert_eq!(needed(&method, path), needs, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_resume_token_opens_two_ways_and_no_other() {
+        let wait = TokenWay::Wait("wait_1".parse().expect("an id"));
+        let session = TokenWay::Session("sess_1".parse().expect("an id"));
+        for (method, path, way) in [
+            (Method::POST, "/api/waits/wait_1/answer", Some(wait)),
+            (Method::POST, "/api/sessions/sess_1/resume", Some(session)),
+            (Method::GET, "/api/waits/wait_1/answer", None),
+            (Method::POST, "/api/waits/wait_1/token", None),
+            (Method::POST, "/api/waits/wait_1/x/answer", None),
+            (Method::POST, "/api/sessions/sess_1/messages", None),
+            (Method::POST, "/api/sessions/sess_1/cancel", None),
+            (Method::POST, "/api/waits//answer", None),
+        ] {
+            assert_eq!(by_token(&method, path), way, "{method} {path}");
         }
     }
 

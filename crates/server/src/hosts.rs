@@ -42,7 +42,7 @@ impl Ours<'_> {
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
         let mut named = headers.get_all(HOST).iter();
         let host: Authority = named.next()?.to_str().ok()?.parse().ok()?;
-        let alone = named.next().is_none() && !host.as_str().contains('@');
+        let alone = named.next().is_none() && !host.as_str().contains('@') && has_port_or_none(&host);
         // A request may name it in its first line too.
         let same = uri.authority().is_none_or(|other| other.as_str().eq_ignore_ascii_case(host.as_str()));
         (alone && same && self.is_name(host.host())).then_some(host)
@@ -65,6 +65,15 @@ impl Ours<'_> {
         // Without TLS of our own there may be someone before us who speaks it.
         let ours = scheme.eq_ignore_ascii_case("https") || (!self.tls && scheme.eq_ignore_ascii_case("http"));
         ours && rest.eq_ignore_ascii_case(host.as_str())
+    }
+}
+
+/// Tells whether nothing stands behind the name of a host but a port: `localhost:7.evil.example` names someone else.
+fn has_port_or_none(host: &Authority) -> bool {
+    let rest = host.as_str().strip_prefix(host.host()).unwrap_or_default();
+    match rest.strip_prefix(':') {
+        Some(port) => port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok(),
+        None => rest.is_empty(),
     }
 }
 
@@ -112,6 +121,12 @@ mod tests {
             "0",
             "0x7f.1",
             "[::1]:7",
+            "localhost:7.evil.example",
+            "127.0.0.1:evil.example",
+            "box.example:443.evil.example",
+            "localhost:99999",
+            "localhost:+7",
+            "localhost:",
         ] {
             assert_eq!(host("127.0.0.1:7", bad), Err("host_not_allowed"), "{bad}");
         }

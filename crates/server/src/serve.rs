@@ -80,8 +80,8 @@ pub async fn serve(
     let stop = Stop::new();
     let mut stopped = stop.listen();
     let access = Arc::clone(daemon.access());
+    let guard_of = Guard::new(Arc::clone(&daemon), &tcp.names, tcp.tls.is_some());
     let router = router(App { daemon, stop: stop.clone() });
-    let guard_of = Guard::new(Arc::clone(&access), &tcp.names, tcp.tls.is_some());
     let guarded = router.clone().layer(middleware::from_fn_with_state(guard_of, guard));
     let mut connections = Connections::new(router, stop.listen());
     let mut strangers = Connections::new(guarded, stop.listen());

@@ -18,7 +18,7 @@ use crate::live::LiveError;
 use crate::messages::{self, is_void};
 use crate::request::{Content, NewAnswer, NewMessage};
 use crate::tokens::{self, OwnAnswer};
-use crate::view::{AnswerTaken, Resumed};
+use crate::view::{AnswerTaken, MessageTaken, Resumed};
 use crate::worker::{Answering, Command};
 use crate::{agents, sessions, shape};
 
@@ -42,8 +42,10 @@ pub(crate) fn answer(
         Some(text) => Some(tokens::show(core, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
-    if let Some(known) = given_before(&entry, wait, &own).filter(|_| token.is_none()) {
-        return known;
+    if token.is_none()
+        && let Some(known) = given_before(core, &entry, wait, &own)?
+    {
+        return Ok(known);
     }
     let outside =
         entry.state.run.as_ref().and_then(|run| run.wait(wait)).is_some_and(|wait| wait.kind.is_outside());
@@ -99,13 +101,21 @@ fn key_of(wait: WaitId, own: &OwnAnswer) -> Key {
 }
 
 /// Returns what became of an answer to a wait whose agent was gone, if it was given before.
-fn given_before(entry: &Entry, wait: WaitId, own: &OwnAnswer) -> Option<Result<AnswerTaken, ServiceError>> {
-    let key = key_of(wait, own);
-    let known = entry.state.message_keys.iter().find(|known| crate::key::name(&known.key) == key.key)?;
-    Some(match (key.is(&known.key), known.run_id) {
-        (Ok(true), Some(run_id)) => Ok(AnswerTaken { run_id, resume_token_id: None }),
-        _ => Err(tokens::closed(wait)),
-    })
+fn given_before(
+    core: &Core,
+    entry: &Entry,
+    wait: WaitId,
+    own: &OwnAnswer,
+) -> Result<Option<AnswerTaken>, ServiceError> {
+    match messages::known(core, &entry.state, Some(&key_of(wait, own))) {
+        Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
+            Ok(Some(AnswerTaken { run_id, resume_token_id: None }))
+        }
+        Ok(_) => Ok(None),
+        // It was given another answer.
+        Err(error) if error.code == Code::KeyReused => Err(tokens::closed(wait)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Ends the wait of a session that a token is for.

@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     pub(crate) tokens: Arc<TokenIndex>,
     /// Where its log is damaged.
     pub(crate) damage: Option<Arc<Damage>>,
+    /// Why it cannot be loaded: it is shown as far as it can be read, and left alone.
+    pub(crate) trouble: Option<Arc<str>>,
     /// Its log was read from the beginning: what is known of it is not only what caches say.
     examined: bool,
 }
@@ -32,6 +34,19 @@ impl Entry {
     /// Returns its place in lists: when it was made, which never changes.
     pub(crate) fn place(&self) -> Place<SessionId> {
         Place { at: self.state.created_at, id: self.state.id }
+    }
+
+    /// Tells whether anything can be done in it: its log can be added to, as far as is known.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.damage.is_none() && self.trouble.is_none()
+    }
+
+    /// Returns what can be shown of a session that cannot be loaded.
+    fn troubled(store: &Store, session: SessionId, error: &LoadError) -> Entry {
+        let found = store.stand_in(session);
+        let (state, tokens, damage) = (Arc::new(found.state), Arc::new(found.tokens), found.damage);
+        let trouble = Some(crate::error::chain(error).into());
+        Entry { state, tokens, damage: damage.map(Arc::new), trouble, examined: true }
     }
 
     fn lacks_tokens(&self) -> bool {
@@ -99,7 +114,7 @@ impl Inner {
         let known = self.entries.get(&session);
         if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
             // Whoever opened it has read it.
-            self.put(session, Entry { state, tokens, damage, examined: true });
+            self.put(session, Entry { state, tokens, damage, trouble: None, examined: true });
         }
         if self.stale.get(&session) == Some(&grown) {
             self.stale.remove(&session);
@@ -130,10 +145,15 @@ impl Directory {
                     inner.keys.insert(key::name(key).to_owned(), (key.clone(), id));
                 }
                 let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
-                inner.put(id, Entry { state, tokens, damage, examined });
+                inner.put(id, Entry { state, tokens, damage, trouble: None, examined });
             }
-            // It hides no other (I10); doctor says more.
-            Err(error) => tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error)),
+            // Removed while it was looked at.
+            Err(LoadError::NotFound(_)) => {}
+            // It hides no other, and is not hidden itself (I10, I12); doctor says more.
+            Err(error) => {
+                tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error));
+                inner.put(id, Entry::troubled(store, id, &error));
+            }
         })?;
         let mut known = locked(&self.inner);
         // What has grown meanwhile is looked at again.
@@ -181,7 +201,35 @@ impl Directory {
     pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<Entry> {
         self.refresh(store, session);
         let entry = self.known().entries.get(&session).cloned()?;
+        if entry.trouble.is_some() {
+            return self.look_again(store, entry);
+        }
         if entry.examined { Some(entry) } else { self.examine(store, entry) }
+    }
+
+    /// Looks again at a session that could not be loaded: it may have been put right since.
+    fn look_again(&self, store: &Store, entry: Entry) -> Option<Entry> {
+        let session = entry.state.id;
+        let fresh = match store.load(session, Want::Everything) {
+            Ok(loaded) => Entry {
+                state: Arc::new(loaded.state),
+                tokens: Arc::new(loaded.tokens),
+                damage: loaded.damage.map(Arc::new),
+                trouble: None,
+                examined: loaded.read_from == 0,
+            },
+            Err(LoadError::NotFound(_)) => {
+                self.forget(session);
+                return None;
+            }
+            // Nobody adds to its log meanwhile: what was read of it is still so.
+            Err(error) if entry.trouble.as_deref() == Some(&*crate::error::chain(&error)) => {
+                return Some(entry);
+            }
+            Err(error) => Entry::troubled(store, session, &error),
+        };
+        locked(&self.inner).put(session, fresh.clone());
+        Some(fresh)
     }
 
     /// Looks at some of the logs that nobody has read since the start, up to so many bytes.
@@ -235,6 +283,11 @@ impl Directory {
             None => known.order.range::<Place<SessionId>, _>(..),
         };
         places.rev().take(most).filter_map(|place| known.entries.get(&place.id).cloned()).collect()
+    }
+
+    /// Returns the states that the list cache may have. What cannot be loaded is looked at by every start.
+    pub(crate) fn listable(all: &[Entry]) -> impl Iterator<Item = &SessionState> {
+        all.iter().filter(|entry| entry.trouble.is_none()).map(|entry| &*entry.state)
     }
 
     /// Returns those sessions that fit, in no order.

@@ -87,6 +87,9 @@ impl ServiceError {
     }
 }
 
+/// How the detail of a session's health ends that cannot be loaded, and is left alone.
+pub const LEFT_ALONE: &str = "nothing can be added to it";
+
 /// Returns an error with its causes in one line.
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -146,6 +149,10 @@ impl From<OpenSessionError> for ServiceError {
             }
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
                 ServiceError::new(Code::SessionNewer, error)
+                    .hint("its files are left alone, and other sessions are not concerned")
+            }
+            OpenSessionError::Load(error @ LoadError::Read { .. }) => {
+                ServiceError::new(Code::Storage, chain(&error)).hint("rekindle doctor says what can be done")
             }
             error => ServiceError::internal(&error),
         }

@@ -1,5 +1,7 @@
 //! Keys of callers: what must happen once, however often it is asked for.
 
+use rekindle_domain::session::MessageKey;
+
 use crate::code::Code;
 use crate::error::ServiceError;
 
@@ -33,7 +35,7 @@ impl Key {
 
 /// Returns the caller's part of a stored key.
 pub(crate) fn name(stored: &str) -> &str {
-    stored.rsplit_once(' ').map_or(stored, |(name, _)| name)
+    MessageKey::name(stored)
 }
 
 #[cfg(test)]

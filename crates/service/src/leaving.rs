@@ -13,7 +13,7 @@ use rekindle_store::commit::Commits;
 use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
 use crate::core::Core;
-use crate::directory::Entry;
+use crate::directory::{Directory, Entry};
 use crate::sessions;
 use crate::worker::{Command, observe};
 
@@ -28,7 +28,7 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     // From here on nothing begins, whatever is asked for.
     core.stopping.store(true, Ordering::Relaxed);
     let all = core.directory.all(&core.store);
-    let pending = |entry: &&Entry| entry.damage.is_none() && has_something_to_cancel(&entry.state);
+    let pending = |entry: &&Entry| entry.is_usable() && has_something_to_cancel(&entry.state);
     for entry in all.iter().filter(pending) {
         let session = entry.state.id;
         if let Err(error) = sessions::cancel(core, session, CancelReason::StopAll, by)
@@ -38,7 +38,7 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
         }
     }
     // Those that nobody has met since we began, too; and those that are just being launched.
-    let may_live = |entry: &&Entry| has_agent(entry) || entry.damage.is_some();
+    let may_live = |entry: &&Entry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
     let sessions: BTreeSet<SessionId> = living.chain(core.workers.sessions()).collect();
     for session in sessions {
@@ -48,8 +48,8 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     let begin = Instant::now();
     loop {
         let all = core.directory.all(&core.store);
-        // The end of one whose log is damaged is in no record.
-        let ended = |entry: &Entry| entry.damage.is_some() && observe(core, &entry.state) != Found::Lives;
+        // The end of one whose log cannot be added to is in no record.
+        let ended = |entry: &Entry| !entry.is_usable() && observe(core, &entry.state) != Found::Lives;
         let lives = |entry: &&Entry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
         if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
@@ -74,7 +74,7 @@ pub(crate) fn leave(core: &Core) {
     }
     let all = core.directory.all_if_surveyed(&core.store);
     for entry in all.iter().flatten() {
-        if entry.state.is_unfinished() {
+        if entry.trouble.is_none() && entry.state.is_unfinished() {
             let _ = core.store.snapshot(entry.state.id);
         }
     }
@@ -82,7 +82,7 @@ pub(crate) fn leave(core: &Core) {
         tracing::warn!("no checkpoint: {error}");
     }
     if let Some(all) = all
-        && let Err(error) = core.store.write_index(all.iter().map(|entry| &*entry.state))
+        && let Err(error) = core.store.write_last_index(Directory::listable(&all))
     {
         tracing::warn!("the list of sessions was not written: {error}");
     }

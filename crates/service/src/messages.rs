@@ -1,12 +1,13 @@
 //! Messages: at once if nothing goes on, else they wait for their turn.
 
+use std::io;
 use std::sync::Arc;
 
 use rekindle_agent::blob::oversize;
-use rekindle_domain::event::{MessageUser, Raw};
+use rekindle_domain::event::{Event, MessageUser, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
-use rekindle_domain::line::Draft;
-use rekindle_domain::session::{MAX_QUEUED, Run, SessionState};
+use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::session::{MAX_QUEUED, MessageKey, Run, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -95,7 +96,7 @@ fn plan(
     if state.deleted {
         return Err(ServiceError::no_session(state.id));
     }
-    if let Some(taken) = known(state, key)? {
+    if let Some(taken) = known(core, state, key)? {
         return Ok(Plan::Known(taken));
     }
     if state.closed {
@@ -144,15 +145,61 @@ pub(crate) fn is_void(state: &SessionState, wait: WaitId) -> bool {
     state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
 }
 
-fn known(state: &SessionState, key: Option<&Key>) -> Result<Option<MessageTaken>, ServiceError> {
+/// Returns the records that may be of a message with a key.
+fn candidates<'a>(state: &'a SessionState, key: &'a Key) -> impl Iterator<Item = u64> + 'a {
+    let wanted = MessageKey::new(&key.as_stored(), 0);
+    state.message_keys.iter().filter(move |known| known.is_like(wanted)).map(|known| known.seq)
+}
+
+/// Looks for a message that was given with this key before; its record tells what was answered.
+pub(crate) fn known(
+    core: &Core,
+    state: &SessionState,
+    key: Option<&Key>,
+) -> Result<Option<MessageTaken>, ServiceError> {
     let Some(key) = key else { return Ok(None) };
-    for known in &state.message_keys {
-        if key.is(&known.key)? {
-            let (message_id, run_id, seq) = (known.message_id, known.run_id, known.seq);
-            return Ok(Some(MessageTaken { message_id, run_id, seq, queued: run_id.is_none() }));
+    for seq in candidates(state, key) {
+        let taken = taken_before(core, state.id, key, seq).map_err(|error| {
+            let message =
+                format!("record {seq}, which may have the key {:?}, cannot be read: {error}", key.key);
+            ServiceError::new(Code::Storage, message).hint("rekindle doctor tells how the log stands")
+        })?;
+        if let Some(taken) = taken.transpose()? {
+            return Ok(Some(taken));
         }
     }
     Ok(None)
+}
+
+/// Reads what was answered to a message from its record, and from the next: a run that began with it at once was recorded
+/// together with it. Nothing if the record has another key, which may look the same.
+fn taken_before(
+    core: &Core,
+    session: SessionId,
+    key: &Key,
+    seq: u64,
+) -> io::Result<Option<Result<MessageTaken, ServiceError>>> {
+    let reader = core.store.reader(session)?;
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let mut lines = reader.forward(reader.offset_of(seq)?.ok_or_else(missing)?);
+    let line = lines.next()?.ok_or_else(missing)?;
+    let line = Line::parse(line.bytes).map_err(io::Error::other)?;
+    let Ok(Event::MessageUser(message)) = line.event() else { return Ok(None) };
+    match message.idempotency_key.as_deref().map(|stored| key.is(stored)) {
+        Some(Ok(true)) => {}
+        Some(Err(error)) => return Ok(Some(Err(error))),
+        Some(Ok(false)) | None => return Ok(None),
+    }
+    let (message_id, queued) = (message.message_id, message.queued);
+    let next = lines.next()?.filter(|_| !queued);
+    let next = next.map(|line| Line::parse(line.bytes)).transpose().map_err(io::Error::other)?;
+    let run_id = match next.map(|line| line.event()) {
+        Some(Ok(Event::RunStarted(started))) if started.message_id == Some(message_id) => {
+            Some(started.run_id)
+        }
+        _ => None,
+    };
+    Ok(Some(Ok(MessageTaken { message_id, run_id, seq, queued: run_id.is_none() })))
 }
 
 /// Tells whether someone came before us: then everything is to be looked at again.
@@ -180,8 +227,7 @@ pub(crate) fn message(
         keep_large(&core.store, &mut new.records)?;
         if new.instead {
             match say_instead(core, session, new.records, state.last_seq) {
-                Ok(()) => {
-                    let seq = core.store.open_session(session)?.state.last_seq;
+                Ok(seq) => {
                     return Ok(MessageTaken { message_id: new.message_id, run_id: None, seq, queued: true });
                 }
                 Err(error) if is_late(&error) => continue,
@@ -210,6 +256,10 @@ pub(crate) fn message_soon(
     key: Option<&Key>,
 ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
     let state = core.store.at_hand(session)?.state;
+    // What was answered before is in the log, and reading it may block.
+    if key.is_some_and(|key| candidates(&state, key).next().is_some()) {
+        return None;
+    }
     let planned = content(&new.content)
         .and_then(|content| check(&new.env).map(|()| content))
         .and_then(|content| plan(core, &state, content, bring(core, &state, &new.env, new.umask), key, None));

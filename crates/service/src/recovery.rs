@@ -15,7 +15,7 @@ use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
 use crate::agents::lacks_environment;
 use crate::core::Core;
 use crate::crash::crash_point;
-use crate::directory::Entry;
+use crate::directory::{Directory, Entry};
 use crate::hurry::hurried;
 use crate::worker::{Command, has_directory, is_expired, observe};
 
@@ -44,7 +44,7 @@ pub(crate) fn begin(core: &Arc<Core>) {
         core.metrics.listing.set(begin.elapsed());
         let begin = Instant::now();
         for entry in core.directory.all(&core.store) {
-            if entry.damage.is_none() && entry.state.is_unfinished() {
+            if entry.is_usable() && entry.state.is_unfinished() {
                 core.metrics.unfinished.up();
                 let _ = core.workers.tell(&core, entry.state.id, Command::Look);
             }
@@ -73,7 +73,7 @@ fn keep_sweeping(core: &Weak<Core>) {
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
         if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
             crash_point("list.before");
-            match core.store.write_index(all.iter().map(|entry| &*entry.state)) {
+            match core.store.write_index(Directory::listable(&all)) {
                 Ok(()) => listed = records,
                 Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
             }
@@ -91,7 +91,7 @@ fn keep_sweeping(core: &Weak<Core>) {
 
 /// Has sessions looked at that nobody looks after and in which something is to be done.
 fn attend(core: &Arc<Core>, all: &[Entry]) {
-    for entry in all.iter().filter(|entry| entry.damage.is_none() && entry.state.is_unfinished()) {
+    for entry in all.iter().filter(|entry| entry.is_usable() && entry.state.is_unfinished()) {
         let state = &entry.state;
         if core.workers.seat(state.id).is_none() && !rests(core, state) {
             let _ = core.workers.tell(core, state.id, Command::Look);
@@ -126,7 +126,7 @@ fn tidy(core: &Arc<Core>, all: &[Entry]) {
     let holders = &core.places.holders;
     let known: HashMap<String, SessionId> = all
         .iter()
-        .filter(|entry| entry.damage.is_none())
+        .filter(|entry| entry.is_usable())
         .map(|entry| (entry.state.id.to_string(), entry.state.id))
         .collect();
     let seen = remove_leftovers(holders).and_then(|_| inspect_all(holders));

@@ -135,22 +135,30 @@ pub(crate) fn cancel(
     let (reply, answer) = sync_channel(1);
     let cancelling = Cancelling { why, by: by.to_owned(), behind: Vec::new(), after: None, reply };
     core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
-    answer.recv().unwrap_or_else(|_| Err(gone()))
+    answer.recv().unwrap_or_else(|_| Err(gone())).map(|cancelled| cancelled.run_id)
 }
 
-/// Cancels what is waited for because a message comes instead, in one with that message. Fails if anything has happened
-/// since a record was the newest.
+/// Cancels what is waited for because a message comes instead, in one append with that message. Fails if anything has
+/// happened since a record was the newest. Returns the number of the message's record, which is the last of its append.
 pub(crate) fn say_instead(
     core: &Arc<Core>,
     session: SessionId,
     message: Vec<Draft>,
     after: u64,
-) -> Result<(), ServiceError> {
+) -> Result<u64, ServiceError> {
     let (reply, answer) = sync_channel(1);
     let (why, by, after) = (CancelReason::NewMessage, "user".to_owned(), Some(after));
     let cancelling = Cancelling { why, by, behind: message, after, reply };
     core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
-    answer.recv().unwrap_or_else(|_| Err(gone())).map(drop)
+    let cancelled = answer.recv().unwrap_or_else(|_| Err(gone()))?;
+    // Someone else cancelled just before: then the message was not recorded, and is looked at again.
+    let recorded = cancelled.recorded.ok_or_else(moved)?;
+    Ok(recorded.last_seq)
+}
+
+/// Says that what was looked at has changed.
+pub(crate) fn moved() -> ServiceError {
+    ServiceError::new(Code::Moved, "something happened in the session meanwhile")
 }
 
 /// Says that there is nothing to cancel.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::agents;
 use crate::core::Core;
 use crate::directory::Entry;
+use crate::error::LEFT_ALONE;
 use crate::live::wanted;
 use crate::run_view::run_view;
 use crate::view::{Health, SessionView, WaitView};
@@ -53,9 +54,12 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
         created_at: state.created_at,
         updated_at: state.updated_at,
         last_words: spoken.or_else(|| core.last_words.of(&core.store, state.id)),
-        health: match &entry.damage {
-            Some(damage) => Health { state: "damaged", detail: Some(damage.to_string()) },
-            None => Health { state: "ok", detail: None },
+        health: match (&entry.damage, &entry.trouble) {
+            (Some(damage), _) => Health { state: "damaged", detail: Some(damage.to_string()) },
+            (None, Some(trouble)) => {
+                Health { state: "degraded", detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
+            }
+            (None, None) => Health { state: "ok", detail: None },
         },
     }
 }

@@ -161,6 +161,18 @@ pub(crate) fn owner(core: &Core, shown: &Presented) -> Result<(Entry, TokenScope
     found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| rejected(&Rejection::Unknown))
 }
 
+/// Tells whose token it is that a caller shows and nothing else, and what it is for. Whoever does not have its secret is told
+/// that it is unknown, whatever there is.
+pub(crate) fn bearer(core: &Core, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
+    let unknown = || rejected(&Rejection::Unknown);
+    let shown: Presented = text.parse().map_err(|error: Rejection| rejected(&error))?;
+    let (owner, _) = owner(core, &shown)?;
+    if owner.state.deleted {
+        return Err(unknown());
+    }
+    Ok((shown.id, owner.tokens.scope_of(&shown).ok_or_else(unknown)?))
+}
+
 /// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
 /// something else is told only to whoever has its secret.
 pub(crate) fn show(

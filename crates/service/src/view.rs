@@ -271,6 +271,8 @@ pub struct About {
     pub epoch: u64,
     /// Its home.
     pub home: String,
+    /// Which home that is, whatever its path: device and inode of its `daemon.lock`, as `DEVICE:INODE`. A copy has another.
+    pub home_id: String,
     /// Everything that was in the home at the start is listed.
     pub listed: bool,
     /// Recovery is through with what it found at the start.

@@ -86,6 +86,45 @@ impl std::fmt::Display for Owner {
     }
 }
 
+/// Which home is meant: device and inode of its lock file, which no two homes of a machine share. A copy has another,
+/// a home that is reached by another path has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HomeId {
+    device: u64,
+    inode: u64,
+}
+
+impl HomeId {
+    /// Looks at a home for what it is known by; it has nothing before its first owner.
+    pub fn of(disk: &dyn Disk, layout: &Layout) -> io::Result<HomeId> {
+        let (device, inode) = disk.stat(&layout.lock())?.identity;
+        Ok(HomeId { device, inode })
+    }
+}
+
+impl std::fmt::Display for HomeId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.device, self.inode)
+    }
+}
+
+impl From<HomeId> for String {
+    fn from(id: HomeId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for HomeId {
+    type Error = String;
+    fn try_from(text: String) -> Result<HomeId, String> {
+        let parts = text.split_once(':').and_then(|(device, inode)| {
+            Some(HomeId { device: device.parse().ok()?, inode: inode.parse().ok()? })
+        });
+        parts.ok_or_else(|| format!("{text:?} is no DEVICE:INODE"))
+    }
+}
+
 /// Whether a home is where it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -107,12 +146,24 @@ struct HomeFile {
 pub struct HomeLock {
     _file: Box<dyn DiskFile>,
     origin: Origin,
+    id: HomeId,
+    boot_id: Option<BootId>,
 }
 
 impl HomeLock {
     /// Tells whether the home is where it was made.
     pub fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// Returns which home it is.
+    pub fn id(&self) -> HomeId {
+        self.id
+    }
+
+    /// Returns whose life it is held in.
+    pub(crate) fn boot_id(&self) -> Option<BootId> {
+        self.boot_id
     }
 }
 
@@ -226,10 +277,13 @@ fn take(
         Some(known) if known == identity => Origin::Same,
         Some(_) => Origin::Copied,
     };
-    let text = serde_json::to_vec(&owner(identity, before)).unwrap_or_default();
+    let owner = owner(identity, before);
+    let boot_id = owner.boot_id;
+    let text = serde_json::to_vec(&owner).unwrap_or_default();
     let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
     written.map_err(io_error("write", path))?;
-    Ok(HomeLock { _file: file, origin })
+    let (device, inode) = identity;
+    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id })
 }
 
 /// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.
@@ -251,6 +305,11 @@ pub fn owner(disk: &dyn Disk, layout: &Layout) -> Option<Owner> {
         Ok(true) | Err(_) => None,
         Ok(false) => Some(read_owner(&*file)),
     }
+}
+
+/// Tells in whose life a home was last owned, whether that one lives or not.
+pub(crate) fn last_life(disk: &dyn Disk, layout: &Layout) -> Option<BootId> {
+    read_owner(&*disk.open(&layout.lock(), OpenMode::Read).ok()?).boot_id
 }
 
 /// Tells whether a home is a copy, without taking its lock.

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::SystemTime;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::session::{SNAPSHOT_VERSION, SessionState};
 
 use crate::disk::{Disk, read_all, replace};
@@ -14,13 +15,20 @@ use crate::layout::Layout;
 const MAX_INDEX: u64 = 512 << 20;
 
 const HEAD: &[u8] = b"{\"version\":1,\"sessions\":[\n";
-const END: &[u8] = b"]}\n";
+const END: &[u8] = b"}\n";
+
+/// How the last line says who left the home in order after writing this: from then on only another owner changed anything.
+const LEFT_BY: &str = "left_by";
 
 /// The list as bytes, found by session; entries are parsed when they are asked for.
 #[derive(Default)]
 pub(crate) struct Index {
     bytes: Vec<u8>,
     lines: HashMap<SessionId, (usize, usize)>,
+    /// When it was written.
+    modified: Option<SystemTime>,
+    /// Who wrote it as the last thing before leaving: every session that was there then is in it.
+    left_by: Option<BootId>,
 }
 
 impl Index {
@@ -39,12 +47,23 @@ impl Index {
             }
             start = end + 1;
         }
-        Index { bytes, lines }
+        let left_by = last_line(&bytes);
+        Index { bytes, lines, left_by, modified: disk.stat(&layout.index()).ok().map(|stat| stat.modified) }
+    }
+
+    /// Returns who wrote it as the last thing before leaving the home in order, if that is how it was written.
+    pub(crate) fn left_by(&self) -> Option<BootId> {
+        self.left_by
     }
 
     /// Tells whether there is nothing in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// Tells whether a file was written after it: then it cannot speak for that file.
+    pub(crate) fn is_older_than(&self, modified: SystemTime) -> bool {
+        self.modified.is_none_or(|written| written < modified)
     }
 
     /// Tells whether it has a session, as of whatever time.
@@ -81,11 +100,21 @@ fn entry_id(line: &[u8]) -> Option<SessionId> {
     std::str::from_utf8(&rest[..memchr::memchr(b'"', rest)?]).ok()?.parse().ok()
 }
 
-/// Replaces the list.
+/// Reads who left from the line behind the entries.
+fn last_line(bytes: &[u8]) -> Option<BootId> {
+    let body = bytes.strip_suffix(END)?;
+    let line = &body[memchr::memrchr(b'\n', body)? + 1..];
+    let rest = std::str::from_utf8(line.strip_prefix(b"],")?).ok()?;
+    let (name, boot) = rest.split_once(':')?;
+    (name.trim_matches('"') == LEFT_BY).then(|| boot.trim_matches('"').parse().ok()).flatten()
+}
+
+/// Replaces the list; `left_by` says who leaves the home behind it.
 pub(crate) fn write<'a>(
     disk: &dyn Disk,
     layout: &Layout,
     states: impl Iterator<Item = &'a SessionState>,
+    left_by: Option<BootId>,
 ) -> io::Result<()> {
     let mut bytes = HEAD.to_vec();
     let mut first = true;
@@ -96,6 +125,10 @@ pub(crate) fn write<'a>(
         serde_json::to_writer(&mut bytes, state).map_err(io::Error::other)?;
     }
     bytes.extend_from_slice(if first { b"" } else { b"\n" });
+    bytes.push(b']');
+    if let Some(boot) = left_by {
+        bytes.extend_from_slice(format!(",\"{LEFT_BY}\":\"{boot}\"").as_bytes());
+    }
     bytes.extend_from_slice(END);
     replace(disk, &layout.index(), &bytes)
 }

@@ -155,6 +155,21 @@ pub(crate) fn legacy(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Op
     LegacySnapshot::read(&bytes, session)
 }
 
+/// Reads what can be known of a session that cannot be loaded: what its log says, whatever stands beside it; nothing if that
+/// cannot be read either. It is for showing: nothing may be added to such a session.
+pub(crate) fn stand_in(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Loaded {
+    let mut replay = Replay::new(session).deferring_tools();
+    let mut damage = damage_note(disk, layout, session);
+    if let Ok(reader) = LogReader::open(disk, &layout.log(session))
+        && let Ok(Stop::Damaged(found)) = walk(&reader, &mut replay, u64::MAX)
+    {
+        damage = damage.or(Some(found));
+    }
+    let Replay { state, tokens, oddities, .. } = replay;
+    let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
+    Loaded { state, tokens, damage, torn: None, oddities, read_from: 0, unlogged: Vec::new() }
+}
+
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
 /// missing. Tells where it began.
 fn fold(

@@ -15,7 +15,7 @@ use crate::complete::{Completion, Plan, open, plan_for};
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, Steady};
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
-use crate::load::{LoadError, Loaded, Want, load};
+use crate::load::{LoadError, Loaded, Want, load, stand_in};
 use crate::log::{Damage, LogReader, broken_before};
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
@@ -102,6 +102,11 @@ impl Offline {
             loaded = again.load_once(session, want);
         }
         loaded
+    }
+
+    /// Reads what can be shown of a session that cannot be loaded.
+    pub fn stand_in(&self, session: SessionId) -> Loaded {
+        stand_in(&*self.disk, &self.layout, session)
     }
 
     /// Loads a session, and takes for damaged what the next owner would: the write-ahead log may know of records that

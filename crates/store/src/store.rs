@@ -18,10 +18,10 @@ use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, R
 use crate::complete::Completion;
 use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
 use crate::error::AppendError;
-use crate::home::{self, HomeError, HomeLock, Origin};
+use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
 use crate::layout::Layout;
-use crate::load::{LoadError, Loaded, Want, load, load_logged};
+use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
 use crate::recover::{RecoverError, Recovered, recover};
@@ -193,6 +193,11 @@ impl<C: Commits> Store<C> {
         self.lock.origin()
     }
 
+    /// Returns which home it is.
+    pub fn home_id(&self) -> HomeId {
+        self.lock.id()
+    }
+
     /// Returns what opening found and did.
     pub fn recovered(&self) -> &Recovered {
         &self.recovered
@@ -343,6 +348,11 @@ impl<C: Commits> Store<C> {
         load(&*self.disk, &self.layout, session, want)
     }
 
+    /// Reads what can be shown of a session that cannot be loaded; nothing may be added to it.
+    pub fn stand_in(&self, session: SessionId) -> Loaded {
+        stand_in(&*self.disk, &self.layout, session)
+    }
+
     /// Looks at every session, concurrently; returns names in `sessions/` that are none of ours.
     pub fn survey(
         &self,
@@ -356,9 +366,22 @@ impl<C: Commits> Store<C> {
 
     /// Writes the list cache from what a survey found.
     pub fn write_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
+        self.write_list(states, None)
+    }
+
+    /// Writes the list cache as the last thing before the home is left: what is in it and has no log later was lost.
+    pub fn write_last_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
+        self.write_list(states, self.lock.boot_id())
+    }
+
+    fn write_list<'a>(
+        &self,
+        states: impl Iterator<Item = &'a SessionState>,
+        left_by: Option<BootId>,
+    ) -> io::Result<()> {
         self.committer.sync().map_err(io::Error::other)?;
         let _one_at_a_time = locked(&self.writing);
-        index::write(&*self.disk, &self.layout, states)
+        index::write(&*self.disk, &self.layout, states, left_by)
     }
 
     /// Removes the files of a session whose deletion is recorded.

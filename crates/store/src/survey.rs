@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::token::TokenIndex;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, EntryKind, Stat};
 use crate::index::Index;
 use crate::layout::{Layout, SessionFile, session_file};
 use crate::load::{LoadError, Loaded, Want, load};
@@ -18,6 +18,8 @@ use crate::load::{LoadError, Loaded, Want, load};
 pub(crate) struct Listing {
     /// Every session that has a log, or a note that it should, sorted.
     pub(crate) sessions: Vec<SessionId>,
+    /// Sessions that have a snapshot.
+    pub(crate) snapshots: HashSet<SessionId>,
     /// Sessions whose log lacks records, by a note beside it.
     pub(crate) noted: HashSet<SessionId>,
     /// Caches whose session has no log.
@@ -35,9 +37,11 @@ pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
     for entry in disk.list(&layout.sessions())? {
         match session_file(&entry.name) {
             SessionFile::Log(id) => listing.sessions.push(id),
-            SessionFile::Snapshot(id) | SessionFile::Tokens(id) | SessionFile::History(id) => {
+            SessionFile::Snapshot(id) => {
+                listing.snapshots.insert(id);
                 caches.push((id, entry.name));
             }
+            SessionFile::Tokens(id) | SessionFile::History(id) => caches.push((id, entry.name)),
             SessionFile::DamageNote(id) => drop(listing.noted.insert(id)),
             SessionFile::Index => {}
             SessionFile::Temporary => listing.temporary.push(entry.name),
@@ -99,8 +103,13 @@ fn listed(
     if index.is_empty() || listing.noted.contains(&session) {
         return None;
     }
-    let len = disk.stat(&layout.log(session)).ok()?.len;
-    let state = index.state(session, len)?;
+    let log = disk.stat(&layout.log(session)).ok().filter(|log| log.kind == EntryKind::File)?;
+    // A newer version may have been here since the list was written: its snapshot is looked at, to be left alone.
+    let newer = |stat: Stat| index.is_older_than(stat.modified);
+    if listing.snapshots.contains(&session) && disk.stat(&layout.snapshot(session)).is_ok_and(newer) {
+        return None;
+    }
+    let state = index.state(session, log.len)?;
     // Whoever is waited for needs tokens, which the list does not have.
     if state.has_waits() {
         return None;

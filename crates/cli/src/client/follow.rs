@@ -158,7 +158,9 @@ impl Stream {
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
         let response = match http::send(&whom.reach(), &ask).await {
             Ok(response) => response,
-            Err(lost @ (Lost::Request(_) | Lost::Untrusted { .. })) => return Err(lost.failure()),
+            Err(lost @ (Lost::Request(_) | Lost::Untrusted { .. } | Lost::Another { .. })) => {
+                return Err(lost.failure());
+            }
             Err(Lost::NotThere { .. } | Lost::Midway(_) | Lost::TooLong) => return Err(None),
         };
         let status = response.status().as_u16();

@@ -1,5 +1,6 @@
 //! HTTP over the daemon's socket, or to one elsewhere: one request a connection, on a runtime of this thread alone. What goes wrong on
-//! the way is told apart by whether the request may have arrived.
+//! the way is told apart by whether the request may have arrived. Whoever answers at a socket first says which home it serves: a
+//! copied or moved home names a socket that may be another's, and that one is asked for nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,11 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use rekindle_store::home::HomeId;
+use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
@@ -50,6 +53,14 @@ pub(crate) enum Lost {
         #[source]
         source: io::Error,
     },
+    /// Whoever answers serves another home than the one that is meant: nothing was asked.
+    #[error("the daemon at {path} serves another home: {home}")]
+    Another {
+        /// The socket.
+        path: String,
+        /// The home it serves.
+        home: String,
+    },
     /// The connection broke; what was asked may have been done.
     #[error("the daemon went away before it answered")]
     Midway(#[source] hyper::Error),
@@ -65,7 +76,12 @@ pub(crate) enum Lost {
 #[derive(Debug, Clone)]
 pub(crate) enum Reach {
     /// By its socket.
-    Socket(PathBuf),
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// The home that is meant. One that is not known is nobody's.
+        home: Option<HomeId>,
+    },
     /// Elsewhere.
     Server(Arc<Server>),
 }
@@ -77,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 impl Reach {
     async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {
         match self {
-            Reach::Socket(socket) => match connect(socket).await {
+            Reach::Socket { socket, .. } => match connect(socket).await {
                 Ok(stream) => Ok(Box::new(stream)),
                 Err(source) => Err(Lost::NotThere { path: socket.display().to_string(), source }),
             },
@@ -87,14 +103,14 @@ impl Reach {
 
     fn host(&self) -> &str {
         match self {
-            Reach::Socket(_) => "rekindle",
+            Reach::Socket { .. } => "rekindle",
             Reach::Server(server) => &server.authority,
         }
     }
 
     fn authorization(&self) -> Option<String> {
         match self {
-            Reach::Socket(_) => None,
+            Reach::Socket { .. } => None,
             Reach::Server(server) => server.authorization(),
         }
     }
@@ -136,6 +152,11 @@ pub(crate) async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incomi
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
     // Its end is also told to whoever waits for the answer.
     tokio::spawn(connection);
+    if let Reach::Socket { socket, home } = reach
+        && let Some(refusal) = prove(&mut sender, reach, socket, *home).await?
+    {
+        return Ok(refusal);
+    }
     let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", reach.host());
     if let Some(value) = reach.authorization() {
         request = request.header("authorization", value);
@@ -149,6 +170,37 @@ pub(crate) async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incomi
     let body = ask.body.clone().unwrap_or_default();
     let request = request.body(Full::new(Bytes::from(body))).map_err(Lost::Request)?;
     sender.send_request(request).await.map_err(Lost::Midway)
+}
+
+/// Has whoever answers at a socket say which home it serves. An answer that is no yes is one to whatever is asked next.
+async fn prove(
+    sender: &mut SendRequest<Full<Bytes>>,
+    reach: &Reach,
+    socket: &Path,
+    meant: Option<HomeId>,
+) -> Result<Option<Response<Incoming>>, Lost> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct About {
+        home: String,
+        home_id: Option<HomeId>,
+    }
+    let path = || socket.display().to_string();
+    // Nothing was asked yet, so that whoever goes away over this can be looked for again.
+    let gone = |error: hyper::Error| Lost::NotThere { path: path(), source: io::Error::other(error) };
+    let request = Request::builder().uri("/api/version").header("host", reach.host());
+    let request = request.body(Full::default()).map_err(Lost::Request)?;
+    let response = sender.send_request(request).await.map_err(gone)?;
+    if !response.status().is_success() {
+        return Ok(Some(response));
+    }
+    let body = response.into_body().collect().await.map_err(gone)?.to_bytes();
+    let about: About = serde_json::from_slice(&body).unwrap_or_default();
+    if meant.is_none() || about.home_id != meant {
+        return Err(Lost::Another { path: path(), home: about.home });
+    }
+    sender.ready().await.map_err(gone)?;
+    Ok(None)
 }
 
 /// Asks, and returns the status and the whole body.

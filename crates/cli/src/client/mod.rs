@@ -86,6 +86,7 @@ impl Client {
         match place::look(home) {
             Seen::Lives(place) => Client::at(home, place).map(Some),
             Seen::Cut(place) => Err(unreachable(&place)),
+            Seen::Unproven(place) => Err(unproven(home, &place)),
             Seen::Leaves | Seen::Died | Seen::None => Ok(None),
         }
     }
@@ -222,6 +223,18 @@ pub(crate) fn unreachable(place: &Place) -> Failure {
     Failure::failed(CUT, error).exit_with(Exit::NoDaemon).hint(REPLACE)
 }
 
+/// Says that it cannot be told whether a daemon serves a home.
+pub(crate) fn unproven(home: &Path, place: &Place) -> Failure {
+    let (home, pid) = (home.display(), place.pid);
+    let error = anyhow::anyhow!(
+        "it cannot be told whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
+    );
+    let failure = Failure::failed("daemon_unproven", error).exit_with(Exit::NoDaemon);
+    failure.hint(format!(
+        "if the directory is a copy of another home, remove its daemon.json; if it is the daemon's own, end it with `kill {pid}`: agents work on"
+    ))
+}
+
 /// Returns the body of an answer, or the failure it tells of.
 fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -> Result<Bytes, Failure> {
     match answer {
@@ -252,6 +265,10 @@ impl Lost {
             }
             Lost::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
                 "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
+            ),
+            Lost::Another { .. } => Failure::failed("another_home", self).exit_with(Exit::NoDaemon).hint(
+                "nothing was asked of it. If no daemon of the home that you meant runs, remove daemon.json from it: it was left \
+                 behind there",
             ),
             Lost::Midway(_) => Failure::failed("outcome_unknown", self)
                 .hint("it may have been done: look with rekindle ps before you repeat it"),

@@ -53,7 +53,7 @@ pub(crate) fn follow(
 ) {
     let look = move || match (&server, place::look(&home)) {
         (Some(server), _) => Some(Reach::Server(Arc::clone(server))),
-        (None, Seen::Lives(place)) => Some(Reach::Socket(place.socket)),
+        (None, Seen::Lives(place)) => Some(place.reach()),
         (None, _) => None,
     };
     std::thread::spawn(move || {

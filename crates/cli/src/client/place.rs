@@ -1,15 +1,19 @@
 //! Where the daemon of a home is: a file that it writes when it listens and removes when it leaves. One that is left
-//! behind without a listener tells of a daemon that died.
+//! behind without a listener tells of a daemon that died, and one that was copied with its home tells of another home's.
 
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rekindle_holder::identity::{Identity, Presence};
+use rekindle_store::disk::RealDisk;
+use rekindle_store::home::HomeId;
+use rekindle_store::layout::Layout;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
+use super::http::Reach;
 use crate::daemon::listen::Listening;
 
 /// The file's name in the home.
@@ -27,6 +31,9 @@ pub(crate) struct Place {
     pub(crate) epoch: u64,
     /// Where it listens: an absolute path.
     pub(crate) socket: PathBuf,
+    /// The home that it serves; in a copy of that home this is another than the copy's own.
+    #[serde(default)]
+    pub(crate) home_id: Option<HomeId>,
     /// Where else it listens, if anywhere.
     #[serde(default)]
     pub(crate) listen: Option<String>,
@@ -49,6 +56,8 @@ pub(crate) enum Seen {
     Leaves,
     /// Its process is there and its socket is not: someone removed it, and nobody can reach it any more.
     Cut(Place),
+    /// A process is there that may serve the home, and it cannot be told whether it does: nothing is asked of it.
+    Unproven(Place),
     /// It died without a word.
     Died,
     /// It left, or there was none.
@@ -59,6 +68,12 @@ pub(crate) enum Seen {
 pub(crate) fn look(home: &Path) -> Seen {
     let Ok(bytes) = std::fs::read(home.join(FILE)) else { return Seen::None };
     let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
+    match place.whose(home) {
+        Whose::Ours => {}
+        Whose::Anothers => return Seen::None,
+        Whose::Unknown if place.process.as_ref().is_some_and(is_there) => return Seen::Unproven(place),
+        Whose::Unknown => return Seen::Died,
+    }
     match knock(&place.socket) {
         Ok(()) => Seen::Lives(place),
         Err(error) if place.process.as_ref().is_some_and(is_there) => {
@@ -85,17 +100,55 @@ fn is_there(process: &Identity) -> bool {
     matches!(process.presence(), Ok(Presence::Alive))
 }
 
+/// Which home a description is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The one it lies in.
+    Ours,
+    /// Another one: it was copied from there.
+    Anothers,
+    /// It does not say, or the home has lost its lock.
+    Unknown,
+}
+
 impl Place {
-    /// Reads the file; whoever wrote it may be gone.
+    /// Reads the file of a home; whoever wrote it may be gone. One that was copied says nothing of this home.
     pub(crate) fn read(home: &Path) -> Option<Place> {
+        Place::parse(home).filter(|place| place.whose(home) == Whose::Ours)
+    }
+
+    fn parse(home: &Path) -> Option<Place> {
         serde_json::from_slice(&std::fs::read(home.join(FILE)).ok()?).ok()
+    }
+
+    /// Returns the process that may serve a home, if it cannot be told whether it does.
+    pub(crate) fn unproven(home: &Path) -> Option<Place> {
+        let doubtful = |place: &Place| place.whose(home) == Whose::Unknown;
+        Place::parse(home).filter(doubtful).filter(|place| place.process.as_ref().is_some_and(is_there))
+    }
+
+    fn whose(&self, home: &Path) -> Whose {
+        match (self.home_id, HomeId::of(&RealDisk, &Layout::new(home))) {
+            (Some(theirs), Ok(ours)) if theirs == ours => Whose::Ours,
+            (Some(_), Ok(_)) => Whose::Anothers,
+            (None, _) | (_, Err(_)) => Whose::Unknown,
+        }
+    }
+
+    /// Returns how the daemon is reached, and which home it has to prove to serve.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach::Socket { socket: self.socket.clone(), home: self.home_id }
     }
 
     /// Writes the file, whole or not at all.
     pub(crate) fn write(&self, home: &Path) -> io::Result<()> {
         let (path, new) = (home.join(FILE), home.join(format!("{FILE}.tmp")));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        // What a crash left there goes first, and so does a link, through which we would write elsewhere.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(&serde_json::to_vec(self)?)?;
         std::fs::rename(new, path)
     }
@@ -117,14 +170,60 @@ mod tests {
 
     use super::*;
 
+    /// Returns the description of a daemon whose home has a lock.
+    fn described(home: &Path, socket: PathBuf) -> Place {
+        std::fs::write(home.join("daemon.lock"), "").expect("a lock");
+        let home_id = HomeId::of(&RealDisk, &Layout::new(home)).ok();
+        let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
+        Place { pid: 1, boot_id, epoch: 2, socket, home_id, listen: None, told: None, version, process: None }
+    }
+
+    /// I9: a daemon that cannot be proven to be this home's is neither asked nor signalled.
+    #[test]
+    fn a_copied_description_is_about_another_home_and_one_without_a_lock_about_nobody_known() {
+        let (home, copy) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
+        let place = Place { process: Some(ours), ..described(home.path(), home.path().join("s")) };
+        let _listener = UnixListener::bind(&place.socket).expect("a socket");
+        place.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        for file in ["daemon.lock", "daemon.json"] {
+            std::fs::copy(home.path().join(file), copy.path().join(file)).expect("copied");
+        }
+        assert_eq!((look(copy.path()), Place::read(copy.path())), (Seen::None, None));
+        // Another path to the same files is the same home.
+        let link = copy.path().join("link");
+        std::os::unix::fs::symlink(home.path(), &link).expect("a link");
+        assert_eq!(look(&link), Seen::Lives(place.clone()));
+        std::fs::remove_file(home.path().join("daemon.lock")).expect("removed");
+        assert_eq!((look(home.path()), Place::read(home.path())), (Seen::Unproven(place.clone()), None));
+        Place { process: None, ..place }.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), Seen::Died);
+    }
+
+    #[test]
+    fn a_description_is_written_through_no_link() {
+        let home = tempfile::tempdir().expect("a directory");
+        let (victim, new) = (home.path().join("victim"), home.path().join("daemon.json.tmp"));
+        std::fs::write(&victim, "precious").expect("written");
+        std::os::unix::fs::symlink(&victim, &new).expect("a link");
+        let place = described(home.path(), home.path().join("s"));
+        // Twice: the second time a crash may have left something there.
+        for _ in 0..2 {
+            place.write(home.path()).expect("written");
+            assert_eq!(Place::read(home.path()).as_ref(), Some(&place));
+            std::fs::write(&new, "half").expect("written");
+        }
+        assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
+    }
+
     #[test]
     fn a_daemon_that_lives_one_that_leaves_one_that_died_and_none() {
         let home = tempfile::tempdir().expect("a directory");
         assert_eq!(look(home.path()), Seen::None);
         let socket = home.path().join("s");
-        let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
-        let place =
-            Place { pid: 1, boot_id, epoch: 2, socket, listen: None, told: None, version, process: None };
+        let place = described(home.path(), socket);
         place.write(home.path()).expect("written");
         assert_eq!(look(home.path()), Seen::Died);
         let listener = UnixListener::bind(&place.socket).expect("a socket");

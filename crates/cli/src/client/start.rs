@@ -16,7 +16,7 @@ use rekindle_store::layout::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::place::{self, Place, Seen};
-use super::{Client, unreachable, wire};
+use super::{Client, unproven, unreachable, wire};
 use crate::daemon::listen::Listening;
 use crate::daemon::{notify, takeover};
 use crate::failure::{Exit, Failure};
@@ -106,6 +106,7 @@ fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
         match place::look(home) {
             Seen::Lives(place) => return Ok(place),
             Seen::Cut(place) => return Err(unreachable(&place)),
+            Seen::Unproven(place) => return Err(unproven(home, &place)),
             Seen::Leaves | Seen::Died | Seen::None => {}
         }
         if home::owner(&RealDisk, &Layout::new(home)).is_none() {
@@ -165,6 +166,7 @@ pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure>
         match place::look(home) {
             Seen::Lives(place) => return Ok(place),
             Seen::Died => return start(home),
+            Seen::Unproven(place) => return Err(unproven(home, &place)),
             Seen::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
             Seen::Leaves | Seen::None if Instant::now() >= deadline => {
                 return Err(Failure::no_daemon("the daemon was stopped")

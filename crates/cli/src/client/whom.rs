@@ -45,7 +45,7 @@ impl Whom {
     /// Returns how it is reached.
     pub(crate) fn reach(&self) -> Reach {
         match self {
-            Whom::Here { place, .. } => Reach::Socket(place.socket.clone()),
+            Whom::Here { place, .. } => place.reach(),
             Whom::Elsewhere { server, .. } => Reach::Server(Arc::clone(server)),
         }
     }

@@ -157,7 +157,7 @@ impl Walk {
 
     fn print_json(&mut self) -> Result<(), Failure> {
         // Verbatim: not even through what takes colours out.
-        let mut out = std::io::BufWriter::new(std::io::stdout());
+        let mut out = output::verbatim();
         self.each(|line| {
             out.write_all(line.text.as_bytes())?;
             Ok(out.write_all(b"\n")?)

@@ -20,7 +20,7 @@ pub(super) fn run(
     session: &str,
     mut after: u64,
 ) -> Result<Exit, Failure> {
-    let mut plain = std::io::BufWriter::new(std::io::stdout());
+    let mut plain = output::verbatim();
     let mut styled = output::stdout();
     let mut renderer = Renderer::new(context.blobs());
     loop {

@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context, client: &Client, session: String, after: u6
     for news in heard {
         match news {
             Heard::Record(line) if context.json => {
-                output::json_line(&mut std::io::stdout().lock(), line.as_bytes())?
+                output::json_line(&mut output::verbatim(), line.as_bytes())?
             }
             Heard::Record(line) => match Line::parse(line.as_bytes()) {
                 Ok(line) => {

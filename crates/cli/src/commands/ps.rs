@@ -43,7 +43,7 @@ What a session is doing:
   waiting               for an answer: rekindle waits
   interrupted_…         cut short: rekindle resume, unless it goes on by itself
   idle                  nothing; it says so if the last run failed or was cancelled
-  damaged               not even its first record can be read: rekindle doctor")]
+  damaged, unreadable   not even its first record can be read: rekindle doctor")]
 pub(crate) struct Args {
     /// All sessions
     #[arg(long, short)]
@@ -133,9 +133,12 @@ impl Listing {
 
     /// Says how many there are and what they are doing.
     fn counted(&self) -> String {
-        let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
-        let unknown = |session: &Value| has_damage(session) && session["last_seq"] == 0;
-        let status = |session| if unknown(session) { Some("damaged") } else { session["status"].as_str() };
+        let mut statuses: BTreeMap<String, u64> = BTreeMap::new();
+        let status = |session: &'_ Value| match session["health"]["state"].as_str() {
+            Some("damaged") if session["last_seq"] == 0 => Some("damaged".to_owned()),
+            Some("degraded") if session["last_seq"] == 0 => Some("unreadable".to_owned()),
+            _ => session["status"].as_str().map(str::to_owned),
+        };
         let known = self.sessions.iter().filter_map(status);
         known.for_each(|status| *statuses.entry(status).or_default() += 1);
         let each: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
@@ -172,9 +175,9 @@ fn is_listed(session: &Value, args: &Args, now: Timestamp) -> bool {
     args.all || !args.status.is_empty() || is_of_interest(session, now)
 }
 
-/// Tells whether the log of a session is known to be damaged.
+/// Tells whether a session is known to be damaged, or cannot be loaded.
 fn has_damage(session: &Value) -> bool {
-    session["health"]["state"] == "damaged"
+    matches!(session["health"]["state"].as_str(), Some("damaged" | "degraded"))
 }
 
 /// Tells whether anything goes on in a session, happened of late, or has to be done by someone.

@@ -12,7 +12,7 @@ use crate::hints::ours;
 use crate::live::Goal;
 use crate::output;
 use crate::prompt_arg::prompt;
-use crate::session_arg::find_live;
+use crate::session_arg::{find_live, is_like_an_id};
 
 /// Send a message to a session
 ///
@@ -57,6 +57,8 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let (session, text) = match (args.words.as_slice(), &args.file) {
         ([session, text], None) => (Some(session.as_str()), Some(text.as_str())),
+        // Half a command: nobody says an id to an agent. The message may come from stdin, as without any words.
+        ([session], None) if is_like_an_id(session) => (Some(session.as_str()), None),
         ([text], None) => (None, Some(text.as_str())),
         ([session], Some(_)) => (Some(session.as_str()), None),
         ([], _) => (None, None),
@@ -64,8 +66,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             return Err(Failure::usage("two_messages", "a message and a file: one of them is enough".into()));
         }
     };
-    let text = prompt(text, args.file.as_deref())?.ok_or_else(|| {
-        Failure::usage("no_message", "there is nothing to send".into()).hint("rekindle send [SESSION] TEXT")
+    let text = prompt(text, args.file.as_deref())?.ok_or_else(|| match session {
+        Some(session) => {
+            let message = format!("there is nothing to send to {session}: a message comes behind its id");
+            Failure::usage("no_message", message).hint(ours(format_args!("send {session} TEXT")))
+        }
+        None => Failure::usage("no_message", "there is nothing to send".into())
+            .hint("rekindle send [SESSION] TEXT"),
     })?;
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;

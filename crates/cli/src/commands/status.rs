@@ -15,12 +15,12 @@ use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
 use crate::live::Ask;
-use crate::offline_session::{Looker, look, words};
+use crate::offline_session::{Looker, look, shown, words};
 use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, is_unknown, meaning, next, style, uncertain};
+use crate::status_text::{agent_lives, is_damaged, is_unknown, meaning, next, style, trouble, uncertain};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -47,14 +47,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(_) => from_home(context, &args.session)?,
     };
     let mut out = output::stdout();
+    let session: wire::Session = read(told.get().as_bytes())?;
     if context.json {
         writeln!(out, "{told}")?;
     } else {
-        let session: wire::Session = read(told.get().as_bytes())?;
         show(&mut out, &session, &rows(&session, unheard, SystemClock.now()))?;
     }
     out.flush()?;
-    Ok(Exit::Ok)
+    // It is shown as far as it can be read, which is not what was asked for.
+    Ok(if trouble(&session).is_some() { Exit::Failed } else { Exit::Ok })
 }
 
 fn from_daemon(context: &Context, client: &Client, session: &SessionArg) -> Result<Box<RawValue>, Failure> {
@@ -64,8 +65,12 @@ fn from_daemon(context: &Context, client: &Client, session: &SessionArg) -> Resu
 
 fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, Failure> {
     let home = context.offline()?;
-    let loaded = home.examine(session.find(&home)?, Want::Everything)?;
+    let id = session.find(&home)?;
+    let (loaded, trouble) = shown(&home, id, home.examine(id, Want::Everything))?;
     let mut told = Looker::new(&home, SystemClock.now()).session(&loaded);
+    if let Some(trouble) = trouble {
+        told["health"] = trouble;
+    }
     told["last_words"] = json!(words(&home, loaded.state.id));
     // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
@@ -146,7 +151,8 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
         let detail = health.detail.as_deref().unwrap_or_default();
         let rest = if is_unknown(session) { "" } else { "what is before it can be read and " };
-        let text = format!("{} {detail}; {rest}nothing can be added", health.state);
+        let rest = if is_damaged(session) { format!("; {rest}nothing can be added") } else { String::new() };
+        let text = format!("{} {detail}{rest}", health.state);
         rows.push(("health", text));
     }
     rows.extend(session.tail.clone().map(|tail| ("tail", tail)));

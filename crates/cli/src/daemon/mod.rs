@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::time::Clock;
-use rekindle_holder::client::{Scopes, runtime_dir};
+use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
 use rekindle_server::{Doors, Ending};
@@ -73,7 +73,7 @@ pub(crate) fn run(
         takeover::make_way(&context.home)?;
     }
     let opener = opener()?;
-    let runtime = runtime()?;
+    let (runtime, elsewhere) = runtime()?;
     let settings = Settings {
         home: context.home.clone(),
         holder: beside_us("rekindle-holder")?,
@@ -93,6 +93,7 @@ pub(crate) fn run(
         boot_id: about.boot_id,
         epoch: about.epoch,
         socket,
+        home_id: about.home_id.try_into().ok(),
         listen: tcp.open.urls(),
         told: tcp.told(),
         version: about.version.to_owned(),
@@ -102,7 +103,8 @@ pub(crate) fn run(
     if place.listen.is_some() && daemon.access().active() == 0 {
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }
-    ready(&place, tcp.note)?;
+    let notes: Vec<String> = tcp.note.into_iter().chain(elsewhere).collect();
+    ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
     notify::tell("READY=1");
     let ending = serve(&daemon, listener, tcp.open)?;
     tracing::info!("leaving");
@@ -197,13 +199,18 @@ fn bind(socket: &Path) -> Result<UnixListener, Failure> {
     })
 }
 
-/// Returns the directory for sockets.
-fn runtime() -> Result<PathBuf, Failure> {
+/// Returns the directory for sockets, and why it is not the usual one.
+fn runtime() -> Result<(PathBuf, Option<String>), Failure> {
     let failed = |error: std::io::Error| Failure::failed("runtime_dir", error);
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
-    runtime_dir(own.as_deref(), &std::env::temp_dir(), uid)
-        .map_err(|error| Failure::failed("runtime_dir", error))
+    let (path, taken) = runtime_dir_or_another(own.as_deref(), &std::env::temp_dir(), uid)
+        .map_err(|error| Failure::failed("runtime_dir", error))?;
+    let note = taken.map(|taken| format!("sockets are in {}: {taken}", path.display()));
+    if let Some(note) = &note {
+        tracing::warn!("{note}");
+    }
+    Ok((path, note))
 }
 
 /// Returns the path of a program that belongs beside this one.

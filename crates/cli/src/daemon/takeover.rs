@@ -9,6 +9,7 @@ use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
 use crate::client::place::Place;
+use crate::client::unproven;
 use crate::failure::Failure;
 
 /// How long it may take to leave by itself: a takeover is over within a second.
@@ -19,6 +20,9 @@ const DIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the daemon of a home leave.
 pub(crate) fn make_way(home: &Path) -> Result<(), Failure> {
+    if let Some(place) = Place::unproven(home) {
+        return Err(unproven(home, &place));
+    }
     let Some(place) = Place::read(home) else { return Ok(()) };
     let lives = |process: &&Identity| matches!(process.presence(), Ok(Presence::Alive));
     let Some(process) = place.process.as_ref().filter(lives) else { return Ok(()) };

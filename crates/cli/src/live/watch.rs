@@ -21,7 +21,7 @@ use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
-use crate::output::{COURSE, DIM, WARN};
+use crate::output::{self, COURSE, DIM, WARN};
 use crate::payloads::Payloads;
 use crate::sanitise;
 use crate::status_text::next;
@@ -259,7 +259,7 @@ fn stays(why: &str) -> String {
 }
 
 fn print_json(line: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = output::verbatim();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
 }

@@ -59,7 +59,7 @@ impl Survey {
     pub(crate) fn of(home: &Path) -> Result<Survey, Failure> {
         let unit = Unit::of(home)?;
         let daemon = match look(home) {
-            Seen::Lives(place) | Seen::Cut(place) => Some(place.pid),
+            Seen::Lives(place) | Seen::Cut(place) | Seen::Unproven(place) => Some(place.pid),
             Seen::Leaves | Seen::Died | Seen::None => None,
         };
         let facts = facts_of(daemon);

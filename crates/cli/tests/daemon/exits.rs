@@ -232,3 +232,20 @@ fn the_answer_to_a_queued_message_begins_with_its_own_words() {
     });
     assert_eq!(sent.exits(0).tells("rest").out, "second\n");
 }
+
+#[test]
+fn an_id_without_a_message_is_not_sent_as_one() {
+    let lab = Lab::new();
+    let id = lab.run("say hello");
+    lab.wait_end(&id);
+    let bare = id.trim_start_matches("sess_").to_owned();
+    for name in [id.as_str(), &bare, &bare[..10]] {
+        lab.ran(&["send", name]).exits(2).tells("nothing to send").tells(&format!("send {name} TEXT"));
+    }
+    assert_eq!(lab.count(&id, "message.user"), 1);
+    // What is piped is the message, as it is without an id.
+    ran(&mut lab.rekindle(&["send", "--detach", &id]), Stdin::Text("say piped")).exits(0);
+    lab.ran(&["send", "--detach", "say 01khz0p6r8"]).exits(0);
+    crate::lab::wait_for("all three", || (lab.count(&id, "run.completed") == 3).then_some(()));
+    assert_eq!((lab.prompted("say piped"), lab.prompted("say 01khz0p6r8")), (1, 1));
+}

@@ -523,7 +523,7 @@ fn daemon_of(home: &Path) -> Option<Identity> {
 }
 
 /// Kills the daemon that a command started in a home.
-fn end_daemon(home: &Path) {
+pub(crate) fn end_daemon(home: &Path) {
     if let Some(daemon) = daemon_of(home) {
         let _ = signal_exactly(&daemon, Signal::KILL);
         let _ = await_end(&daemon, Duration::from_secs(5));
@@ -531,7 +531,7 @@ fn end_daemon(home: &Path) {
 }
 
 /// Ends every holder of a home, and with it its agent: those that this test started.
-fn end_holders(home: &Path) {
+pub(crate) fn end_holders(home: &Path) {
     for seen in inspect_all(&home.join("holders")).unwrap_or_default() {
         if let LockState::Held { note: Some(note), .. } = seen.lock {
             let _ = signal_exactly(&note.process, Signal::KILL);

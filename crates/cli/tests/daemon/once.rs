@@ -84,3 +84,54 @@ fn a_prompt_that_comes_while_its_agent_is_taken_over_is_said_once() {
     }
     assert!(!lab.daemon_log().contains("lost the agent"), "{}", lab.daemon_log());
 }
+
+/// Sends a message with a key, and returns what was answered.
+fn keyed(lab: &Lab, id: &str, key: usize, text: &str) -> Value {
+    let headers = format!("Idempotency-Key: key-{key}\r\n");
+    let path = format!("/api/sessions/{id}/messages");
+    let reply = lab.try_ask("POST", &path, &headers, &json!({"content": text})).expect("an answer");
+    assert_eq!(reply.status, 202, "{}", reply.body);
+    reply.body
+}
+
+// I5: a key is not forgotten because others came, a daemon died and every cache was deleted.
+#[test]
+fn a_key_is_known_after_many_newer_ones_and_without_caches() {
+    let mut lab = Lab::new();
+    let id = lab.run("say hello");
+    lab.wait_end(&id);
+    let first = keyed(&lab, &id, 0, "barrier a");
+    let mut queued = None;
+    for (barrier, keys) in [("a", 1..50), ("b", 51..100)] {
+        lab.reach(barrier);
+        for key in keys {
+            let taken = keyed(&lab, &id, key, "say never");
+            queued.get_or_insert(taken);
+        }
+        lab.post(&format!("/api/sessions/{id}/cancel"), &Value::Null);
+        assert_eq!(lab.wait_end(&id), "cancelled");
+        if barrier == "a" {
+            keyed(&lab, &id, 50, "barrier b");
+        }
+    }
+    let messages = lab.count(&id, "message.user");
+    let again = |lab: &Lab, when: &str| {
+        assert_eq!(keyed(lab, &id, 0, "barrier a"), first, "{when}");
+        assert_eq!(Some(keyed(lab, &id, 1, "say never")), queued, "{when}");
+        assert_eq!(lab.count(&id, "message.user"), messages, "{when}");
+        let other = lab.try_ask(
+            "POST",
+            &format!("/api/sessions/{id}/messages"),
+            "Idempotency-Key: key-0\r\n",
+            &json!({"content": "another"}),
+        );
+        assert_eq!(other.expect("an answer").body["error"]["code"], "key_reused", "{when}");
+    };
+    again(&lab, "at once");
+    lab.kill();
+    for cache in ["index.json".to_owned(), format!("{id}.json"), format!("{id}.tokens.json")] {
+        let _ = std::fs::remove_file(lab.home().join("sessions").join(cache));
+    }
+    lab.start();
+    again(&lab, "after a death, without caches");
+}

@@ -4,7 +4,7 @@ use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
-use crate::lab::{Lab, PATIENCE};
+use crate::lab::{Lab, PATIENCE, wait_for};
 
 // I8, I9: what the disk says is shown, and why.
 #[test]
@@ -133,4 +133,23 @@ fn a_daemon_without_room_for_another_caller_hides_nothing() {
     }
     drop(callers);
     lab.pass("here");
+}
+
+/// I8, I9: a holder that was stopped in the middle of a turn is not said to answer, and not taken for dead.
+#[test]
+fn a_stopped_holder_is_seen_not_to_answer_while_its_agent_is_at_work() {
+    let lab = Lab::new();
+    let id = lab.run("say one\nbarrier here\nsay two");
+    lab.reach("here");
+    let proof = || lab.show(&id)["evidence"]["holder"]["proof"].as_str().map(str::to_owned);
+    assert_eq!(proof().as_deref(), Some("lock"));
+    let holder = lab.living_holders().remove(0);
+    signal_exactly(&holder, Signal::STOP).expect("stopped");
+    wait_for("its silence to be noticed", || (proof()? == "unresponsive").then_some(()));
+    assert_eq!(lab.status(&id), "running");
+    signal_exactly(&holder, Signal::CONT).expect("goes on");
+    wait_for("its answer", || (proof()? == "lock").then_some(()));
+    lab.pass("here");
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!((lab.said(&id).as_str(), lab.agents().len()), ("onetwo", 1));
 }

@@ -285,3 +285,18 @@ fn in_the_background_of_a_shell_nothing_is_asked_and_nothing_stops() {
     assert_eq!(terminal.end(), Some(4), "{}", terminal.text());
     assert!(terminal.text().contains(&format!("answer with: {}", lab.hint("answer"))), "{}", terminal.text());
 }
+
+#[test]
+fn json_at_a_terminal_commands_nothing() {
+    let lab = Lab::new();
+    let id = lab.run("say \u{9b}31m\u{202e}evil");
+    lab.wait_end(&id);
+    for arguments in [&["log", &id, "--json"][..], &["ps", "--json"], &["status", &id, "--json"]] {
+        let mut terminal = Pty::start(&lab.rekindle(arguments), 200);
+        terminal.see("\\u009b31m\\u202eevil");
+        assert_eq!(terminal.end(), Some(0));
+        assert!(!terminal.text().contains(['\u{9b}', '\u{202e}']), "{arguments:?}");
+    }
+    let piped = lab.rekindle(&["log", &id, "--json"]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&piped.stdout).contains("\u{202e}"), "a program gets it as it is");
+}

@@ -1,5 +1,7 @@
 //! Questions that outlive daemons, and answers that count once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, holds, wait_for};
@@ -240,4 +242,54 @@ fn answers_are_known_again_after_a_restart_and_none_falls_between() {
     let asked =
         lab.record().into_iter().filter(|line| line.contains("You were interrupted while you waited"));
     assert!(asked.count() >= 1);
+}
+
+/// Ends those who write, also if the test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// I3: the number that is answered is that of the message's own record, whatever else is recorded at the same time.
+#[test]
+fn a_message_into_a_wait_is_told_its_own_number_while_others_write() {
+    let lab = Lab::new();
+    let id = lab.run("ask may I?");
+    let path = format!("/api/sessions/{id}");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..3 {
+            let (lab, done, path) = (&lab, &done, &path);
+            scope.spawn(move || {
+                for round in 0.. {
+                    if done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    lab.ask("PATCH", path, &json!({"title": format!("{writer} {round}")}));
+                }
+            });
+        }
+        let end = End(&done);
+        let taken: Vec<Option<Value>> = (0..10)
+            .map(|round| {
+                wait_for("a question", || (!lab.try_get(&path)?["wait"].is_null()).then_some(()));
+                // The session changes too quickly now and then, and says so.
+                (0..100).find_map(|_| {
+                    let body = json!({"content": format!("ask again {round}?")});
+                    let reply = lab.ask("POST", &format!("{path}/messages"), &body);
+                    (reply.status == 202).then_some(reply.body)
+                })
+            })
+            .collect();
+        drop(end);
+        for taken in taken {
+            let taken = taken.expect("taken at last");
+            let before = taken["seq"].as_u64().expect("a number") - 1;
+            let record = lab.get(&format!("{path}/log?after={before}&limit=1"))["records"][0].clone();
+            assert_eq!(record["message_id"], taken["message_id"], "{taken}: {record}");
+        }
+    });
 }

@@ -164,3 +164,77 @@ fn without_a_token_it_is_only_heard_that_it_listens() {
     assert_eq!(reply.code(), (401, "token_missing"));
     assert!(!reply.head.to_lowercase().contains("access-control-allow"));
 }
+
+/// I7: a resume token is all that is needed for its own wait, and opens nothing else.
+#[test]
+fn a_resume_token_alone_answers_its_wait_and_nothing_else() {
+    let (lab, port) = listening();
+    let wait_of =
+        |id: &str| lab.wait_status(id, "waiting")["wait"]["wait_id"].as_str().expect("a wait").to_owned();
+    let mint = |wait: &str| {
+        let minted = lab.post(&format!("/api/waits/{wait}/token"), &Value::Null);
+        minted["token"].as_str().expect("a token").to_owned()
+    };
+    let (id, other) = (lab.run("ask may I?\nask may I again?"), lab.run("ask something else?"));
+    let (wait, other_wait) = (wait_of(&id), wait_of(&other));
+    let (token, other_token) = (mint(&wait), mint(&other_wait));
+    let path = format!("/api/waits/{wait}/answer");
+    let with = |token: &str| json!({"option": "allow_once", "token": token});
+    let before = sessions(&lab);
+
+    // Whoever does not have it is told nothing of what there is.
+    let (token_id, secret) = token.split_once('.').expect("two parts");
+    let wrong = format!("{token_id}.{}", "0".repeat(64));
+    let made_up = format!("rt_01khz0p6r8vk6mqj3b8y2c9d4e.{secret}");
+    for path in [path.as_str(), "/api/waits/wait_01khz0p6r8vk6mqj3b8y2c9d4e/answer"] {
+        assert_eq!(
+            ask(port, "POST", path, None, &json!({"option": "allow_once"})).code(),
+            (401, "token_missing")
+        );
+        assert_eq!(ask(port, "POST", path, None, &json!({"token": null})).code(), (401, "token_missing"));
+        assert_eq!(ask(port, "POST", path, None, &json!(["no", "object"])).code(), (401, "token_missing"));
+        for bad in [&wrong, &made_up, "nonsense"] {
+            let reply = ask(port, "POST", path, None, &with(bad));
+            assert_eq!(reply.code(), (401, "token_unknown"), "{path} {bad}");
+            assert!(reply.header("www-authenticate").is_some());
+        }
+    }
+    // Nor is it good for anything else, or through a foreign page.
+    assert_eq!(ask(port, "POST", &path, None, &with(&other_token)).code(), (403, "token_scope"));
+    let resume = |id: &str| format!("/api/sessions/{id}/resume");
+    let answer = json!({"token": token, "answer": {"option": "allow_once"}});
+    assert_eq!(ask(port, "POST", &resume(&other), None, &answer).code(), (403, "token_scope"));
+    assert_eq!(ask(port, "POST", &resume(&id), None, &json!({})).code(), (401, "token_missing"));
+    for path in [format!("/api/sessions/{id}/messages"), format!("/api/sessions/{id}/cancel")] {
+        let body = json!({"content": "say x", "token": token});
+        assert_eq!(ask(port, "POST", &path, None, &body).code(), (401, "token_missing"), "{path}");
+    }
+    let foreign = format!("Host: 127.0.0.1:{port}\r\nOrigin: https://evil.example\r\n");
+    assert_eq!(ask_as(port, "POST", &path, &foreign, &with(&token)).code(), (403, "origin_not_allowed"));
+    let large = json!({"text": "x".repeat(70_000), "token": token});
+    assert_eq!(ask(port, "POST", &path, None, &large).code(), (413, "too_large"));
+    assert_eq!(sessions(&lab), before, "nothing was done");
+
+    // It answers its wait, once, and the record says by what.
+    let taken = ask(port, "POST", &path, None, &with(&token));
+    assert_eq!(taken.status, 202, "{taken:?}");
+    assert_eq!(ask(port, "POST", &path, None, &with(&token)).body, taken.body, "the same again");
+    let other_answer = json!({"option": "reject_once", "token": token});
+    assert_eq!(ask(port, "POST", &path, None, &other_answer).code(), (409, "token_consumed"));
+    let resumed = lab.log(&id).into_iter().find(|record| record["kind"] == "run.resumed").expect("a record");
+    assert_eq!(resumed["by"], token_id, "{resumed}");
+    // The next one by way of its session.
+    let second = wait_for("the second question", || {
+        let wait = lab.show(&id)["wait"]["wait_id"].as_str()?.to_owned();
+        (wait != wait_of_first(&path)).then_some(wait)
+    });
+    let answer = json!({"token": mint(&second), "answer": {"option": "allow_once"}});
+    assert_eq!(ask(port, "POST", &resume(&id), None, &answer).status, 202);
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert!(!lab.daemon_log().contains(secret), "a secret is in the log");
+}
+
+/// Returns the wait that a path is of.
+fn wait_of_first(path: &str) -> String {
+    path.trim_start_matches("/api/waits/").trim_end_matches("/answer").to_owned()
+}

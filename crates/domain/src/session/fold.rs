@@ -12,8 +12,8 @@ use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
 
 use super::{
-    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MessageKey, Run,
-    SessionState, Wait, WaitKey,
+    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MAX_WAIT_KEYS, MessageKey,
+    Run, SessionState, Wait, WaitKey,
 };
 
 /// An event that cannot follow what came before it.
@@ -89,10 +89,9 @@ impl SessionState {
                 }
                 if let Some(key) = &message.idempotency_key {
                     if self.message_keys.len() >= MAX_MESSAGE_KEYS {
-                        self.message_keys.remove(0);
+                        self.message_keys.pop_front();
                     }
-                    let (key, message_id) = (key.to_string(), message.message_id);
-                    self.message_keys.push(MessageKey { key, message_id, seq, run_id: None });
+                    self.message_keys.push_back(MessageKey::new(key, seq));
                 }
             }
             Event::RunStarted(started) => self.start_run(ts, started)?,
@@ -199,12 +198,7 @@ impl SessionState {
             return Err(format!("{} was started before", started.run_id));
         }
         if let Some(message) = started.message_id {
-            let queued = self.queue.contains(&message);
             self.queue.retain(|queued| *queued != message);
-            let key = self.message_keys.iter_mut().find(|key| key.message_id == message && !queued);
-            if let Some(key) = key {
-                key.run_id = Some(started.run_id);
-            }
         }
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;
@@ -271,7 +265,7 @@ impl SessionState {
             tool_call_id: waiting.tool_call_id.as_deref().map(Into::into),
         });
         if let Some(key) = &waiting.idempotency_key {
-            if self.wait_keys.len() >= MAX_MESSAGE_KEYS {
+            if self.wait_keys.len() >= MAX_WAIT_KEYS {
                 self.wait_keys.remove(0);
             }
             self.wait_keys.push(WaitKey { key: key.to_string(), wait_id: waiting.wait_id });

@@ -3,15 +3,19 @@
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
+mod key;
 mod legacy;
 mod replay;
 mod run;
 mod usage;
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use fold::Illegal;
+pub use key::MessageKey;
 pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
 pub use run::{End, Run, Wait};
@@ -29,8 +33,12 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 /// Most prompts that may wait in a session's queue: enough for any person, a bound for any program.
 pub const MAX_QUEUED: usize = 64;
 
-/// Keys of messages that are remembered: as many as a queue can hold, because a sender repeats what was not answered.
-pub const MAX_MESSAGE_KEYS: usize = MAX_QUEUED;
+/// Keys of messages that are remembered. A sender repeats what was not answered, within hours; ten thousand newer messages
+/// with keys in one session take a program weeks, and cost 16 bytes of memory each.
+pub const MAX_MESSAGE_KEYS: usize = 10_000;
+
+/// Keys of waits of programs that are remembered; a run has 64 open at most.
+pub const MAX_WAIT_KEYS: usize = 1_000;
 
 /// Milliseconds between a journal's time and that of writing which are no difference: what a reader takes who keeps up.
 pub const SAME_TIME_MILLIS: u64 = 100;
@@ -102,9 +110,9 @@ pub struct SessionState {
     /// The key of the caller who made it, so that the same request is known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by_key: Option<String>,
-    /// The keys of its newest messages, for the same reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub message_keys: Vec<MessageKey>,
+    /// The keys of its newest messages, oldest first, for the same reason.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub message_keys: VecDeque<MessageKey>,
     /// The keys of the newest waits that programs opened, for the same reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_keys: Vec<WaitKey>,
@@ -187,20 +195,6 @@ pub struct Journal {
     pub low: u64,
 }
 
-/// A message that its sender gave a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MessageKey {
-    /// The key.
-    pub key: String,
-    /// The message.
-    pub message_id: MessageId,
-    /// Its record.
-    pub seq: u64,
-    /// The run that began with it at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
-}
-
 /// A wait that whoever opened it gave a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitKey {
@@ -259,7 +253,7 @@ impl SessionState {
             recovery: Recovery::default(),
             token_records: 0,
             created_by_key: None,
-            message_keys: Vec::new(),
+            message_keys: VecDeque::new(),
             wait_keys: Vec::new(),
             closed: false,
             deleted: false,

@@ -235,3 +235,21 @@ fn a_kind_changes_what_the_table_of_kinds_says_it_changes() {
     tokens.apply(99, at(99), &draft("token.minted wait=9").event).expect("a new token");
     assert_ne!(tokens, *log.tokens());
 }
+
+// I5: keys are bounded, and the oldest goes first.
+#[test]
+fn as_many_keys_of_messages_are_known_as_is_promised() {
+    let mut state = Log::of(&["session.created"]).replay.state;
+    let first = state.last_seq + 1;
+    for number in 0..=MAX_MESSAGE_KEYS as u64 {
+        let message = draft(&format!("message.user msg={number} idempotency_key=key-{number}"));
+        state.apply(first + number, at(1), &message.event).expect("it may follow");
+    }
+    let find = |name: &str| {
+        let wanted = MessageKey::new(name, 0);
+        let found = state.message_keys.iter().find(|known| known.is_like(wanted));
+        found.map(|known| known.seq - first)
+    };
+    assert_eq!((find("key-0"), find("key-1"), find("key-10000")), (None, Some(1), Some(10_000)));
+    assert_eq!(state.message_keys.len(), MAX_MESSAGE_KEYS);
+}

@@ -223,6 +223,11 @@ impl Control {
         Ok(sent.elapsed())
     }
 
+    /// Asks for a sign of life without waiting for it: it comes as [`Event::Pong`] among the news.
+    pub fn beat(&mut self) -> Result<(), RequestError> {
+        self.talk.beat()
+    }
+
     /// Tells what the turn is at, and how long the agent may be left alone. There is no answer; anything that
     /// passes afterwards makes it void.
     pub fn hint(&mut self, turn: TurnHint, max_detached: Option<Duration>) -> Result<(), RequestError> {

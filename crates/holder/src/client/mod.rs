@@ -29,7 +29,7 @@ pub use inspect::{
 };
 pub use lock::{DirLock, LockError};
 pub use remove::{RemoveError, remove, remove_leftovers, remove_under};
-pub use runtime::{RuntimeDirError, runtime_dir};
+pub use runtime::{RuntimeDirError, runtime_dir, runtime_dir_or_another};
 pub use scope::{Scopes, manager_listens, scope_name, start_apart};
 pub use spawn::{
     MAX_SOCKET_PATH, PrepareError, Prepared, SpawnError, Spawned, Spec, fingerprint, is_made_for, prepare,

@@ -40,6 +40,63 @@ pub enum RuntimeDirError {
     },
 }
 
+/// Finds or makes the directory for sockets as [`runtime_dir`] does. In the temporary directory anyone may have taken the name
+/// before us: then it is another one, that nobody can foresee, and what is wrong with the first is told.
+pub fn runtime_dir_or_another(
+    user_runtime: Option<&Path>,
+    temporary: &Path,
+    uid: u32,
+) -> Result<(PathBuf, Option<RuntimeDirError>), RuntimeDirError> {
+    let taken = match runtime_dir(user_runtime, temporary, uid) {
+        Ok(path) => return Ok((path, None)),
+        Err(error @ RuntimeDirError::NotOurs { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    // What is in a directory of the user's own is the user's to put right.
+    if matches!(&taken, RuntimeDirError::NotOurs { path, .. } if path.parent() != Some(temporary)) {
+        return Err(taken);
+    }
+    let prefix = format!("rekindle-{uid}-");
+    // One that we made before is as good.
+    let before = std::fs::read_dir(temporary).into_iter().flatten().flatten();
+    let mut before: Vec<PathBuf> = before
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path())
+        .filter(|path| is_ours_alone(path, uid).is_ok_and(|why| why.is_none()))
+        .collect();
+    before.sort();
+    let path = match before.into_iter().next() {
+        Some(path) => path,
+        None => {
+            let mut word = [0; 8];
+            let random = getrandom::fill(&mut word).map_err(io::Error::other);
+            let path = temporary.join(format!("{prefix}{:016x}", u64::from_le_bytes(word)));
+            random
+                .and_then(|()| DirBuilder::new().mode(0o700).create(&path))
+                .map_err(|source| RuntimeDirError::Io { path: path.clone(), source })?;
+            path
+        }
+    };
+    if path.as_os_str().len() + SOCKET_NAME > MAX_SOCKET_PATH {
+        return Err(RuntimeDirError::TooLong { path });
+    }
+    Ok((path, Some(taken)))
+}
+
+/// Tells what keeps a directory from being ours alone, if anything does.
+fn is_ours_alone(path: &Path, uid: u32) -> io::Result<Option<&'static str>> {
+    let there = std::fs::symlink_metadata(path)?;
+    Ok(if !there.is_dir() {
+        Some("it is something else")
+    } else if there.uid() != uid {
+        Some("it belongs to another user")
+    } else if there.mode() & 0o077 != 0 {
+        Some("others have access")
+    } else {
+        None
+    })
+}
+
 /// Finds or makes the directory for sockets: `rekindle` in the user's runtime directory where there is a usable
 /// one, else one with the user's number in the temporary directory, which others can write to as well.
 pub fn runtime_dir(
@@ -65,20 +122,11 @@ pub fn runtime_dir(
         }
         _ => {}
     }
-    let there = match std::fs::symlink_metadata(&path) {
-        Ok(there) => there,
-        Err(source) => return Err(RuntimeDirError::Io { path, source }),
-    };
-    let why = if !there.is_dir() {
-        "it is something else"
-    } else if there.uid() != uid {
-        "it belongs to another user"
-    } else if there.mode() & 0o077 != 0 {
-        "others have access"
-    } else {
-        return Ok(path);
-    };
-    Err(RuntimeDirError::NotOurs { path, why })
+    match is_ours_alone(&path, uid) {
+        Ok(None) => Ok(path),
+        Ok(Some(why)) => Err(RuntimeDirError::NotOurs { path, why }),
+        Err(source) => Err(RuntimeDirError::Io { path, source }),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +176,28 @@ mod tests {
         std::fs::create_dir(other).expect("made");
         let foreign = runtime_dir(None, temporary.path(), uid() + 1);
         assert!(matches!(foreign, Err(RuntimeDirError::NotOurs { why: "it belongs to another user", .. })));
+    }
+
+    #[test]
+    fn a_name_that_someone_else_took_keeps_nobody_from_starting() {
+        let temporary = tempfile::tempdir().expect("one");
+        let squatted = temporary.path().join(format!("rekindle-{}", uid()));
+        std::fs::write(&squatted, "").expect("taken");
+        // Nor do those who took others.
+        std::fs::write(temporary.path().join(format!("rekindle-{}-0", uid())), "").expect("taken");
+        let (path, why) = runtime_dir_or_another(None, temporary.path(), uid()).expect("another");
+        assert!(matches!(why, Some(RuntimeDirError::NotOurs { path, .. }) if path == squatted));
+        assert_eq!(is_ours_alone(&path, uid()).expect("there"), None);
+        let (again, _) = runtime_dir_or_another(None, temporary.path(), uid()).expect("another");
+        assert_eq!(again, path, "it is found again");
+        std::fs::remove_file(&squatted).expect("removed");
+        let (path, why) = runtime_dir_or_another(None, temporary.path(), uid()).expect("the first");
+        assert_eq!((path, why.is_none()), (squatted, true));
+        // In the user's own directory it is the user who has to put it right.
+        let own = tempfile::tempdir().expect("one");
+        std::fs::write(own.path().join("rekindle"), "").expect("written");
+        let refused = runtime_dir_or_another(Some(own.path()), temporary.path(), uid());
+        assert!(matches!(refused, Err(RuntimeDirError::NotOurs { .. })));
     }
 
     #[test]

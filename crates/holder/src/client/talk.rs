@@ -199,6 +199,12 @@ impl Talk {
         self.queue.iter().any(|event| matches!(event, Event::Exited { .. }))
     }
 
+    /// Asks for a sign of life and does not wait for it: it is told like news.
+    pub(super) fn beat(&mut self) -> Result<(), RequestError> {
+        self.word += 1;
+        self.send(&Request::Ping { word: self.word }, Vec::new())
+    }
+
     /// Waits until everything said before has been answered; answers about this input are dropped.
     pub(super) fn barrier(&mut self, input: Option<u64>) -> Result<(), RequestError> {
         self.word += 1;
@@ -211,7 +217,6 @@ impl Talk {
             })?;
             match event {
                 Event::Pong { word: back } if back == word => return Ok(()),
-                Event::Pong { .. } => {}
                 Event::Accepted { input: of, .. } if Some(of) == input => {}
                 Event::Refused(Refused { input: of @ Some(_), .. }) if of == input => {}
                 other => self.keep(other),

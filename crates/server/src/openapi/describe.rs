@@ -55,8 +55,8 @@ pub(super) fn token() -> Value {
 
 fn once(operation: Operation) -> Operation {
     let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
-    let about =
-        "A key of the caller's: the same key with the same body, to the byte, has the same effect once.";
+    let about = "A key of the caller's: the same key with the same body, to the byte, has the same effect once. A session's key is \
+         known as long as the session is there, a message's until 10,000 newer messages with keys came to it.";
     operation
         .header("Idempotency-Key", about, schema, OwnCode::InvalidIdempotencyKey)
         .refuses([Code::KeyReused])
@@ -97,7 +97,7 @@ pub(crate) fn get_version() -> Operation {
     let named = ("getVersion", "daemon", Scope::Read);
     let example = json!({
         "version": "0.1.0", "pid": 4711, "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e", "epoch": 3,
-        "home": "/home/me/.local/state/rekindle", "listed": true, "recovered": true,
+        "home": "/home/me/.local/state/rekindle", "home_id": "64769:1311214", "listed": true, "recovered": true,
     });
     Operation::new::<About>(named, "Tell who the daemon is", (OK, "Who it is.")).example(example)
 }
@@ -280,7 +280,10 @@ pub(crate) fn cancel_session() -> Operation {
 pub(crate) fn resume_session() -> Operation {
     let named = ("resumeSession", "sessions", Scope::Admin);
     Operation::new::<Resumed>(named, "Continue an interrupted session", (ACCEPTED, "It goes on."))
-        .more("Or answer a wait of it by a resume token: then `token` comes with the `answer`.")
+        .more(
+            "Or answer a wait of it by a resume token: then `token` comes with the `answer`, and no access token is needed; \
+             the body is 64 KiB at most without one.",
+        )
         .of_session()
         .body_if_any::<Resume>(vec![
             ("continue", json!({})),
@@ -433,7 +436,10 @@ pub(crate) fn answer_wait() -> Operation {
         "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "resume_token_id": "rt_01khz0p6r8vk6mqj3b8y2c9d4e",
     });
     Operation::new::<AnswerTaken>(named, "Answer a wait", (ACCEPTED, "The answer is on disk."))
-        .more("The first answer wins; the same one again gets the same result. One to a void wait becomes a message.")
+        .more(
+            "The first answer wins; the same one again gets the same result. One to a void wait becomes a message. With a resume \
+             token in `token` no access token is needed; the body is 64 KiB at most without one.",
+        )
         .of_wait()
         .body::<NewAnswer>(vec![
             ("option", json!({"option": "allow_once"})),

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
-use rekindle_domain::id::{RunId, SessionId, WaitId};
+use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
@@ -65,6 +66,15 @@ pub enum Since {
     Point(u64, ChainHash),
 }
 
+/// What a resume token is shown for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenWay {
+    /// Answering this wait.
+    Wait(WaitId),
+    /// Ending the wait of this session that it is for.
+    Session(SessionId),
+}
+
 /// The daemon.
 pub struct Daemon {
     core: Arc<Core>,
@@ -84,6 +94,7 @@ impl Daemon {
             boot_id: self.core.supervisor.boot_id.to_string(),
             epoch: self.core.supervisor.epoch,
             home: self.core.home.display().to_string(),
+            home_id: self.core.store.home_id().to_string(),
             listed: self.core.directory.is_surveyed(),
             recovered: self.core.recovered.load(Ordering::Relaxed),
         }
@@ -156,6 +167,10 @@ impl Daemon {
         let entry = self.entry(id)?;
         if let Some(damage) = &entry.damage {
             return Err(ServiceError::damaged(damage));
+        }
+        if entry.trouble.is_some() {
+            // Says why not.
+            self.core.store.open_session(id)?;
         }
         brought::check(&resume.env)?;
         match resume.token.clone() {
@@ -242,6 +257,17 @@ impl Daemon {
     /// is gone becomes, once, the message of a new run.
     pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken, ServiceError> {
         answers::answer(&self.core, wait, &answer, by)
+    }
+
+    /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
+    /// token's id. Whether it can still be used is told when it is.
+    pub fn let_in_by_token(&self, text: &str, way: TokenWay) -> Result<TokenId, ServiceError> {
+        let (id, scope) = tokens::bearer(&self.core, text)?;
+        let fits = match way {
+            TokenWay::Wait(wait) => scope.wait_id == wait,
+            TokenWay::Session(session) => scope.session_id == session,
+        };
+        if fits { Ok(id) } else { Err(tokens::rejected(&Rejection::Scope)) }
     }
 
     /// Lists holders.

@@ -13,7 +13,7 @@ use rekindle_domain::token::{TokenIndex, TokenState};
 use rekindle_holder::client::RequestError;
 use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
-use rekindle_store::commit::Append;
+use rekindle_store::commit::{Append, Receipt};
 
 use super::append::keep_large;
 use super::prompt::{Unsent, whole};
@@ -157,17 +157,17 @@ impl Live {
     }
 
     /// Cancels the run that is going on: recorded before anything else happens, together with what is sent. Asked
-    /// again, it does nothing: it is in the log, and on its way.
+    /// again, it does nothing: it is in the log, and on its way. Returns what was recorded, if anything was.
     pub fn cancel(
         &mut self,
         why: CancelReason,
         by: &str,
         dropped: Vec<MessageId>,
         behind: Vec<Draft>,
-    ) -> Result<(), LiveError> {
+    ) -> Result<Option<Receipt>, LiveError> {
         let current = self.store.open_session(self.session)?;
         let run = current.state.open_run().filter(|run| run.cancel.is_none());
-        let Some(run) = run else { return Ok(()) };
+        let Some(run) = run else { return Ok(None) };
         let run_id = run.run_id;
         let requested =
             RunCancelRequested { run_id: Some(run_id), by: Some(by.to_owned().into()), why, dropped };
@@ -194,15 +194,16 @@ impl Live {
             lines.push((self.input_seq, outgoing));
         }
         records.extend(behind);
-        self.append(records)?;
+        let receipt = self.append(records)?;
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
             let sent = self.send(number, word(outgoing.what), &outgoing.line);
             if self.note_unsent(sent) {
-                return Ok(());
+                return Ok(Some(receipt));
             }
         }
-        self.cancel_load()
+        self.cancel_load()?;
+        Ok(Some(receipt))
     }
 
     /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step

@@ -32,6 +32,8 @@ pub struct Progress {
     pub exited: bool,
     /// The connection is gone, and with it maybe the holder: only its lock tells.
     pub lost: bool,
+    /// The holder has told something, or written to its journal: it is at work.
+    pub heard: bool,
     /// There is more to read than one turn takes.
     pub more: bool,
     /// The agent does not want to be greeted, or makes no session: why.
@@ -63,6 +65,19 @@ impl Live {
         acknowledge.into_iter().chain(self.load_patience()).min()
     }
 
+    /// Asks the holder for a sign of life; whatever it tells next is one.
+    pub(crate) fn beat(&mut self) -> Result<(), LiveError> {
+        match self.control.as_mut().map(|control| control.beat()) {
+            Some(Err(RequestError::Closed)) | None => Ok(()),
+            Some(asked) => Ok(asked?),
+        }
+    }
+
+    /// Tells whether the agent is at work, or about to be.
+    pub(crate) fn is_busy(&self) -> bool {
+        !matches!(self.connection.phase(), Phase::Ready | Phase::Exited)
+    }
+
     /// Does everything that can be done without waiting.
     pub fn step(&mut self) -> Result<Progress, LiveError> {
         if let Some(error) = self.unsendable.take() {
@@ -81,6 +96,7 @@ impl Live {
             // While it is written, news may be read that nobody would be woken for.
             let spoke = self.acknowledge(progress.exited)?;
             self.mind_the_load(read)?;
+            progress.heard |= read || matches!(news, News::Some);
             match news {
                 _ if progress.exited => break,
                 News::None if !read && !spoke => break,

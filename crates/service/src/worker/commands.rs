@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_domain::id::{HolderId, RunId};
+use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::Run;
 use rekindle_holder::client::remove;
+use rekindle_store::{LoadError, OpenSessionError};
 
 use super::observe::observe;
-use super::{Answering, Cancelling, Command, GRACE, Worker};
+use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
 use crate::cancelling::{cancel_records, has_something_to_cancel};
 use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::live::{LiveError, Unsent, wanted};
-use crate::sessions::nothing_running;
+use crate::sessions::{moved, nothing_running};
 use crate::tokens::{self, Verdict};
 use crate::upkeep::is_ingested;
 use crate::view::AnswerTaken;
@@ -68,7 +69,13 @@ impl Worker {
 
     /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
     fn stop(&mut self, core: &Arc<Core>, why: &'static str, by: &str) -> Result<(), ServiceError> {
-        let current = core.store.open_session(self.session)?;
+        let current = match core.store.open_session(self.session) {
+            // Nothing can be recorded of it, as of one whose log is damaged.
+            Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read { .. })) => {
+                return self.end_unrecorded(core, why, by);
+            }
+            current => current?,
+        };
         if current.damage.is_some() {
             return self.end_unrecorded(core, why, by);
         }
@@ -152,7 +159,7 @@ impl Worker {
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
-    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
         let mut outcome = self.cancel_once(core, asked);
         for _ in 1..TRIES {
             match &outcome {
@@ -166,7 +173,7 @@ impl Worker {
         outcome
     }
 
-    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Option<RunId>, ServiceError> {
+    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
         let Cancelling { why, by, .. } = asked;
         let behind = asked.behind.clone();
         let state = core.store.open_session(self.session)?.state;
@@ -180,7 +187,7 @@ impl Worker {
             // A message comes instead of an answer: there has to be a question, and nothing may have come since.
             let waits = state.open_run().is_some_and(Run::has_asked);
             if !waits || seq != state.last_seq {
-                return Err(ServiceError::new(Code::Moved, "something happened in the session meanwhile"));
+                return Err(moved());
             }
         } else if !has_something_to_cancel(state) {
             return Err(nothing_running());
@@ -191,16 +198,17 @@ impl Worker {
         let open = state.open_run().filter(|run| run.cancel.is_none());
         crash_point("cancel.before_record");
         if let (Some(live), Some(run)) = (&mut self.live, open) {
-            live.cancel(*why, by, dropped, behind)?;
+            let recorded = live.cancel(*why, by, dropped, behind)?;
             self.cancelled = Some((run.run_id, Instant::now()));
-            return Ok(run_id);
+            return Ok(Cancelled { run_id, recorded });
         }
         let mut records = cancel_records(state, &current.tokens, *why, by, dropped);
         records.extend(behind);
-        if !records.is_empty() {
-            core.append(self.session, records)?;
-        }
+        let recorded = match records.is_empty() {
+            true => None,
+            false => Some(core.append(self.session, records)?),
+        };
         crash_point("cancel.after_record");
-        Ok(run_id)
+        Ok(Cancelled { run_id, recorded })
     }
 }

@@ -13,6 +13,7 @@ use rekindle_agent::connection::Wanted;
 use rekindle_domain::event::{CancelReason, Raw, WaitKind};
 use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
+use rekindle_store::commit::Receipt;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::core::locked;
@@ -77,7 +78,16 @@ pub(crate) struct Cancelling {
     pub(crate) behind: Vec<Draft>,
     /// The record that whoever asks has seen last, if what comes instead depends on that.
     pub(crate) after: Option<u64>,
-    pub(crate) reply: SyncSender<Result<Option<RunId>, ServiceError>>,
+    pub(crate) reply: SyncSender<Result<Cancelled, ServiceError>>,
+}
+
+/// What came of a cancel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cancelled {
+    /// The run that is cancelled, if there is one.
+    pub(crate) run_id: Option<RunId>,
+    /// Where it was recorded, with what comes instead as its last record; nothing if it was recorded before.
+    pub(crate) recorded: Option<Receipt>,
 }
 
 pub(crate) struct Inbox {

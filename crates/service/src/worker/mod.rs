@@ -10,6 +10,7 @@ mod former;
 mod inbox;
 mod observe;
 mod outside;
+mod pulse;
 mod tend;
 
 use std::collections::HashMap;
@@ -26,9 +27,10 @@ use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
-pub(crate) use inbox::{Answering, Cancelling, Command, Inbox, Opening};
+pub(crate) use inbox::{Answering, Cancelled, Cancelling, Command, Inbox, Opening};
 pub(crate) use observe::{has_directory, observe};
 pub(crate) use outside::is_expired;
+use pulse::Pulse;
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;
@@ -225,6 +227,8 @@ pub(super) struct Worker {
     silent: u32,
     /// It did not when it was last asked: that its lock is held tells nothing more than before.
     unanswered: bool,
+    /// Whether the holder of a living agent answers.
+    pulse: Pulse,
     /// Whoever waits until nothing is left of the session.
     removal_awaited: Vec<SyncSender<()>>,
     /// When the next question has waited long enough.
@@ -250,6 +254,7 @@ impl Worker {
             told_to_end: None,
             silent: 0,
             unanswered: false,
+            pulse: Pulse::new(Instant::now()),
             removal_awaited: Vec::new(),
             deadline: None,
             snapshot_at: None,
@@ -312,7 +317,8 @@ impl Worker {
                 // Looked at every second: the wall may jump while we wait by another clock.
                 let deadline = self.deadline.map(|_| Duration::from_secs(1));
                 let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));
-                [live.patience(), cancel, deadline, snapshot, rest]
+                let pulse = self.pulse.patience(now, live.is_busy());
+                [live.patience(), cancel, deadline, snapshot, rest, pulse]
                     .into_iter()
                     .flatten()
                     .min()

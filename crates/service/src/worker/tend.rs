@@ -12,6 +12,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
+use super::pulse::{Beat, Pulse};
 use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
 use crate::core::Core;
 use crate::error::{ServiceError, chain};
@@ -32,6 +33,7 @@ impl Worker {
             }
         }));
         self.live = Some(live);
+        self.pulse = Pulse::new(Instant::now());
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
         self.retell(core);
@@ -69,21 +71,45 @@ impl Worker {
                 let heard = Turn::Heard(live.connection().phase());
                 let turn = if live.is_loading() { Turn::Loads } else { heard };
                 self.turn(turn);
+                if let Err(error) = self.feel_the_pulse(progress.heard) {
+                    return self.lose(&error);
+                }
                 if let Err(error) = self.follow_up(core, &progress) {
                     tracing::warn!(session = %self.session, "{}", error.message);
                 }
             }
-            Err(error) => {
-                tracing::warn!(session = %self.session, "lost the agent: {}", chain(&error));
-                self.live = None;
-                self.turn(Turn::Ends);
-                let refused = matches!(error, LiveError::Append(_));
-                if refused {
-                    self.hold(Some(chain(&error)));
-                }
-                self.rest(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
-            }
+            Err(error) => self.lose(&error),
         }
+    }
+
+    /// The agent cannot be spoken with any more; whoever takes it over begins with what is in the log.
+    fn lose(&mut self, error: &LiveError) {
+        tracing::warn!(session = %self.session, "lost the agent: {}", chain(error));
+        self.live = None;
+        self.turn(Turn::Ends);
+        let refused = matches!(error, LiveError::Append(_));
+        if refused {
+            self.hold(Some(chain(error)));
+        }
+        self.rest(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
+    }
+
+    /// Asks a holder that says nothing while its agent is at work whether it is there, and shows what comes of it.
+    fn feel_the_pulse(&mut self, heard: bool) -> Result<(), LiveError> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        match self.pulse.feel(Instant::now(), heard, live.is_busy()) {
+            Some(Beat::Ask) => live.beat()?,
+            Some(Beat::Silent) => {
+                tracing::warn!(session = %self.session, "the agent's holder does not answer");
+                self.see(Found::Silent);
+            }
+            Some(Beat::Back) => {
+                tracing::info!(session = %self.session, "the agent's holder answers again");
+                self.see(Found::Lives);
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     fn follow_up(&mut self, core: &Arc<Core>, progress: &Progress) -> Result<(), ServiceError> {

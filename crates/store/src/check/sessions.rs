@@ -1,6 +1,7 @@
 //! All sessions: which there are, what stands beside their logs, and each of them on as many threads as are
 //! worth it.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +17,7 @@ use super::{Counts, Progress, View, Watcher};
 use crate::aside::is_aside;
 use crate::complete::Completion;
 use crate::disk::Entry;
+use crate::home::last_life;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
 
@@ -51,6 +53,7 @@ pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: 
     });
     let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (counts, bare, behind) = (all.counts, all.bare, all.behind);
+    lost(view, &names, &index, &sessions, findings);
     summary(view, &index, &sessions, (bare, behind), findings);
     counts
 }
@@ -170,6 +173,37 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
             | Completion::Refilled { .. }
             | Completion::Repaired { .. } => {}
         }
+    }
+}
+
+/// Looks for sessions of which nothing is left but their entry in the list. A list that its writer left the home behind
+/// knows all there were, and whoever removes a session is another owner.
+fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], findings: &mut Findings) {
+    let last = last_life(&*view.raw, &view.layout);
+    if view.owned || last.is_none() || index.left_by() != last {
+        return;
+    }
+    let told: HashSet<SessionId> = names
+        .iter()
+        .filter_map(|entry| match session_file(&entry.name) {
+            SessionFile::Snapshot(id) | SessionFile::DamageNote(id) => Some(id),
+            _ => None,
+        })
+        .collect();
+    let gone = |id: &SessionId| {
+        sessions.binary_search(id).is_err()
+            && !told.contains(id)
+            && !view.pending.contains_key(id)
+            && !is_aside(&*view.raw, &view.layout, *id)
+    };
+    for id in index.sessions().filter(gone) {
+        let what =
+            "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
+        let remedy = format!(
+            "Restore the log from a backup; to give the session up, delete the list: rm {}",
+            view.layout.index().display()
+        );
+        findings.add(Finding::new(Code::LogMissing, view.layout.log(id), what, remedy).of(id));
     }
 }
 

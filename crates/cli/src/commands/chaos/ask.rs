@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::client::http::{self, Ask, Reach};
+use crate::client::http::{self, Ask};
 use crate::client::place::{self, Seen};
 use crate::failure::Failure;
 
@@ -116,7 +116,7 @@ impl Asker {
         let headers = key.map(|key| ("idempotency-key", key)).into_iter().collect();
         let body = body.map(Value::to_string);
         let ask = Ask { method, path: path.to_owned(), body, headers, within: Some(ANSWER) };
-        let (status, body) = http::call(&self.runtime, &Reach::Socket(place.socket), &ask).ok()?;
+        let (status, body) = http::call(&self.runtime, &place.reach(), &ask).ok()?;
         Some(Reply { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
     }
 

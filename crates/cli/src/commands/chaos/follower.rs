@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::ask::{Leaving, PATIENCE};
 use super::ledger::Heard;
-use crate::client::http::{self, Ask, Reach};
+use crate::client::http::{self, Ask};
 use crate::client::place::{self, Place, Seen};
 use crate::client::sse::{Event, Parser};
 
@@ -65,7 +65,7 @@ impl Follower {
         let id = last.clone();
         let headers = id.as_deref().map(|id| ("last-event-id", id)).into_iter().collect();
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
-        let reach = Reach::Socket(place.socket.clone());
+        let reach = place.reach();
         let Ok(Ok(response)) = tokio::time::timeout(SILENT, http::send(&reach, &ask)).await else {
             return;
         };

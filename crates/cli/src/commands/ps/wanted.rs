@@ -11,7 +11,7 @@ use super::super::Context;
 use super::{Args, is_listed};
 use crate::client::{Client, List};
 use crate::failure::Failure;
-use crate::offline_session::{Looker, health, is_below, words};
+use crate::offline_session::{Looker, health, is_below, shown, words};
 use crate::session_arg::here;
 
 /// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
@@ -72,17 +72,20 @@ impl Wanted {
         // Without one nothing was ever asked of anyone here.
         let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        let surveyed = home.survey(|_, loaded| found.extend(loaded.ok()));
+        let surveyed = home.survey(|id, loaded| found.extend(shown(&home, id, loaded).ok()));
         surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
-        found.retain(|loaded| !loaded.state.deleted);
+        found.retain(|(loaded, _)| !loaded.state.deleted);
         // As with a daemon: where anything happened last comes first.
-        found.sort_by_key(|loaded| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
+        found.sort_by_key(|(loaded, _)| std::cmp::Reverse((loaded.state.updated_at, loaded.state.id)));
         let looker = Looker::new(&home, now);
         let mut left = READ_AT_ONCE;
         let mut whole = self.whole.borrow_mut();
         let mut sessions = Vec::new();
-        for mut loaded in found {
+        for (mut loaded, trouble) in found {
             let mut session = looker.session(&loaded);
+            if let Some(trouble) = trouble {
+                session["health"] = trouble;
+            }
             if !self.has(&session) {
                 continue;
             }
