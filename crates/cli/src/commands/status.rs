@@ -146,7 +146,10 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
         let detail = health.detail.as_deref().unwrap_or_default();
         let rest = if is_unknown(session) { "" } else { "what is before it can be read and " };
-        let text = format!("{} {detail}; {rest}nothing can be added", health.state);
+        let text = match health.state.as_str() {
+            "damaged" => format!("damaged {detail}; {rest}nothing can be added"),
+            other => format!("{other}: {detail}"),
+        };
         rows.push(("health", text));
     }
     rows.extend(session.tail.clone().map(|tail| ("tail", tail)));

@@ -35,6 +35,7 @@ mod restored;
 mod scale;
 mod screen;
 mod service;
+mod shortage;
 mod sign_in;
 mod silent;
 mod slept;
