@@ -19,6 +19,20 @@ pub const MOST_LAUNCHES: u32 = 3;
 /// How long the first continuation waits; each later one four times as long.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(250);
 
+/// How long a launch that something ran out for waits; each later one twice as long, up to the second.
+const FIRST_SHORTAGE: Duration = Duration::from_millis(250);
+const LONGEST_SHORTAGE: Duration = Duration::from_secs(5);
+
+/// A launch that came to nothing because something ran out: room on the disk, descriptors, processes, or a disk that does not
+/// take what is written. It says nothing of the agent, and comes back by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortage {
+    /// Launches in a row for which it was lacking, this one included.
+    pub launches: u32,
+    /// How long ago the last one was.
+    pub ago: Duration,
+}
+
 /// What was found of a session's recorded holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -58,8 +72,10 @@ pub struct Circumstances {
     pub has_directory: bool,
     /// Every variable that the session's agent had is at hand.
     pub has_environment: bool,
-    /// Launches of the open run that came to nothing.
+    /// Launches of the open run that came to nothing, through the fault of the agent or its holder.
     pub failed_launches: u32,
+    /// The last launch came to nothing because something ran out.
+    pub shortage: Option<Shortage>,
     /// How long ago the interruption was noticed.
     pub interrupted_for: Duration,
     /// How long the agent's own session must not be brought back yet, because that would destroy it.
@@ -195,10 +211,18 @@ fn with_open_run(run: &Run, about: &Circumstances) -> Step {
     if about.failed_launches >= MOST_LAUNCHES {
         return Step::Fail(Held::Budget);
     }
-    if !about.load_in.is_zero() {
-        return Step::AwaitLoad(about.load_in);
+    // No room is a reason to wait, however long, and none to fail.
+    match about.shortage.and_then(still_to_wait) {
+        Some(left) => Step::Wait(left),
+        None if !about.load_in.is_zero() => Step::AwaitLoad(about.load_in),
+        None => Step::Launch,
     }
-    Step::Launch
+}
+
+/// Returns how long the next launch still waits after one that something ran out for.
+fn still_to_wait(shortage: Shortage) -> Option<Duration> {
+    let doubled = FIRST_SHORTAGE * 2_u32.saturating_pow(shortage.launches.saturating_sub(1).min(10));
+    doubled.min(LONGEST_SHORTAGE).checked_sub(shortage.ago).filter(|left| !left.is_zero())
 }
 
 fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about: &Circumstances) -> Step {

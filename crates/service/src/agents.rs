@@ -131,7 +131,17 @@ pub(crate) fn launching(core: &Core, state: &SessionState) -> Result<Launching, 
         }
     };
     let umask = Some(brought::umask(state).unwrap_or(core.umask));
-    Ok(Launching { agent, argv, env, umask, limits: Limits::default() })
+    Ok(Launching { agent, argv, env, umask, limits: limits(core) })
+}
+
+/// Names the variable of the daemon's that says how many bytes of the home's disk stay free before agents pause.
+const MIN_FREE_BYTES: &str = "REKINDLE_MIN_FREE_BYTES";
+
+/// Returns the bounds of a holder: the usual ones, but for the room that its agent leaves on the disk.
+fn limits(core: &Core) -> Limits {
+    let usual = Limits::default();
+    let free = core.env.get(MIN_FREE_BYTES).and_then(|text| text.trim().parse().ok());
+    Limits { free_bytes: free.unwrap_or(usual.free_bytes), ..usual }
 }
 
 fn lacking(env: &Env, state: &SessionState) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! Errors of what lies below are mapped to these here, once.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
 use rekindle_store::blobs::BlobError;
@@ -111,10 +112,17 @@ impl From<BlobError> for ServiceError {
             BlobError::Missing(_) => Code::BlobUnknown,
             BlobError::Damaged { .. } => Code::BlobDamaged,
             BlobError::TooLarge(_) => Code::TooLarge,
+            BlobError::Io { ref source, .. } if is_full(source) => {
+                return AppendError::StorageFull(Arc::new(std::io::ErrorKind::StorageFull.into())).into();
+            }
             BlobError::Io { .. } => Code::Storage,
         };
         ServiceError::new(code, chain(&error)).hint("rekindle doctor says more")
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 impl From<AppendError> for ServiceError {
@@ -164,6 +172,7 @@ impl From<LiveError> for ServiceError {
         match error {
             LiveError::Append(error) => error.into(),
             LiveError::Session(error) => error.into(),
+            LiveError::Blob(error @ BlobError::Io { .. }) => error.into(),
             LiveError::Answer(error) => ServiceError::new(Code::AnswerUnfit, error),
             LiveError::NoSuchWait(wait) => {
                 ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))

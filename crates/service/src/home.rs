@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Inspection, highest_epoch};
-use rekindle_store::disk::{Disk, SharedDisk, read_all, replace};
+use rekindle_store::disk::{Disk, SharedDisk, is_shortage, read_all, replace};
 use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,15 @@ struct EpochFile {
 /// Raises the epoch of a home whose lock we have: to one more than the highest in the home and in any holder's directory.
 /// It is on disk before anyone commands under it. A file that cannot be read or written stops nobody, because no holder obeys
 /// an epoch below its own: the file keeps epochs rising when holders are gone.
-pub fn next_epoch<'a>(disk: &dyn Disk, home: &Path, found: impl IntoIterator<Item = &'a Inspection>) -> u64 {
+///
+/// On a full disk `make_room` is called, and then it is tried again: a file that lags behind would give two daemons the same
+/// epoch.
+pub fn next_epoch<'a>(
+    disk: &dyn Disk,
+    home: &Path,
+    found: impl IntoIterator<Item = &'a Inspection>,
+    make_room: impl FnOnce(),
+) -> u64 {
     let path = home.join(EPOCH);
     let kept = match read_epoch(disk, &path) {
         Ok(epoch) => epoch,
@@ -65,8 +73,13 @@ pub fn next_epoch<'a>(disk: &dyn Disk, home: &Path, found: impl IntoIterator<Ite
     };
     let epoch = kept.max(highest_epoch(found)).saturating_add(1);
     crash_point("epoch.before");
-    let written = serde_json::to_vec(&EpochFile { epoch }).map_err(io::Error::other);
-    if let Err(error) = written.and_then(|bytes| replace(disk, &path, &bytes)) {
+    let bytes = serde_json::to_vec(&EpochFile { epoch }).unwrap_or_default();
+    let mut written = replace(disk, &path, &bytes);
+    if written.as_ref().is_err_and(is_shortage) {
+        make_room();
+        written = replace(disk, &path, &bytes);
+    }
+    if let Err(error) = written {
         tracing::warn!(epoch, "{} cannot be written: {error}", path.display());
     }
     crash_point("epoch.after");

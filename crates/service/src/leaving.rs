@@ -20,6 +20,9 @@ use crate::worker::{Command, observe};
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
 
+/// When what could not be asked for is asked for again.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// How long workers get to leave.
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -29,34 +32,52 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     core.stopping.store(true, Ordering::Relaxed);
     let all = core.directory.all(&core.store);
     let pending = |entry: &&Entry| entry.is_usable() && has_something_to_cancel(&entry.state);
-    for entry in all.iter().filter(pending) {
-        let session = entry.state.id;
-        if let Err(error) = sessions::cancel(core, session, CancelReason::StopAll, by)
-            && error.code != Code::NothingRunning
-        {
-            tracing::warn!(%session, "cannot be cancelled: {}", error.message);
-        }
-    }
+    let mut uncancelled: BTreeSet<SessionId> =
+        all.iter().filter(pending).map(|entry| entry.state.id).collect();
+    cancel_all(core, &mut uncancelled, by);
     // Those that nobody has met since we began, too; and those that are just being launched.
     let may_live = |entry: &&Entry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
-    let sessions: BTreeSet<SessionId> = living.chain(core.workers.sessions()).collect();
-    for session in sessions {
-        let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
-        let _ = core.workers.tell(core, session, stop);
-    }
-    let begin = Instant::now();
+    let mut untold: BTreeSet<SessionId> = living.chain(core.workers.sessions()).collect();
+    tell_all(core, &mut untold, by);
+    let (begin, mut tried) = (Instant::now(), Instant::now());
     loop {
+        // Descriptors and room come back, also by what has ended.
+        if tried.elapsed() >= AGAIN {
+            cancel_all(core, &mut uncancelled, by);
+            tell_all(core, &mut untold, by);
+            tried = Instant::now();
+        }
         let all = core.directory.all(&core.store);
         // The end of one whose log cannot be added to is in no record.
         let ended = |entry: &Entry| !entry.is_usable() && observe(core, &entry.state) != Found::Lives;
         let lives = |entry: &&Entry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
-        if left == 0 || begin.elapsed() >= STOPPED_WITHIN {
+        if left == 0 && uncancelled.is_empty() || begin.elapsed() >= STOPPED_WITHIN {
             return left;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Cancels what goes on in sessions; those where it could not be recorded just now stay in the list.
+fn cancel_all(core: &Arc<Core>, sessions: &mut BTreeSet<SessionId>, by: &str) {
+    sessions.retain(|session| match sessions::cancel(core, *session, CancelReason::StopAll, by) {
+        Ok(_) => false,
+        Err(error) if error.code == Code::NothingRunning => false,
+        Err(error) => {
+            tracing::warn!(%session, "cannot be cancelled: {}", error.message);
+            matches!(error.code, Code::Internal | Code::Storage | Code::StorageFull | Code::OutcomeUnknown)
+        }
+    });
+}
+
+/// Tells sessions' workers to end their agents; those that have none and get none just now stay in the list.
+fn tell_all(core: &Arc<Core>, sessions: &mut BTreeSet<SessionId>, by: &str) {
+    sessions.retain(|session| {
+        let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
+        core.workers.tell(core, *session, stop).is_err()
+    });
 }
 
 /// Tells whether a session has an agent whose end is in no record.
@@ -74,8 +95,9 @@ pub(crate) fn leave(core: &Core) {
     }
     let all = core.directory.all_if_surveyed(&core.store);
     for entry in all.iter().flatten() {
-        if entry.trouble.is_none() && entry.state.is_unfinished() {
-            let _ = core.store.snapshot(entry.state.id);
+        // Without one the next start reads more of the log, and nothing else.
+        if entry.trouble.is_none() {
+            let _ = core.store.renew_snapshot(entry.state.id);
         }
     }
     if let Err(error) = core.store.committer().checkpoint() {

@@ -61,10 +61,19 @@ pub(crate) fn begin(core: &Arc<Core>) {
 }
 
 /// Sweeps until the daemon is gone.
-fn keep_sweeping(core: &Weak<Core>) {
+fn keep_sweeping(weak: &Weak<Core>) {
     let every = hurried("SWEEP_EVERY", EVERY);
     let (mut sweeps, mut listed) = (0, 0);
-    while let Some(core) = core.upgrade() {
+    let mut swept: Option<Instant> = None;
+    while let Some(core) = weak.upgrade() {
+        let missed = core.workers.missed.clone();
+        let left = swept.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
+        if !left.is_zero() {
+            drop(core);
+            look_after(weak, &missed.wait(left));
+            continue;
+        }
+        swept = Some(Instant::now());
         let all = core.directory.all(&core.store);
         attend(&core, &all);
         expire(&core, &all);
@@ -84,8 +93,14 @@ fn keep_sweeping(core: &Weak<Core>) {
             core.directory.examine_some(&core.store, READ_AT_ONCE);
         }
         sweeps += 1;
-        drop((all, core));
-        std::thread::sleep(every);
+    }
+}
+
+/// Has sessions looked at for which no worker could be had.
+fn look_after(core: &Weak<Core>, missed: &[SessionId]) {
+    let Some(core) = core.upgrade() else { return };
+    for session in missed {
+        let _ = core.workers.tell(&core, *session, Command::Look);
     }
 }
 
@@ -114,6 +129,7 @@ fn rests(core: &Core, state: &SessionState) -> bool {
         has_directory: has_directory(state),
         has_environment: lacks_environment(core, state).is_none(),
         failed_launches: 0,
+        shortage: None,
         interrupted_for: Duration::MAX,
         load_in: std::time::Duration::ZERO,
     };

@@ -59,9 +59,19 @@ pub(crate) fn session(core: &Core, entry: &Entry) -> SessionView {
             (None, Some(trouble)) => {
                 Health { state: "degraded", detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
             }
-            (None, None) => Health { state: "ok", detail: None },
+            (None, None) => match core.store.behind(state.id) {
+                Some(why) => Health { state: "degraded", detail: Some(behind(&why)) },
+                None => Health { state: "ok", detail: None },
+            },
         },
     }
+}
+
+/// Says what is the matter with a session whose log lacks records.
+fn behind(why: &str) -> String {
+    format!(
+        "its log cannot be written: {why}; everything that was recorded is safe in the write-ahead log, and is written as soon as that works"
+    )
 }
 
 /// Derives the status of a session from what is known of it here.
@@ -85,7 +95,7 @@ fn derived(core: &Core, state: &SessionState, tokens: &TokenIndex, seen: Option<
 
 /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
 fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String> {
-    if let Some(held) = seen.and_then(|seen| seen.held) {
+    if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| core.workers.missed.why(state.id)) {
         return Some(held);
     }
     // A run that no agent has waits for one; its worker has long gone.
@@ -99,6 +109,7 @@ fn held(core: &Core, state: &SessionState, seen: Option<Seen>) -> Option<String>
         has_directory: std::path::Path::new(&state.working_dir).is_dir(),
         has_environment: agents::lacks_environment(core, state).is_none(),
         failed_launches: 0,
+        shortage: None,
         interrupted_for: std::time::Duration::MAX,
         load_in: std::time::Duration::ZERO,
     };

@@ -71,8 +71,21 @@ pub(crate) fn complete(
     tail: &Tail<'_>,
 ) -> io::Result<Completion> {
     let reader = open(disk, layout, session)?;
+    let plan = plan_for(disk, layout, reader.as_ref(), session, tail)?;
+    carry_out(disk, layout, session, tail, reader.as_ref(), &plan)
+}
+
+/// Does to a log what was planned; after an error the same can be done again.
+pub(crate) fn carry_out(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    tail: &Tail<'_>,
+    reader: Option<&LogReader>,
+    plan: &Plan,
+) -> io::Result<Completion> {
     let base = tail.base();
-    match plan_for(disk, layout, reader.as_ref(), session, tail)? {
+    match plan {
         Plan::Leave(Completion::Whole) => {
             if let (Some(reader), Some(base)) = (reader, base) {
                 let file = disk.open(&layout.log(session), OpenMode::Write)?;
@@ -80,17 +93,17 @@ pub(crate) fn complete(
             }
             Ok(Completion::Whole)
         }
-        Plan::Leave(completion) => Ok(completion),
+        Plan::Leave(completion) => Ok(completion.clone()),
         Plan::Remove => {
             session_files::remove(disk, layout, session)?;
             Ok(Completion::Removed)
         }
         Plan::Rewrite { keep, lines, completion } => {
             let file = disk.open(&layout.log(session), OpenMode::Create)?;
-            refresh(&*file, base.unwrap_or(keep), keep)?;
-            write_all_at(&*file, &lines, keep)?;
+            refresh(&*file, base.unwrap_or(*keep), *keep)?;
+            write_all_at(&*file, lines, *keep)?;
             file.set_len(keep + lines.len() as u64)?;
-            Ok(completion)
+            Ok(completion.clone())
         }
     }
 }
@@ -182,7 +195,7 @@ fn check_base(
 }
 
 /// Puts the appended lines together; fails with the byte where some are missing.
-fn gather(tail: &Tail<'_>, base: u64) -> Result<Vec<u8>, u64> {
+pub(crate) fn gather(tail: &Tail<'_>, base: u64) -> Result<Vec<u8>, u64> {
     let mut lines = Vec::new();
     for append in &tail.appends {
         let end = base + lines.len() as u64;

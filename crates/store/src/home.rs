@@ -7,7 +7,7 @@ use std::time::Duration;
 use rekindle_domain::id::BootId;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, DiskFile, OpenMode, read_all, read_up_to, replace, write_all_at};
+use crate::disk::{Disk, DiskFile, OpenMode, is_shortage, read_all, read_up_to, replace, write_all_at};
 use crate::layout::Layout;
 
 /// The format of homes this code makes.
@@ -280,8 +280,11 @@ fn take(
     let owner = owner(identity, before);
     let boot_id = owner.boot_id;
     let text = serde_json::to_vec(&owner).unwrap_or_default();
-    let written = file.set_len(0).and_then(|()| write_all_at(&*file, &text, 0));
-    written.map_err(io_error("write", path))?;
+    // In place, so that a full disk has the room. Where it has not, the lock holds all the same: the file only tells others.
+    match write_all_at(&*file, &text, 0).and_then(|()| file.set_len(text.len() as u64)) {
+        Err(error) if !is_shortage(&error) => return Err(io_error("write", path)(error)),
+        _ => {}
+    }
     let (device, inode) = identity;
     Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id })
 }

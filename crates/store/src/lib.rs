@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod aside;
+mod behind;
 pub mod blobs;
 mod cache;
 pub mod check;

@@ -134,7 +134,15 @@ pub(crate) fn load_logged(
             if found.half_list {
                 // The fold has gone into a list that has no end: again, up to its beginning.
                 (replay, read_from) = (Replay::new(session), 0);
-                walk(&reader, &mut replay, found.offset).map_err(read_error)?;
+                // What caches have passed is read here for the first time.
+                damage = match walk(&reader, &mut replay, found.offset).map_err(read_error)? {
+                    Stop::Damaged(found) => damage.or(Some(found)),
+                    Stop::Torn(before) if before.offset < found.offset => {
+                        let detail = "a record is not whole, and another follows".into();
+                        damage.or(Some(Damage { offset: before.offset, detail }))
+                    }
+                    Stop::Torn(_) | Stop::End => damage,
+                };
             }
             torn = Some(found);
         }

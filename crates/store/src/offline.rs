@@ -223,7 +223,7 @@ impl Disk for Overlay {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(Box::new(Patched { file, keep: patch.keep, lines: patch.lines.clone() }))
+        Ok(Box::new(Patched { file: file.map(Into::into), keep: patch.keep, lines: patch.lines.clone() }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -270,10 +270,10 @@ impl Disk for Overlay {
 }
 
 /// A log as completed: the file's good part, and behind it what the write-ahead log has.
-struct Patched {
-    file: Option<Box<dyn DiskFile>>,
-    keep: u64,
-    lines: Arc<Vec<u8>>,
+pub(crate) struct Patched {
+    pub(crate) file: Option<Arc<dyn DiskFile>>,
+    pub(crate) keep: u64,
+    pub(crate) lines: Arc<Vec<u8>>,
 }
 
 impl DiskFile for Patched {

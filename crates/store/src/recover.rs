@@ -1,8 +1,10 @@
 //! What opening a home does before anything reads it: the write-ahead log's tail completes the session logs,
 //! then a fresh segment takes over. Idempotent: a crash in the middle is followed by the same again (I14).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rekindle_domain::event::Kind;
 use rekindle_domain::id::SessionId;
@@ -10,11 +12,12 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
 
-use crate::complete::{Completion, complete};
-use crate::disk::{Disk, OpenMode, SharedDisk, refresh, replace};
+use crate::behind::{Behind, Cause, Lag};
+use crate::complete::{Completion, Plan, carry_out, gather, open, plan_for};
+use crate::disk::{Disk, OpenMode, SharedDisk, is_shortage, refresh, replace};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
 use crate::log::{Damage, LogReader};
-use crate::wal::scan::{self, Scan, ScanError, WalDamage};
+use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
 use crate::wal::writer::Wal;
 
 /// What recovery found and did.
@@ -32,15 +35,6 @@ pub enum RecoverError {
     /// The write-ahead log cannot be read.
     #[error(transparent)]
     Scan(#[from] ScanError),
-    /// There is no room to complete a session's log.
-    #[error("the disk is too full to complete the log of session {session}; free some room and start again")]
-    Full {
-        /// The session.
-        session: SessionId,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
     /// The new segment cannot be written.
     #[error("cannot begin a new segment of the write-ahead log in {path}")]
     Begin {
@@ -52,58 +46,127 @@ pub enum RecoverError {
     },
 }
 
-/// Completes the session logs and begins a new segment; on a full disk in the room the reserve gives up.
+/// What recovery could not finish: the committer goes on with it, and everything is served meanwhile (I10).
+#[derive(Default)]
+pub(crate) struct Unfinished {
+    /// Session logs that lack what the write-ahead log has of them.
+    pub(crate) behind: Arc<Behind>,
+    /// Deleted sessions whose files could not all be removed.
+    pub(crate) removals: BTreeSet<SessionId>,
+    /// The write-ahead log begins anew: nothing older is needed.
+    pub(crate) checkpointed: bool,
+    /// The reserve's room was needed.
+    pub(crate) reserve_used: bool,
+}
+
+/// Completes the session logs and begins a new segment; on a full disk in the room the reserve gives up. A log that cannot be
+/// completed is behind, and the write-ahead log goes on from where it is.
 pub(crate) fn recover(
     disk: &SharedDisk,
     layout: &Layout,
     segment_bytes: u64,
-) -> Result<(Wal, Recovered), RecoverError> {
-    match try_recover(disk, layout, segment_bytes) {
-        Err(RecoverError::Full { .. } | RecoverError::Begin { .. }) => {
-            let _ = disk.remove_file(&layout.reserve());
-            try_recover(disk, layout, segment_bytes)
-        }
-        outcome => outcome,
-    }
-}
-
-fn try_recover(
-    disk: &SharedDisk,
-    layout: &Layout,
-    segment_bytes: u64,
-) -> Result<(Wal, Recovered), RecoverError> {
+) -> Result<(Wal, Recovered, Unfinished), RecoverError> {
     let scan = scan::scan(&**disk, layout)?;
     secure(&**disk, layout, &scan);
     let mut recovered = Recovered { sessions: Vec::new(), wal_damage: scan.damage.clone() };
+    let mut unfinished = Unfinished::default();
     let mut positions = Vec::new();
     let mut keep_segments = !scan.damage.is_empty();
     for (session, tail) in scan.by_session() {
-        let completed = complete(&**disk, layout, session, &tail);
-        let completion =
-            match completed.and_then(|done| settle(&**disk, layout, session, done, &mut positions)) {
-                Ok(completion) => completion,
-                // Room comes back; a session is not damaged for the lack of it.
-                Err(source) if source.kind() == io::ErrorKind::StorageFull => {
-                    return Err(RecoverError::Full { session, source });
-                }
-                // One session's trouble is not the others' (I10).
-                Err(error) => Completion::Damaged(Damage { offset: 0, detail: error.to_string() }),
-            };
+        let completion = recover_one(&**disk, layout, session, &tail, &mut positions, &mut unfinished);
         if let Completion::Damaged(damage) = &completion {
             keep_segments = true;
             note_damage(&**disk, layout, session, damage, &scan);
         }
         recovered.sessions.push((session, completion));
     }
-    let begin = |source| RecoverError::Begin { path: layout.wal(), source };
-    disk.sync_dir(&layout.sessions()).map_err(begin)?;
-    let wal = Wal::begin(disk.clone(), layout.clone(), segment_bytes, scan.last_number, &positions)
-        .map_err(begin)?;
-    if keep_segments {
-        put_aside(&**disk, layout, &scan);
+    let needed = unfinished.behind.len() > 0 || !unfinished.removals.is_empty();
+    let begin = || {
+        if needed {
+            return Err(io::Error::other("what the write-ahead log has is still needed"));
+        }
+        disk.sync_dir(&layout.sessions())?;
+        Wal::begin(disk.clone(), layout.clone(), segment_bytes, scan.last_number, &positions)
+    };
+    let mut begun = begin();
+    if begun.as_ref().is_err_and(is_shortage) {
+        unfinished.reserve_used = disk.remove_file(&layout.reserve()).is_ok();
+        begun = begin();
     }
-    wal.drop_older();
-    Ok((wal, recovered))
+    match begun {
+        Ok(wal) => {
+            unfinished.checkpointed = true;
+            if keep_segments {
+                put_aside(&**disk, layout, &scan);
+            }
+            wal.drop_older();
+            Ok((wal, recovered, unfinished))
+        }
+        Err(source) => {
+            let error = RecoverError::Begin { path: layout.wal(), source };
+            let wal = Wal::go_on(disk.clone(), layout.clone(), segment_bytes, &scan, keep_segments);
+            let mut wal = wal.ok_or(error)?;
+            // In a segment of its own if there is room for one; else with the first append that finds some.
+            if wal.sync().is_err() {
+                unfinished.reserve_used |= disk.remove_file(&layout.reserve()).is_ok();
+                let _ = wal.sync();
+            }
+            Ok((wal, recovered, unfinished))
+        }
+    }
+}
+
+/// Completes one session's log, or has it served as it would be.
+fn recover_one(
+    disk: &dyn Disk,
+    layout: &Layout,
+    session: SessionId,
+    tail: &Tail<'_>,
+    positions: &mut Vec<(SessionId, Position)>,
+    unfinished: &mut Unfinished,
+) -> Completion {
+    // One session's trouble is not the others' (I10).
+    let damaged = |error: &io::Error| Completion::Damaged(Damage { offset: 0, detail: error.to_string() });
+    let fall = |keep: u64, lines: Vec<u8>, error: &io::Error| {
+        let lines = Arc::new(lines);
+        let lag = Lag { keep, lines, file: None, cause: Cause::Recovery, why: error.to_string() };
+        unfinished.behind.fall(session, lag);
+    };
+    let planned = open(disk, layout, session).and_then(|reader| {
+        let plan = plan_for(disk, layout, reader.as_ref(), session, tail)?;
+        Ok((reader, plan))
+    });
+    let (reader, plan) = match planned {
+        Ok(planned) => planned,
+        // What runs out comes back; a session is not damaged for the lack of it.
+        Err(error) if is_shortage(&error) => {
+            let base = tail.base().unwrap_or(0);
+            let Ok(lines) = gather(tail, base) else { return damaged(&error) };
+            fall(base, lines, &error);
+            return Completion::Whole;
+        }
+        Err(error) => return damaged(&error),
+    };
+    let done = carry_out(disk, layout, session, tail, reader.as_ref(), &plan);
+    let error = match done.and_then(|done| settle(disk, layout, session, done, positions)) {
+        Ok(completion) => return completion,
+        Err(error) => error,
+    };
+    match plan {
+        Plan::Rewrite { keep, lines, completion } => {
+            fall(keep, lines, &error);
+            completion
+        }
+        Plan::Leave(Completion::Whole) => {
+            fall(reader.map_or(0, |reader| reader.len()), Vec::new(), &error);
+            Completion::Whole
+        }
+        Plan::Leave(completion) => completion,
+        Plan::Remove => {
+            unfinished.removals.insert(session);
+            Completion::Removed
+        }
+    }
 }
 
 /// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead

@@ -12,8 +12,9 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
+use crate::behind::{Behind, Complete};
 use crate::blobs::{BlobRef, Blobs, MAX_BLOB};
-use crate::cache;
+use crate::cache::{self, Cached};
 use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
 use crate::complete::Completion;
 use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
@@ -55,11 +56,13 @@ pub struct Store<C: Commits = Committer> {
     // Dropped in this order: the committer writes until it is gone, so the lock goes after it.
     committer: C,
     lock: HomeLock,
+    /// The disk, on which logs that are behind are seen as they are committed.
     disk: SharedDisk,
+    behind: Arc<Behind>,
     layout: Layout,
     recovered: Recovered,
     /// Repairs made when the home was opened that their sessions have not recorded yet.
-    unannounced: Mutex<HashMap<SessionId, LogRepaired<'static>>>,
+    unannounced: Mutex<HashMap<SessionId, Vec<LogRepaired<'static>>>>,
     /// Sessions are loaded one at a time, so that two callers do not load the same one.
     loading: Mutex<()>,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
@@ -173,14 +176,27 @@ impl<C: Commits> Store<C> {
         limits: Limits,
         start: impl FnOnce(Core) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
-        let (wal, recovered) = recover(&disk, &layout, limits.segment_bytes)?;
-        let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal);
-        let meter = core.meter();
+        let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
+        let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
+        let (meter, behind) = (core.meter(), core.behind());
+        let disk = Arc::new(Complete { disk, layout: layout.clone(), behind: behind.clone() }) as SharedDisk;
         let committer = start(core)?;
         let unannounced = Mutex::new(repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
         let observer = OnceLock::new();
-        Ok(Store { committer, lock, disk, layout, recovered, unannounced, loading, writing, observer, meter })
+        Ok(Store {
+            committer,
+            lock,
+            disk,
+            behind,
+            layout,
+            recovered,
+            unannounced,
+            loading,
+            writing,
+            observer,
+            meter,
+        })
     }
 
     /// Returns where everything lives.
@@ -208,6 +224,18 @@ impl<C: Commits> Store<C> {
         &self.meter
     }
 
+    /// Returns why a session's log lacks records that were committed; none if it has all of them. They are served from memory,
+    /// and written when that can be done.
+    pub fn behind(&self, session: SessionId) -> Option<String> {
+        self.behind.get(session).map(|lag| lag.why)
+    }
+
+    /// Gives up the room that is kept for the records that end work, for a file without which nobody could give such an order.
+    /// Until the room can be had again nothing else is recorded.
+    pub fn make_room(&self) {
+        self.committer.make_room();
+    }
+
     /// Returns the blobs.
     pub fn blobs(&self) -> Blobs {
         Blobs::new(self.disk.clone(), self.layout.clone(), self.writing.clone())
@@ -231,6 +259,7 @@ impl<C: Commits> Store<C> {
     /// left at its end. Nothing is ever added behind damage, where nobody would find it again.
     pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
         if let Some(current) = self.committer.current(session) {
+            self.announce_late(session);
             return Ok(current);
         }
         let _one_at_a_time = locked(&self.loading);
@@ -303,13 +332,34 @@ impl<C: Commits> Store<C> {
             refilled: 0,
             kept: kept.and_then(|kept| Raw::from_value(&kept).ok()),
         });
-        let completed = locked(&self.unannounced).get(&session).cloned();
-        let records: Vec<Draft> = cut.into_iter().chain(completed).map(Draft::from).collect();
+        if let Some(cut) = cut {
+            locked(&self.unannounced).entry(session).or_default().push(cut);
+        }
+        match self.announce(session) {
+            // Room comes back, and then it is announced; meanwhile the session can be looked at.
+            Err(AppendError::StorageFull(_) | AppendError::Storage(_)) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Records what was put right in a session's log, once.
+    fn announce(&self, session: SessionId) -> Result<(), AppendError> {
+        let records = locked(&self.unannounced).get(&session).cloned().unwrap_or_default();
         if !records.is_empty() {
+            let records = records.into_iter().map(Draft::from).collect();
             self.committer.append(Append::durable(session, records))?;
             locked(&self.unannounced).remove(&session);
         }
         Ok(())
+    }
+
+    /// Records what could not be recorded when the session was opened.
+    fn announce_late(&self, session: SessionId) {
+        if locked(&self.unannounced).contains_key(&session) {
+            let _one_at_a_time = locked(&self.loading);
+            // Whoever opens it next tries again.
+            let _ = self.announce(session);
+        }
     }
 
     /// Lets go of a session that is not needed for a while.
@@ -341,6 +391,17 @@ impl<C: Commits> Store<C> {
         let _one_at_a_time = locked(&self.writing);
         write_caches(&self.disk, &self.layout, &current)
             .map_err(|source| OpenSessionError::Write { path: self.layout.snapshot(session), source })
+    }
+
+    /// Writes a session's caches if it was opened and they are not what it is by now; tells whether they were written.
+    pub fn renew_snapshot(&self, session: SessionId) -> Result<bool, OpenSessionError> {
+        let Some(current) = self.committer.current(session) else { return Ok(false) };
+        let known = cache::read::<SessionState>(&*self.disk, &self.layout.snapshot(session))?;
+        let same = |known: &SessionState| known.position() == current.state.position();
+        if current.damage.is_some() || matches!(&known, Cached::Good(known) if same(known)) {
+            return Ok(false);
+        }
+        self.snapshot(session).map(|_| true)
     }
 
     /// Loads a session without making it ready to be appended to.
@@ -416,7 +477,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Returns what opening a home put right, as records for the sessions concerned.
-fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
+fn repairs(recovered: &Recovered) -> HashMap<SessionId, Vec<LogRepaired<'static>>> {
     let repair = |completion: &Completion| match *completion {
         Completion::Repaired { offset, cut_bytes, refilled, healed } => {
             let what = if healed { "healed" } else { "torn_tail" }.into();
@@ -429,7 +490,11 @@ fn repairs(recovered: &Recovered) -> HashMap<SessionId, LogRepaired<'static>> {
         | Completion::SetAside
         | Completion::Damaged(_) => None,
     };
-    recovered.sessions.iter().filter_map(|(id, done)| repair(done).map(|repair| (*id, repair))).collect()
+    recovered
+        .sessions
+        .iter()
+        .filter_map(|(id, done)| repair(done).map(|repair| (*id, vec![repair])))
+        .collect()
 }
 
 /// More open logs than this make a checkpoint's pause too long.

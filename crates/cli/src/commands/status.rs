@@ -20,7 +20,7 @@ use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, is_damaged, is_unknown, meaning, next, style, trouble, uncertain};
+use crate::status_text::{agent_lives, is_unknown, meaning, next, style, trouble, uncertain};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -151,8 +151,10 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
         let detail = health.detail.as_deref().unwrap_or_default();
         let rest = if is_unknown(session) { "" } else { "what is before it can be read and " };
-        let rest = if is_damaged(session) { format!("; {rest}nothing can be added") } else { String::new() };
-        let text = format!("{} {detail}{rest}", health.state);
+        let text = match health.state.as_str() {
+            "damaged" => format!("damaged {detail}; {rest}nothing can be added"),
+            other => format!("{other}: {detail}"),
+        };
         rows.push(("health", text));
     }
     rows.extend(session.tail.clone().map(|tail| ("tail", tail)));

@@ -23,7 +23,7 @@ use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
 use rekindle_server::{Doors, Ending};
 use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
-use rekindle_store::disk::RealDisk;
+use rekindle_store::disk::{RealDisk, is_shortage};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -102,6 +102,10 @@ pub(crate) fn run(
     tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), tcp = place.listen, "serving");
     if place.listen.is_some() && daemon.access().active() == 0 {
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
+    }
+    // Without this file nobody finds us: on a full disk it goes where room is kept for what cannot wait.
+    if place.write(&context.home).is_err_and(|error| is_shortage(&error)) {
+        daemon.make_room();
     }
     let notes: Vec<String> = tcp.note.into_iter().chain(elsewhere).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;

@@ -41,6 +41,7 @@ mod scale;
 mod screen;
 mod service;
 mod settings;
+mod shortage;
 mod sign_in;
 mod silent;
 mod slept;

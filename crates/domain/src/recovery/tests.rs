@@ -15,6 +15,7 @@ fn nobody() -> Circumstances {
         has_environment: true,
         failed_launches: 0,
         load_in: Duration::ZERO,
+        shortage: None,
         interrupted_for: Duration::from_secs(3600),
     }
 }
@@ -62,6 +63,39 @@ fn a_run_that_reached_nobody_goes_on_as_the_same_run() {
     check(&[STARTED], &often, Step::Fail(Held::Budget));
     let nowhere = Circumstances { has_directory: false, ..nobody() };
     check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
+}
+
+// I12: what runs out comes back; an acknowledged run waits for that and never fails for it.
+#[test]
+fn a_launch_for_which_something_ran_out_waits_and_is_never_given_up() {
+    let short = |launches: u32, ago: u64| Circumstances {
+        shortage: Some(Shortage { launches, ago: Duration::from_millis(ago) }),
+        ..nobody()
+    };
+    for (launches, ago, left) in [
+        (1, 0, 250),
+        (1, 100, 150),
+        (2, 0, 500),
+        (3, 0, 1000),
+        (5, 0, 4000),
+        (6, 0, 5000),
+        (1000, 4000, 1000),
+    ] {
+        check(&[STARTED], &short(launches, ago), Step::Wait(Duration::from_millis(left)));
+        check(&[STARTED, AGENT, GONE], &short(launches, ago), Step::Wait(Duration::from_millis(left)));
+    }
+    for (launches, ago) in [(1, 250), (3, 1000), (u32::MAX, 5000)] {
+        check(&[STARTED], &short(launches, ago), Step::Launch);
+    }
+    let cut = [STARTED, AGENT, "run.interrupted reason=agent_exit", GONE];
+    check(&cut, &short(9, 0), Step::Continue { attempt: 2 });
+    // What is decided by people, and what no room would change, does not wait for it.
+    check(&[STARTED, "run.cancel_requested"], &short(1, 0), Step::Cancel);
+    let nowhere = Circumstances { has_directory: false, ..short(1, 0) };
+    check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
+    let often = Circumstances { failed_launches: MOST_LAUNCHES, ..short(1, 0) };
+    check(&[STARTED], &often, Step::Fail(Held::Budget));
+    check(&[STARTED, AGENT], &Circumstances { found: Found::Lives, ..short(1, 0) }, Step::Adopt);
 }
 
 // I13: nothing follows a cancel but the end, and what was queued afterwards.

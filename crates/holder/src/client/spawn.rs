@@ -143,6 +143,31 @@ pub fn prepare(
         limits: spec.limits,
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&holders).map_err(failed(&holders))?;
+    if let Err(error) = fill(&holders, &dir, &launch, &random) {
+        // Half of one is of no use to anybody; on a full disk it would keep the room it took.
+        let _ = std::fs::remove_dir_all(dir.path());
+        return Err(error);
+    }
+    Ok(Prepared {
+        dir,
+        launch,
+        executable: executable.path.clone(),
+        path: "/usr/local/bin:/usr/bin:/bin".into(),
+        ready_within: READY_WITHIN,
+    })
+}
+
+/// Makes everything in a holder's directory.
+fn fill(
+    holders: &Path,
+    dir: &HolderDir,
+    launch: &Launch,
+    random: &dyn Fn() -> io::Result<[u8; 32]>,
+) -> Result<(), PrepareError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PrepareError::Io { path, source }
+    };
     for path in [dir.path(), &dir.journal()] {
         DirBuilder::new().mode(0o700).create(path).map_err(failed(path))?;
     }
@@ -152,17 +177,9 @@ pub fn prepare(
         file.sync_all()
     };
     write_secret().map_err(failed(&dir.secret()))?;
-    let bytes =
-        serde_json::to_vec_pretty(&launch).map_err(io::Error::other).map_err(failed(&dir.launch()))?;
+    let bytes = serde_json::to_vec_pretty(launch).map_err(io::Error::other).map_err(failed(&dir.launch()))?;
     dir.replace(&dir.launch(), &bytes, true).map_err(failed(&dir.launch()))?;
-    File::open(&holders).and_then(|holders| holders.sync_all()).map_err(failed(&holders))?;
-    Ok(Prepared {
-        dir,
-        launch,
-        executable: executable.path.clone(),
-        path: "/usr/local/bin:/usr/bin:/bin".into(),
-        ready_within: READY_WITHIN,
-    })
+    File::open(holders).and_then(|holders| holders.sync_all()).map_err(failed(holders))
 }
 
 /// A short name that is the same for the same holder and no other, in whichever home.

@@ -290,6 +290,11 @@ impl Daemon {
         leaving::stop_all(&self.core, by)
     }
 
+    /// Gives up room that is kept for emergencies, for a file without which nobody could reach the daemon.
+    pub fn make_room(&self) {
+        self.core.store.make_room();
+    }
+
     /// Returns who may speak to it from elsewhere.
     pub fn access(&self) -> &Arc<Access> {
         &self.core.access

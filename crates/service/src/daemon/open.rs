@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::time::Clock;
-use rekindle_holder::client::{InstallError, inspect_all, install_executable};
+use rekindle_holder::client::{Executable, InstallError, inspect_all, install_executable};
 use rekindle_store::commit::Receipt;
-use rekindle_store::disk::SharedDisk;
+use rekindle_store::disk::{SharedDisk, is_shortage};
 use rekindle_store::{Observer, OpenError, Opener};
 
 use super::{Daemon, Settings};
@@ -53,9 +53,9 @@ impl Daemon {
         store.observe(Arc::new(Watch { feed: feed.clone(), directory: directory.clone() }));
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
-        let epoch = crate::home::next_epoch(&**disk, &settings.home, &found);
+        let epoch = crate::home::next_epoch(&**disk, &settings.home, &found, || store.make_room());
         let steady = Steady::of_home(&**disk, &settings.home, clock.now());
-        let executable = install_executable(&settings.holder, &settings.home.join("bin"))?;
+        let executable = installed(&settings)?;
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let core = Core {
             access,
@@ -80,6 +80,19 @@ impl Daemon {
         };
         core.metrics.opening.set(begin.elapsed());
         Ok(Arc::new(Daemon { core: Arc::new(core) }))
+    }
+}
+
+/// Returns the holder's executable: the home's own copy, or on a full disk the original, which only an update changes.
+fn installed(settings: &Settings) -> Result<Executable, InstallError> {
+    match install_executable(&settings.holder, &settings.home.join("bin")) {
+        Err(InstallError::Copy { path, source }) if is_shortage(&source) => {
+            tracing::warn!("{} is run in place: no copy can be made: {source}", settings.holder.display());
+            let sha256 = path.parent().and_then(|dir| dir.file_name()).unwrap_or_default();
+            let sha256 = sha256.to_string_lossy().into_owned();
+            Ok(Executable { path: settings.holder.clone(), sha256 })
+        }
+        outcome => outcome,
     }
 }
 

@@ -2,8 +2,13 @@
 
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
-use rekindle_holder::client::{ConnectError, FollowError, RequestError};
+use rekindle_holder::client::{ConnectError, FollowError, RequestError, SpawnError};
+use rekindle_store::disk::is_shortage;
 use rekindle_store::{AppendError, OpenSessionError};
+
+/// Error numbers of what comes back by itself, beside what [`is_shortage`] knows: a device that does not take what is written
+/// (EIO, EROFS), and processes that cannot be made just now (EAGAIN).
+const COMES_BACK: [i32; 3] = [5, 11, 30];
 
 /// Longest argument of a command, by what Linux takes.
 pub(super) const MAX_ARGUMENT: usize = (128 << 10) - 1;
@@ -80,4 +85,72 @@ pub enum LiveError {
     /// There are no random numbers.
     #[error("the system has no random numbers")]
     Random,
+}
+
+impl LiveError {
+    /// Tells whether something of ours ran out or could not be written: room, descriptors, processes. Nothing is wrong with the
+    /// agent then, and what was tried can be tried again.
+    pub fn is_shortage(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<std::io::Error>()
+                && (is_shortage(error) || error.raw_os_error().is_some_and(|code| COMES_BACK.contains(&code)))
+            {
+                return true;
+            }
+            cause = error.source();
+        }
+        // A holder that could not begin has only words for it.
+        match self {
+            LiveError::Spawn(SpawnError::Refused { message }) => os_error(message).is_some_and(|code| {
+                let error = std::io::Error::from_raw_os_error(code);
+                is_shortage(&error) || COMES_BACK.contains(&code)
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the number that the words of an error of the system end with.
+fn os_error(words: &str) -> Option<i32> {
+    let (_, rest) = words.rsplit_once("(os error ")?;
+    rest.split(')').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use rekindle_holder::client::PrepareError;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_out_is_told_from_what_is_wrong() {
+        let prepare = |code| {
+            let source = io::Error::from_raw_os_error(code);
+            LiveError::Prepare(PrepareError::Io { path: "/h".into(), source })
+        };
+        // ENOSPC, EDQUOT, ENFILE, EMFILE, ENOMEM, EIO, EROFS, EAGAIN; EACCES, ENOENT.
+        for (code, expected) in [
+            (28, true),
+            (122, true),
+            (23, true),
+            (24, true),
+            (12, true),
+            (5, true),
+            (30, true),
+            (11, true),
+            (13, false),
+            (2, false),
+        ] {
+            assert_eq!(prepare(code).is_shortage(), expected, "{code}");
+            let message = format!("cannot write the journal: words (os error {code})");
+            let refused = LiveError::Spawn(SpawnError::Refused { message });
+            assert_eq!(refused.is_shortage(), expected, "{code}, in words");
+        }
+        assert!(!LiveError::NoPrompt.is_shortage());
+        assert!(!LiveError::Spawn(SpawnError::Refused { message: "no".into() }).is_shortage());
+        assert!(!LiveError::Spawn(SpawnError::Died { status: None }).is_shortage());
+    }
 }

@@ -1,6 +1,7 @@
 //! Beginning: an agent for a run, a run for a prompt, a run that continues another.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use rekindle_domain::event::{Event, RunFailed};
 use rekindle_domain::id::{MessageId, RunId};
@@ -44,6 +45,7 @@ impl Worker {
         ) {
             Ok(live) => {
                 crash_point("start.after_launch");
+                self.shortage = None;
                 self.listen(core, live);
                 Ok(Then::Again)
             }
@@ -56,6 +58,18 @@ impl Worker {
                 Ok(Then::Again)
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
+            // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
+            Err(error) if error.is_shortage() => {
+                self.turn(Turn::Fails);
+                let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
+                self.shortage = Some((launches, Instant::now()));
+                let why = format!("its agent cannot be launched yet: {}", chain(&error));
+                if launches == 1 {
+                    tracing::warn!(session = %self.session, "{why}");
+                }
+                self.hold(Some(why));
+                Ok(Then::Again)
+            }
             Err(error) => {
                 self.turn(Turn::Fails);
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
@@ -96,6 +110,10 @@ impl Worker {
 
     /// An agent is gone and its run is still open: it was launched for nothing.
     pub(super) fn note_failed_launch(&mut self, core: &Core) -> Result<(), ServiceError> {
+        // One for which something ran out is no failure of the agent's.
+        if self.shortage.is_some() {
+            return Ok(());
+        }
         let state = core.store.open_session(self.session)?.state;
         if let Some(run) = state.open_run() {
             let before = if self.failed_launches.0 == Some(run.run_id) { self.failed_launches.1 } else { 0 };

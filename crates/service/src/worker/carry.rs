@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::RunCancelled;
-use rekindle_domain::recovery::{Circumstances, Found, Held, Step, next_step};
+use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::remove;
 
@@ -38,11 +38,9 @@ impl Worker {
         for _ in 0..MOST_STEPS {
             match self.one_step(core) {
                 Ok(Then::Again) if self.live.is_some() => {
+                    self.rest(Some(Duration::ZERO));
                     // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
-                    if let Err(error) = self.mind_the_run(core) {
-                        tracing::warn!(session = %self.session, "{}", error.message);
-                    }
-                    return self.rest(Some(Duration::ZERO));
+                    return self.mind(core);
                 }
                 Ok(Then::Again) => {}
                 Ok(Then::Rest(most)) => return self.rest(most),
@@ -117,6 +115,8 @@ impl Worker {
                 Ok(Then::Rest(None))
             }
             Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off()))),
+            // What ran out is said already.
+            Step::Wait(most) if self.shortage.is_some() => Ok(Then::Rest(Some(most))),
             Step::Wait(most) => {
                 // It goes on by itself: whatever held it does not any more.
                 self.hold(None);
@@ -169,8 +169,9 @@ impl Worker {
     fn circumstances(&mut self, core: &Core, state: &SessionState, found: Found) -> Circumstances {
         let open = state.open_run().map(|run| run.run_id);
         if self.failed_launches.0 != open {
-            self.failed_launches = (open, 0);
+            (self.failed_launches, self.shortage) = ((open, 0), None);
         }
+        let shortage = self.shortage.map(|(launches, last)| Shortage { launches, ago: last.elapsed() });
         let cut = state.recovery.interruption.as_ref();
         if self.interrupted.map(|(run, _)| run) != cut.map(|cut| cut.run_id) {
             self.interrupted = cut.map(|cut| (cut.run_id, Instant::now()));
@@ -180,6 +181,7 @@ impl Worker {
             has_directory: has_directory(state),
             has_environment: cut.is_none() || agents::lacks_environment(core, state).is_none(),
             failed_launches: self.failed_launches.1,
+            shortage,
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
             load_in: agents::load_in(core, state),
         }

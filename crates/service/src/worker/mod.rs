@@ -8,6 +8,7 @@ mod carry;
 mod commands;
 mod former;
 mod inbox;
+mod missed;
 mod observe;
 mod outside;
 mod pulse;
@@ -28,6 +29,7 @@ use rekindle_store::meter::Gauge;
 pub use observe::look_for_holder;
 
 pub(crate) use inbox::{Answering, Cancelled, Cancelling, Command, Inbox, Opening};
+pub(crate) use missed::Missed;
 pub(crate) use observe::{has_directory, observe};
 pub(crate) use outside::is_expired;
 use pulse::Pulse;
@@ -61,6 +63,8 @@ static CANCELLED_WITHIN: LazyLock<Duration> =
 pub(crate) struct Workers {
     seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
     gate: Gate,
+    /// Sessions for which no worker could be had.
+    pub(crate) missed: Arc<Missed>,
 }
 
 /// What others see of a worker.
@@ -125,13 +129,31 @@ impl Drop for Pass<'_> {
 }
 
 impl Workers {
-    /// Gives a session's worker something to do, hiring one if there is none.
+    /// Gives a session's worker something to do, hiring one if there is none. If none can be had just now, what the log says
+    /// is done as soon as one can; only what somebody waits for is an error.
     pub(crate) fn tell(
         &self,
         core: &Arc<Core>,
         session: SessionId,
         command: Command,
     ) -> Result<(), ServiceError> {
+        let follows_from_log =
+            matches!(command, Command::Look | Command::Retell | Command::Prompt(..) | Command::Tidy(_));
+        let told = self.hire(core, session, command);
+        match &told {
+            Err(error) if follows_from_log => {
+                tracing::warn!(%session, "nobody looks after it yet: {}", error.message);
+                let why = format!("the daemon cannot look after it yet: {}", error.message);
+                self.missed.add(session, why);
+                return Ok(());
+            }
+            Err(_) => {}
+            Ok(()) => self.missed.remove(session),
+        }
+        told
+    }
+
+    fn hire(&self, core: &Arc<Core>, session: SessionId, command: Command) -> Result<(), ServiceError> {
         let mut seats = locked(&self.seats);
         if let Some(seat) = seats.get(&session) {
             seat.inbox.push(command);
@@ -217,6 +239,10 @@ pub(super) struct Worker {
     rest_until: Option<Instant>,
     /// Launches of this run that came to nothing.
     failed_launches: (Option<RunId>, u32),
+    /// Launches in a row for which something ran out, and when the last one was.
+    shortage: Option<(u32, Instant)>,
+    /// What is to be done about the run could not be: it is tried again.
+    unminded: bool,
     /// Since when the newest interruption is known here.
     interrupted: Option<(RunId, Instant)>,
     /// Since when the open run is to be cancelled.
@@ -249,6 +275,8 @@ impl Worker {
             removed: false,
             rest_until: None,
             failed_launches: (None, 0),
+            shortage: None,
+            unminded: false,
             interrupted: None,
             cancelled: None,
             told_to_end: None,
@@ -270,8 +298,8 @@ impl Worker {
                 (self.rest_until, told) = (None, true);
                 self.obey(&core, command);
             }
-            if told && let Err(error) = self.mind_the_run(&core) {
-                tracing::warn!(session = %self.session, "{}", error.message);
+            if told {
+                self.mind(&core);
             }
             if self.leaving {
                 self.live = None;

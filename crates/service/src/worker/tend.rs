@@ -22,6 +22,9 @@ use crate::live::{Live, LiveError, Progress, Unsent};
 use crate::sign_in::refusal;
 use crate::tokens::{OwnAnswer, Policy};
 
+/// When what could not be done about a run is tried again.
+const MIND_AGAIN: Duration = Duration::from_secs(1);
+
 impl Worker {
     pub(super) fn listen(&mut self, core: &Arc<Core>, mut live: Live) {
         let (feed, session) = (core.feed.clone(), self.session);
@@ -87,7 +90,8 @@ impl Worker {
         tracing::warn!(session = %self.session, "lost the agent: {}", chain(error));
         self.live = None;
         self.turn(Turn::Ends);
-        let refused = matches!(error, LiveError::Append(_));
+        // What could not be written can be in a while; it is in the journal until then.
+        let refused = matches!(error, LiveError::Append(_)) || error.is_shortage();
         if refused {
             self.hold(Some(chain(error)));
         }
@@ -148,7 +152,22 @@ impl Worker {
         }
         self.mind_the_deadline(core)?;
         self.mind_the_snapshot(core, progress);
-        if progress.ended.is_some() || self.cancelled.is_some() { self.mind_the_run(core) } else { Ok(()) }
+        if progress.ended.is_some() || self.cancelled.is_some() || self.unminded {
+            self.mind(core);
+        }
+        Ok(())
+    }
+
+    /// Looks after the open run. What cannot be done, for want of room in the log for example, is tried again in a moment.
+    pub(super) fn mind(&mut self, core: &Arc<Core>) {
+        let minded = self.mind_the_run(core);
+        self.unminded = minded.is_err() && self.live.is_some();
+        if let Err(error) = minded {
+            tracing::warn!(session = %self.session, "{}", error.message);
+            self.hold(Some(error.message));
+            let again = Instant::now() + MIND_AGAIN;
+            self.rest_until = Some(self.rest_until.map_or(again, |until| until.min(again)));
+        }
     }
 
     /// Takes a snapshot when it is time.
@@ -175,7 +194,7 @@ impl Worker {
     }
 
     /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
-    pub(super) fn mind_the_run(&mut self, core: &Arc<Core>) -> Result<(), ServiceError> {
+    fn mind_the_run(&mut self, core: &Arc<Core>) -> Result<(), ServiceError> {
         if self.live.is_none() {
             return Ok(());
         }

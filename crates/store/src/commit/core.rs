@@ -1,6 +1,8 @@
 //! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but one
 //! that helps when very many logs are written.
 
+mod catch_up;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::mem;
@@ -13,19 +15,22 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
+use self::catch_up::fall_behind;
 use super::live::Live;
 use super::lives::{Lives, half_of};
 use super::log_writes::{LogWrite, LogWrites};
 use super::prepare::{Group, is_urgent};
 use super::second::Second;
 use super::shown::Shown;
-use super::{Append, Current, Handed, Persist, rewrite};
+use super::{Append, Current, Handed, Persist};
 use crate::aside::set_aside;
+use crate::behind::{Behind, Cause};
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::layout::Layout;
 use crate::log::Damage;
 use crate::meter::Meter;
+use crate::recover::Unfinished;
 use crate::reserve::Reserve;
 use crate::session_files;
 use crate::wal::writer::{Wal, WalFailure};
@@ -85,6 +90,10 @@ pub(crate) struct Core {
     shown: Arc<Shown>,
     /// Sessions whose log has been written to since the last checkpoint.
     touched: BTreeSet<SessionId>,
+    /// Sessions whose log lacks something that was committed.
+    behind: Arc<Behind>,
+    /// Ticks until a log that needs the whole write-ahead log read is tried again, and how many there were the last time.
+    patience: (u32, u32),
     /// Deleted sessions whose files could not all be removed yet.
     removals: BTreeSet<SessionId>,
     /// How many groups there have been.
@@ -107,6 +116,7 @@ impl Core {
         limits: Limits,
         clock: Arc<dyn Clock>,
         mut wal: Wal,
+        unfinished: Unfinished,
     ) -> Core {
         let meter = Arc::<Meter>::default();
         wal.count_into(&meter);
@@ -123,22 +133,32 @@ impl Core {
             lives: Lives::default(),
             shown: Arc::default(),
             touched: BTreeSet::new(),
-            removals: BTreeSet::new(),
+            behind: unfinished.behind,
+            patience: (0, 1),
+            removals: unfinished.removals,
             groups: 0,
             frames: Vec::new(),
             second: Second::default(),
             spent: Vec::new(),
-            checkpoint_failed: false,
+            checkpoint_failed: !unfinished.checkpointed,
             meter,
         };
         core.reserve.refill();
+        if unfinished.reserve_used && !core.reserve.is_kept() {
+            core.reserve.release();
+        }
         core.gauge();
         core
     }
 
     /// Takes in a session so that it can be appended to; one that is in already stays as it is.
     pub(crate) fn register(&mut self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
-        self.lives.entry(state.id).or_insert_with(|| Live::new(state, tokens, damage));
+        let session = state.id;
+        let live = self.lives.entry(session).or_insert_with(|| Live::new(state, tokens, damage));
+        if self.behind.has(session) {
+            live.fall_behind();
+            self.touched.insert(session);
+        }
     }
 
     /// Lets go of a session that has nothing on its way to disk.
@@ -159,6 +179,17 @@ impl Core {
     /// Returns what others see of sessions.
     pub(crate) fn shown(&self) -> Arc<Shown> {
         self.shown.clone()
+    }
+
+    /// Returns the logs that lack something.
+    pub(crate) fn behind(&self) -> Arc<Behind> {
+        self.behind.clone()
+    }
+
+    /// Gives up the room that is kept for the records that end work.
+    pub(crate) fn make_room(&mut self) {
+        self.reserve.release();
+        self.gauge();
     }
 
     /// Returns what is counted.
@@ -303,19 +334,30 @@ impl Core {
             if writes.extend_last(session, &entry.lines) {
                 continue;
             }
-            let log = entry.log.take().or_else(|| {
+            let mut log = entry.log.take();
+            if log.is_none()
+                && let Some(live) = self.lives.get_mut(session)
+            {
                 self.touched.insert(session);
-                self.lives.get_mut(session)?.touch(&self.disk, &self.layout, entry.offset)
-            });
+                log = live.touch(&self.disk, &self.layout, entry.offset).unwrap_or_else(|error| {
+                    fall_behind(&self.behind, live, entry.offset, Cause::Write, &error);
+                    None
+                });
+            }
             writes.push(LogWrite { session, log, lines: entry.lines.clone(), offset: entry.offset });
         }
-        let mut failed = Vec::new();
-        group.frames = writes.carry_out(&mut self.second, &mut failed);
-        for session in failed {
-            if let Some(live) = self.lives.get_mut(session) {
-                live.fall_behind();
+        let writes = Arc::new(writes);
+        let failed = writes.carry_out(&mut self.second);
+        if !failed.is_empty() || self.behind.len() > 0 {
+            for (at, (write, lines)) in writes.each().enumerate() {
+                if let (Some(error), Some(live)) = (failed.get(&at), self.lives.get_mut(write.session)) {
+                    fall_behind(&self.behind, live, write.offset, Cause::Write, error);
+                }
+                // What stands in the file behind a place that could not be written is written again with it.
+                self.behind.extend(write.session, lines);
             }
         }
+        group.frames = writes.into_bytes();
     }
 
     /// Tells whether anything committed is not known to be on disk.
@@ -325,7 +367,8 @@ impl Core {
 
     /// Tells whether a tick has anything to try again.
     pub(crate) fn needs_tick(&self) -> bool {
-        self.is_dirty() || self.checkpoint_failed || !self.removals.is_empty() || !self.reserve.is_kept()
+        let behind = self.behind.len() > 0 || !self.removals.is_empty();
+        self.is_dirty() || self.checkpoint_failed || behind || !self.reserve.is_kept()
     }
 
     /// Makes everything committed durable.
@@ -345,7 +388,9 @@ impl Core {
         for session in removals {
             let _ = self.remove(session);
         }
-        if self.checkpoint_failed {
+        self.catch_up(false);
+        // Reads and writes everything there is of it: in vain while a log is behind.
+        if self.checkpoint_failed && self.behind.len() == 0 {
             let _ = self.checkpoint();
         }
         self.reserve.refill();
@@ -377,24 +422,24 @@ impl Core {
         if !self.removals.is_empty() {
             return Err(CheckpointError::Removals(self.removals.len()));
         }
+        // In place first: what that writes is made durable with the rest.
+        self.catch_up(true);
         let mut positions = Vec::with_capacity(self.touched.len());
-        let mut behind = 0;
         for session in &self.touched {
             let Some(live) = self.lives.get_mut(*session) else { continue };
-            live.sync(&self.disk, &self.layout);
-            if live.is_behind() {
-                match rewrite::rewrite(&self.disk, &self.layout, &mut self.wal, live) {
-                    Ok(log) => live.caught_up(log),
-                    Err(_) => behind += 1,
-                }
+            if let Err(error) = live.sync(&self.disk, &self.layout) {
+                let end = live.state.log_offset;
+                fall_behind(&self.behind, live, end, Cause::Sync, &error);
             }
             // A deleted session's log may go at any time: nothing must vouch for it.
             if !live.state.deleted {
                 positions.push((*session, live.state.position()));
             }
         }
-        if behind > 0 {
-            return Err(CheckpointError::Behind(behind));
+        self.catch_up(true);
+        match self.behind.len() {
+            0 => {}
+            behind => return Err(CheckpointError::Behind(behind)),
         }
         self.disk.sync_dir(&self.layout.sessions()).map_err(CheckpointError::Directory)?;
         self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
@@ -422,6 +467,7 @@ impl Core {
         self.lives.remove(session);
         self.shown.hide(session);
         self.touched.remove(&session);
+        self.behind.forget(session);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;
         self.removals.remove(&session);

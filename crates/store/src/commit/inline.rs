@@ -76,6 +76,10 @@ impl Commits for Inline {
         self.core().checkpoint().map_err(io::Error::other)
     }
 
+    fn make_room(&self) {
+        self.core().make_room();
+    }
+
     fn remove(&self, session: SessionId) -> io::Result<()> {
         self.core().remove(session)
     }

@@ -29,7 +29,7 @@ pub(super) struct Live {
     undo: Option<Undo>,
     /// The group that is meant.
     undo_of: u64,
-    /// The log could not be written; it is served from the write-ahead log until it is rewritten.
+    /// The log could not be written; what it lacks is served from memory until it has everything.
     behind: bool,
 }
 
@@ -52,10 +52,6 @@ impl Live {
         self.touched
     }
 
-    pub(super) fn is_behind(&self) -> bool {
-        self.behind
-    }
-
     /// Returns what is remembered of the session before a group; of earlier groups nothing is.
     pub(super) fn undo(&mut self, group: u64) -> &mut Option<Undo> {
         if self.undo_of != group {
@@ -71,23 +67,23 @@ impl Live {
     }
 
     /// Opens the log for its first write since a checkpoint, at its end. One that cannot be is behind, and
-    /// loses nothing: the write-ahead log keeps the lines until the log has them.
+    /// loses nothing: the write-ahead log keeps the lines until the log has them. One that is behind stays closed.
     pub(super) fn touch(
         &mut self,
         disk: &SharedDisk,
         layout: &Layout,
         end: u64,
-    ) -> Option<Arc<dyn DiskFile>> {
+    ) -> io::Result<Option<Arc<dyn DiskFile>>> {
         self.touched = true;
-        if !self.behind && self.open(disk, layout, end).is_err() {
-            self.behind = true;
+        if !self.behind {
+            self.open(disk, layout, end)?;
         }
-        self.open_log()
+        Ok(self.open_log())
     }
 
-    /// The log could not be written.
+    /// The log could not be written. It counts as touched: no checkpoint covers what it lacks.
     pub(super) fn fall_behind(&mut self) {
-        self.behind = true;
+        (self.behind, self.touched) = (true, true);
     }
 
     /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
@@ -103,26 +99,25 @@ impl Live {
         Ok(())
     }
 
-    /// Makes the log durable; one that cannot be, whose name leads elsewhere by now, or that someone cut short, is behind.
-    pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) {
-        let Some(log) = &self.log else { return };
-        let stat = log.sync().and_then(|()| log.stat());
-        let named = disk.stat(&layout.log(self.state.id));
-        let whole = match (stat, named) {
-            (Ok(log), Ok(named)) => log.identity == named.identity && log.len >= self.state.log_offset,
-            _ => false,
-        };
-        self.behind |= !whole;
+    /// Makes the log durable. An error if it cannot be, if its name leads elsewhere by now, or if someone cut it short.
+    pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) -> io::Result<()> {
+        let Some(log) = self.open_log() else { return Ok(()) };
+        log.sync()?;
+        let (log, named) = (log.stat()?, disk.stat(&layout.log(self.state.id))?);
+        if log.identity != named.identity || log.len < self.state.log_offset {
+            return Err(io::Error::other("the log was changed by someone else"));
+        }
+        Ok(())
     }
 
     /// Returns the log as it was opened, whatever its name leads to.
-    pub(super) fn log(&self) -> Option<&dyn DiskFile> {
-        self.log.as_deref()
+    pub(super) fn log(&self) -> Option<Arc<dyn DiskFile>> {
+        self.log.clone()
     }
 
-    /// Takes a rewritten log in place of one that was behind.
-    pub(super) fn caught_up(&mut self, log: Box<dyn DiskFile>) {
-        self.log = Some(log.into());
+    /// The log has everything; it is open, or will be opened for its next write.
+    pub(super) fn caught_up(&mut self, log: Option<Arc<dyn DiskFile>>) {
+        self.log = log;
         self.behind = false;
     }
 

@@ -1,5 +1,7 @@
 //! Putting lines that the write-ahead log has into the session logs, many at a time.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,34 +59,43 @@ impl LogWrites {
         true
     }
 
-    /// Writes to all logs, adds the sessions whose log could not be written to `failed`, and hands the bytes
-    /// back.
-    pub(super) fn carry_out(self, second: &mut Second, failed: &mut Vec<SessionId>) -> Vec<u8> {
+    /// Writes to all logs, and returns which writes failed and why.
+    pub(super) fn carry_out(self: &Arc<LogWrites>, second: &mut Second) -> BTreeMap<usize, io::Error> {
+        let mut failed = BTreeMap::new();
         if self.writes.len() < LOGS_FOR_TWO {
-            self.work(failed);
-            return self.bytes;
+            self.work(&mut failed);
+            return failed;
         }
-        let shared = Arc::new(self);
-        let theirs = shared.clone();
+        let theirs = self.clone();
         let pending = second.begin(move || {
-            let mut failed = Vec::new();
+            let mut failed = BTreeMap::new();
             theirs.work(&mut failed);
             failed
         });
-        shared.work(failed);
+        self.work(&mut failed);
         failed.extend(pending.wait());
-        Arc::into_inner(shared).map(|writes| writes.bytes).unwrap_or_default()
+        failed
+    }
+
+    /// Returns the writes, each with its lines, in order.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&LogWrite, &[u8])> {
+        self.writes.iter().map(|write| (write, &self.bytes[write.lines.clone()]))
+    }
+
+    /// Hands the bytes back.
+    pub(super) fn into_bytes(self: Arc<LogWrites>) -> Vec<u8> {
+        Arc::into_inner(self).map(|writes| writes.bytes).unwrap_or_default()
     }
 
     /// Writes what nobody else has taken.
-    fn work(&self, failed: &mut Vec<SessionId>) {
+    fn work(&self, failed: &mut BTreeMap<usize, io::Error>) {
         loop {
             let from = self.next.fetch_add(AT_A_TIME, Ordering::Relaxed);
             let Some(rest) = self.writes.get(from..).filter(|rest| !rest.is_empty()) else { return };
-            for write in rest.iter().take(AT_A_TIME) {
+            for (at, write) in rest.iter().enumerate().take(AT_A_TIME) {
                 let Some(log) = &write.log else { continue };
-                if write_all_at(&**log, &self.bytes[write.lines.clone()], write.offset).is_err() {
-                    failed.push(write.session);
+                if let Err(error) = write_all_at(&**log, &self.bytes[write.lines.clone()], write.offset) {
+                    failed.insert(from + at, error);
                 }
             }
         }

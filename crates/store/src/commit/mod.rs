@@ -117,6 +117,8 @@ pub trait Commits: Send + Sync {
     fn sync(&self) -> Result<(), AppendError>;
     /// Makes the session logs durable by themselves and drops what the write-ahead log no longer needs.
     fn checkpoint(&self) -> io::Result<()>;
+    /// Gives up the room that is kept for the records that end work.
+    fn make_room(&self);
     /// Removes the files of a session whose deletion is recorded.
     fn remove(&self, session: SessionId) -> io::Result<()>;
     /// Sets the files of a damaged session aside, and tells where.

@@ -1,37 +1,77 @@
-//! Bringing a session log that fell behind up to date: a new file from what is left of the old one and what
-//! the write-ahead log has.
+//! Bringing a session log that is behind up to date: in place where what stands in the file is right, else a new file from
+//! what is left of the old one and what the write-ahead log has.
 
 use std::io;
+use std::sync::Arc;
 
-use super::live::Live;
+use rekindle_domain::id::SessionId;
+
+use crate::behind::Lag;
+use crate::complete::{Completion, complete};
 use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
-use crate::wal::scan;
-use crate::wal::writer::{Wal, WalFailure};
+use crate::wal::scan::Scan;
+
+/// Writes what a log lacks behind what it has, and returns it open. What is written is as durable as the write-ahead log makes
+/// it: the next checkpoint syncs it through this descriptor.
+pub(super) fn in_place(
+    disk: &SharedDisk,
+    layout: &Layout,
+    session: SessionId,
+    lag: &Lag,
+) -> io::Result<Arc<dyn DiskFile>> {
+    let log = match &lag.file {
+        // Whatever stands behind the place in it was ours.
+        Some(log) => log.clone(),
+        None => {
+            let mode = if lag.keep == 0 { OpenMode::Create } else { OpenMode::Write };
+            let log: Arc<dyn DiskFile> = disk.open(&layout.log(session), mode)?.into();
+            if log.stat()?.len != lag.keep {
+                return Err(io::Error::other("the log was changed by someone else"));
+            }
+            log
+        }
+    };
+    write_all_at(&*log, &lag.lines, lag.keep)?;
+    log.set_len(lag.keep + lag.lines.len() as u64)?;
+    Ok(log)
+}
+
+/// Completes a log as opening the home would have, and makes it durable.
+pub(super) fn complete_late(
+    disk: &SharedDisk,
+    layout: &Layout,
+    session: SessionId,
+    scan: &Scan,
+) -> io::Result<()> {
+    match complete(&**disk, layout, session, &scan.of_session(session))? {
+        Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
+        Completion::Removed | Completion::SetAside => Ok(()),
+        Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {
+            disk.open(&layout.log(session), OpenMode::Write)?.sync()
+        }
+    }
+}
 
 /// Writes the log anew and returns it open. The old file is replaced only when the new one is on disk.
 pub(super) fn rewrite(
     disk: &SharedDisk,
     layout: &Layout,
-    wal: &mut Wal,
-    live: &Live,
-) -> io::Result<Box<dyn DiskFile>> {
-    // What is read back below must be what is on disk.
-    wal.sync().map_err(|failure| match failure {
-        WalFailure::Refused(error) | WalFailure::Unknown(error) => error,
-    })?;
-    let session = live.state.id;
-    let scan = scan::scan(&**disk, layout).map_err(io::Error::other)?;
+    session: SessionId,
+    lag: &Lag,
+    scan: &Scan,
+) -> io::Result<Arc<dyn DiskFile>> {
     let tail = scan.of_session(session);
+    let whole = lag.keep + lag.lines.len() as u64;
     let path = layout.log(session);
     let temporary = path.with_extension(format!("jsonl{TEMPORARY_SUFFIX}"));
     let written = (|| {
         let file = disk.open(&temporary, OpenMode::Replace)?;
-        let base = tail.appends.first().map_or(live.state.log_offset, |append| append.offset);
+        let base = tail.appends.first().map_or(whole, |append| append.offset);
         if base > 0 {
             // The open log outlives its name; only without one is the name all there is.
-            match live.log() {
-                Some(log) => copy(log, &*file, 0, base)?,
+            match &lag.file {
+                Some(log) => copy(&**log, &*file, 0, base)?,
                 None => copy(&*disk.open(&path, OpenMode::Read)?, &*file, 0, base)?,
             }
         }
@@ -43,13 +83,13 @@ pub(super) fn rewrite(
             write_all_at(&*file, append.lines, end)?;
             end += append.lines.len() as u64;
         }
-        if end != live.state.log_offset {
+        if end != whole {
             return Err(io::Error::other("the write-ahead log does not reach the end of the log"));
         }
         file.sync()?;
         disk.rename(&temporary, &path)?;
         disk.sync_dir(&layout.sessions())?;
-        Ok(file)
+        Ok(file.into())
     })();
     if written.is_err() {
         let _ = disk.remove_file(&temporary);

@@ -33,6 +33,7 @@ enum Request {
     Current(SessionId, mpsc::SyncSender<Option<Current>>),
     Sync(mpsc::SyncSender<Result<(), AppendError>>),
     Checkpoint(mpsc::SyncSender<io::Result<()>>),
+    MakeRoom(mpsc::SyncSender<()>),
     Remove(SessionId, mpsc::SyncSender<io::Result<()>>),
     SetAside(SessionId, mpsc::SyncSender<io::Result<PathBuf>>),
 }
@@ -232,6 +233,11 @@ impl Commits for Committer {
         self.ask(Request::Checkpoint).unwrap_or_else(|| Err(closed()))
     }
 
+    fn make_room(&self) {
+        // Without a committer there is nobody to give anything up.
+        let _ = self.ask(Request::MakeRoom);
+    }
+
     fn remove(&self, session: SessionId) -> io::Result<()> {
         self.ask(|sender| Request::Remove(session, sender)).unwrap_or_else(|| Err(closed()))
     }
@@ -270,7 +276,8 @@ fn run(mut core: Core, shared: &Shared) {
     let _farewell = Farewell(shared);
     let meter = core.meter();
     let (mut requests, mut answered) = (Vec::new(), Vec::new());
-    let mut tick_at: Option<Instant> = None;
+    // What opening the home could not finish is gone on with, also if nobody asks for anything.
+    let mut tick_at = core.needs_tick().then(|| Instant::now() + SYNC_WITHIN);
     loop {
         let closing = wait_for_work(shared, &mut requests, tick_at);
         handle(&mut core, &mut requests, &mut answered);
@@ -350,6 +357,10 @@ fn handle(core: &mut Core, requests: &mut Vec<(Request, Instant)>, answered: &mu
             Request::Current(session, sender) => drop(sender.send(core.current(session))),
             Request::Sync(sender) => drop(sender.send(core.sync())),
             Request::Checkpoint(sender) => drop(sender.send(core.checkpoint().map_err(io::Error::other))),
+            Request::MakeRoom(sender) => {
+                core.make_room();
+                let _ = sender.send(());
+            }
             Request::Remove(session, sender) => drop(sender.send(core.remove(session))),
             Request::SetAside(session, sender) => drop(sender.send(core.set_aside(session))),
         }

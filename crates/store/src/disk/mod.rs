@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 pub use real::RealDisk;
 pub use steady::Steady;
-pub use tools::{copy, read_all, read_exact_at, read_up_to, refresh, replace, write_all_at};
+pub use tools::{copy, is_shortage, read_all, read_exact_at, read_up_to, refresh, replace, write_all_at};
 
 /// How [`Disk::open`] treats a path that exists or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

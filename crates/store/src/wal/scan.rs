@@ -55,6 +55,20 @@ pub(crate) struct Scan {
     pub(crate) last_number: u64,
 }
 
+/// The end of the newest segment, for whoever goes on from there.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OpenEnd {
+    pub(crate) number: u64,
+    /// How far the segment is proven to be on disk.
+    pub(crate) synced: u64,
+    /// Where its last frame ends.
+    pub(crate) end: u64,
+    /// The frames between the two.
+    pub(crate) unsynced: Vec<u8>,
+    /// Segments before it that count, and the bytes in them.
+    pub(crate) older: (u64, u64),
+}
+
 /// What the write-ahead log knows of one session.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail<'a> {
@@ -226,6 +240,23 @@ impl Scan {
         let at = *frames.last()?;
         let last = frame::read(&bytes[at..], *number, at as u64)?;
         Some((*number, last.synced.min(at as u64), (at + last.len) as u64))
+    }
+
+    /// Returns where the newest segment ends, how far it is proven to be on disk, and the frames between the two; none if there
+    /// is no segment.
+    pub(crate) fn open_end(&self) -> Option<OpenEnd> {
+        let Segment { number, bytes, frames } = self.segments.last()?;
+        let (synced, end) = match frames.last() {
+            Some(at) => {
+                let last = frame::read(&bytes[*at..], *number, *at as u64)?;
+                (last.synced.min(*at as u64), (*at + last.len) as u64)
+            }
+            None => (HEADER_LEN as u64, HEADER_LEN as u64),
+        };
+        let unsynced = bytes.get(synced as usize..end as usize)?.to_vec();
+        let older = &self.segments[..self.segments.len() - 1];
+        let older = (older.len() as u64, older.iter().map(|segment| segment.bytes.len() as u64).sum());
+        Some(OpenEnd { number: *number, synced, end, unsynced, older })
     }
 
     /// Returns the numbers of the segments that count and their valid frames.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::frame::{self, At, HEADER_LEN, Header};
+use super::scan::Scan;
 use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
-use crate::layout::{Layout, TEMPORARY_SUFFIX, segment_number};
+use crate::layout::{DAMAGED_SUFFIX, Layout, TEMPORARY_SUFFIX, segment_number};
 use crate::meter::Meter;
 
 use rekindle_domain::id::SessionId;
@@ -50,6 +51,8 @@ pub(crate) struct Wal {
     lost: bool,
     /// The highest number ever tried.
     last_number: u64,
+    /// Segments that the next checkpoint has no more use for are put aside, not removed: something may still be got from them.
+    keep_older: bool,
     /// Segments before this one that the last checkpoint did not drop, and what was written to them.
     older: (u64, u64),
     meter: Arc<Meter>,
@@ -84,7 +87,38 @@ impl Wal {
             poisoned: false,
             lost: false,
             last_number: number,
+            keep_older: false,
             older: (0, 0),
+            meter: Arc::default(),
+        })
+    }
+
+    /// Goes on from what was found: everything in it is still needed. Nothing is written yet: the next append or sync begins a
+    /// new segment, or says that there is no room for one. None if there is nothing to go on from.
+    pub(crate) fn go_on(
+        disk: SharedDisk,
+        layout: Layout,
+        segment_bytes: u64,
+        scan: &Scan,
+        keep_older: bool,
+    ) -> Option<Wal> {
+        let found = scan.open_end()?;
+        let file = disk.open(&layout.segment(found.number), OpenMode::Read).ok()?;
+        Some(Wal {
+            disk,
+            layout,
+            segment_bytes,
+            file,
+            number: found.number,
+            end: found.end,
+            synced: found.synced,
+            unsynced: found.unsynced,
+            reserved: true,
+            poisoned: true,
+            lost: false,
+            last_number: scan.last_number,
+            keep_older,
+            older: found.older,
             meter: Arc::default(),
         })
     }
@@ -187,6 +221,7 @@ impl Wal {
                 self.older = (0, 0);
                 self.lost = false;
                 self.drop_older();
+                self.keep_older = false;
                 Ok(())
             }
             Err((visible, error)) => {
@@ -262,9 +297,13 @@ impl Wal {
     pub(crate) fn drop_older(&self) {
         let Ok(entries) = self.disk.list(&self.layout.wal()) else { return };
         for entry in entries {
-            let temporary = entry.name.ends_with(TEMPORARY_SUFFIX);
-            if temporary || segment_number(&entry.name).is_some_and(|number| number < self.number) {
-                let _ = self.disk.remove_file(&self.layout.wal().join(&entry.name));
+            let path = self.layout.wal().join(&entry.name);
+            let older = segment_number(&entry.name).is_some_and(|number| number < self.number);
+            if older && self.keep_older {
+                let aside = self.layout.wal().join(format!("{}{DAMAGED_SUFFIX}", entry.name));
+                let _ = self.disk.rename(&path, &aside);
+            } else if older || entry.name.ends_with(TEMPORARY_SUFFIX) {
+                let _ = self.disk.remove_file(&path);
             }
         }
     }

@@ -4,6 +4,7 @@ use rekindle_domain::event::Event;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_store::commit::{Append, Commits};
+use rekindle_store::offline::Offline;
 use rekindle_store::{AppendError, Completion, Want};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
@@ -469,4 +470,31 @@ fn legacy_lines_may_stand_only_before_the_first_hash() {
     let store = open(&only_log(session, &bytes), &clock).expect("opens");
     let loaded = store.load(session, Want::Status).expect("loads");
     assert!(loaded.damage.is_some_and(|damage| damage.detail.contains("no hash")));
+}
+
+// I12
+#[test]
+fn damage_that_a_snapshot_has_passed_is_found_before_half_a_list_too() {
+    let home = Home::with_sessions(1, 3);
+    let session = home.sessions[0];
+    home.store.snapshot(session).expect("a snapshot");
+    let log = home.store.layout().log(session);
+    let passed = home.disk.read_file(&log).expect("a log").len();
+    let list = vec![marked(100, 20, None), marked(101, 20, None)];
+    home.store.append(Append::durable(session, list)).expect("a list");
+    let bytes = home.disk.read_file(&log).expect("a log");
+    let half = passed + bytes[passed..].iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    for path in home.disk.paths().into_iter().filter(|path| path.starts_with("/home/wal")) {
+        home.disk.remove(path);
+    }
+    let offline = || Offline::open(Arc::new(home.disk.clone()), "/home").expect("looking works");
+    home.disk.write_file(&log, &bytes[..half]);
+    let loaded = offline().load(session, Want::Everything).expect("it loads");
+    assert!(loaded.damage.is_none() && loaded.torn.is_some_and(|torn| torn.half_list), "a list was cut");
+    let mut rotten = bytes[..half].to_vec();
+    let at = passed - 60;
+    rotten[at] ^= 1;
+    home.disk.write_file(&log, &rotten);
+    let loaded = offline().load(session, Want::Everything).expect("it loads");
+    assert!(loaded.damage.is_some(), "a record before the snapshot's place has rotted");
 }

@@ -11,6 +11,7 @@ pub(super) const EEXIST: i32 = 17;
 pub(super) const ENOTDIR: i32 = 20;
 pub(super) const EISDIR: i32 = 21;
 pub(super) const EINVAL: i32 = 22;
+pub(super) const EMFILE: i32 = 24;
 pub(super) const EFBIG: i32 = 27;
 pub(super) const ENOSPC: i32 = 28;
 pub(super) const EROFS: i32 = 30;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::errno::{EINTR, EIO, ENOSPC, EROFS, os};
+use super::errno::{EINTR, EIO, EMFILE, ENOSPC, EROFS, os};
 use super::op::{Op, OpKind};
 use crate::rng::Rng;
 
@@ -14,6 +14,8 @@ pub enum FaultKind {
     Eio,
     /// No room, for anything that may need room: removing, cutting and changing permissions go on.
     NoSpace,
+    /// The process has no descriptors left: nothing can be opened, what is open works.
+    NoDescriptors,
     /// A signal came first: nothing happened.
     Interrupted,
     /// The file system became read-only: nothing that changes it works. Best made sticky.
@@ -39,6 +41,12 @@ impl FaultKind {
                             | OpKind::SetMode
                     )
             }
+            FaultKind::NoDescriptors => {
+                matches!(
+                    kind,
+                    OpKind::Open | OpKind::Create | OpKind::Truncate | OpKind::List | OpKind::SyncDir
+                )
+            }
             FaultKind::ReadOnly => kind.mutates(),
             FaultKind::ShortWrite | FaultKind::ShortThenNoSpace => kind == OpKind::Write,
         }
@@ -49,6 +57,7 @@ impl FaultKind {
         os(match self {
             FaultKind::Eio => EIO,
             FaultKind::NoSpace | FaultKind::ShortWrite | FaultKind::ShortThenNoSpace => ENOSPC,
+            FaultKind::NoDescriptors => EMFILE,
             FaultKind::Interrupted => EINTR,
             FaultKind::ReadOnly => EROFS,
         })

@@ -109,7 +109,9 @@ impl DiskFile for SimFile {
                 }
                 Err(fault.error())
             }
-            Some(fault @ (FaultKind::Interrupted | FaultKind::ReadOnly)) => Err(fault.error()),
+            Some(fault @ (FaultKind::Interrupted | FaultKind::ReadOnly | FaultKind::NoDescriptors)) => {
+                Err(fault.error())
+            }
         }
     }
 

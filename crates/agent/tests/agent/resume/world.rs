@@ -173,6 +173,7 @@ impl World {
             has_directory: true,
             has_environment: true,
             failed_launches: 0,
+            shortage: None,
             interrupted_for: Duration::from_secs(3600),
             load_in: Duration::from_millis(load_in),
         }

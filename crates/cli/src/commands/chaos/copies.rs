@@ -100,7 +100,9 @@ fn serve(
         let log = asker.get(&format!("/api/sessions/{bad}/log?limit=1000")).unwrap_or(Value::Null);
         let mended =
             log["records"].as_array().into_iter().flatten().any(|record| record["kind"] == "log.repaired");
-        seen.says = view["health"]["state"] == "damaged" || mended;
+        // Another harm may come before the damage, and is said in its place.
+        let health = view["health"]["state"].as_str();
+        seen.says = health.is_some_and(|health| health != "ok") || mended;
     }
     let mut body = request.clone();
     body["prompt"] = json!("say it goes on");
@@ -135,17 +137,22 @@ fn is_as_it_was(asker: &Asker, session: &str, lines: &[String]) -> bool {
     }
 }
 
-/// Copies a directory with everything in it but what is no file: sockets are nobody's in a copy.
-fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+/// Copies a directory with everything in it but what is no file: sockets are nobody's in a copy. What goes away meanwhile is not
+/// in it.
+pub(super) fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, fs::metadata(from)?.permissions())?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy_all(&entry.path(), &to)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), to)?;
+        let copied = match kind {
+            kind if kind.is_dir() => copy_all(&entry.path(), &to),
+            kind if kind.is_file() => fs::copy(entry.path(), to).map(drop),
+            _ => Ok(()),
+        };
+        match copied {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            outcome => outcome?,
         }
     }
     Ok(())

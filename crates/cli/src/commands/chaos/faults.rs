@@ -96,7 +96,9 @@ pub(super) fn strike(
             as_if_rebooted(&troupe.home);
         }
         Fault::CachesLost => caches_lost(troupe, rng.chance(1, 2))?,
-        Fault::DamagedCopy | Fault::FullDisk => return Ok(Err("it is not for a home that is in use".into())),
+        Fault::DamagedCopy | Fault::LivingCopy | Fault::FullDisk | Fault::FewDescriptors => {
+            return Ok(Err("it is not for a home that is in use".into()));
+        }
     }
     troupe.start();
     Ok(Ok(()))

@@ -48,6 +48,15 @@ impl Follower {
         self.heard.lock().map(|heard| heard.clone()).unwrap_or_default()
     }
 
+    /// Returns the number of the newest record that was heard.
+    pub(super) fn newest(&self) -> u64 {
+        let newest = self.heard.lock().ok().and_then(|heard| match heard.last() {
+            Some(Heard::Record { seq, .. }) => Some(*seq),
+            Some(Heard::Reset) | None => None,
+        });
+        newest.unwrap_or(0)
+    }
+
     fn run(&self, home: &std::path::Path, session: &str, leaving: &Leaving) {
         let Ok(runtime) = http::runtime() else { return };
         let mut last = None;

@@ -5,8 +5,10 @@
 mod ask;
 mod copies;
 mod faults;
+mod few;
 mod follower;
 mod ledger;
+mod living;
 mod matrix;
 mod oracle;
 mod plan;
@@ -14,6 +16,7 @@ mod power;
 mod report;
 mod rest;
 mod round;
+mod shortage;
 mod tiny;
 mod troupe;
 mod visitor;
@@ -35,8 +38,8 @@ use crate::live::hear_signals;
 
 /// Test on this machine and disk that every promise is kept
 ///
-/// Kills daemons, holders and agents with kill -9, cuts their power, fills their disk, damages copies of their home,
-/// while several scripted agents work and are spoken to. After each round the logs, what the agents were told and what was
+/// Kills daemons, holders and agents with kill -9, cuts their power, fills their disk, takes their descriptors, damages
+/// copies of their home, while several scripted agents work and are spoken to. After each round the logs, what the agents were told and what was
 /// acknowledged are compared. All of it happens in a directory of its own beside your home, which is not touched;
 /// nothing is left behind. Exits 0 if every promise held, 1 if one was broken: then everything is kept and
 /// the command that repeats it is printed. The same seed makes the same plan; its timing is the machine's.

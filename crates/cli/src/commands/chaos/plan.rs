@@ -22,7 +22,9 @@ pub(super) enum Fault {
     PowerCut,
     CachesLost,
     DamagedCopy,
+    LivingCopy,
     FullDisk,
+    FewDescriptors,
 }
 
 impl Fault {
@@ -43,7 +45,8 @@ impl Fault {
     ];
 
     /// Those that strike a home apart, when everybody has come to rest.
-    pub(super) const QUIET: [Fault; 2] = [Fault::DamagedCopy, Fault::FullDisk];
+    pub(super) const QUIET: [Fault; 4] =
+        [Fault::DamagedCopy, Fault::LivingCopy, Fault::FullDisk, Fault::FewDescriptors];
 
     /// Says it in a few words.
     pub(super) fn words(self) -> &'static str {
@@ -61,7 +64,9 @@ impl Fault {
             Fault::PowerCut => "simulated power cut",
             Fault::CachesLost => "caches deleted",
             Fault::DamagedCopy => "a damaged copy of the home",
-            Fault::FullDisk => "a full disk",
+            Fault::LivingCopy => "commands on a copy of a living home",
+            Fault::FullDisk => "a disk that fills up and has room again",
+            Fault::FewDescriptors => "a daemon with hardly any file descriptors",
         }
     }
 }
@@ -214,8 +219,9 @@ impl Iterator for Plan {
             let fault = deal(&mut self.rng, &mut self.live, &Fault::LIVE)?;
             strikes.push(self.strike(fault));
         }
-        let quiet =
-            self.number.is_multiple_of(2).then(|| deal(&mut self.rng, &mut self.quiet, &Fault::QUIET));
+        // Two rounds of three, so that six see them all.
+        let quiet = !self.number.is_multiple_of(3);
+        let quiet = quiet.then(|| deal(&mut self.rng, &mut self.quiet, &Fault::QUIET));
         let quiet = quiet.flatten().map(|fault| self.strike(fault));
         Some(Round { number: self.number, visits, strikes, quiet })
     }

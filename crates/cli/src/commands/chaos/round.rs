@@ -10,8 +10,10 @@ use super::super::ground::look::{agent, doctor};
 use super::ask::{Asker, Leaving, PATIENCE};
 use super::copies::damage_a_copy;
 use super::faults::{Toll, strike};
+use super::few;
 use super::follower::Follower;
 use super::ledger::Ledger;
+use super::living::command_a_copy;
 use super::matrix::Matrix;
 use super::oracle::{Sight, judge_sight};
 use super::plan::{Fault, Round, Strike, Visit};
@@ -138,7 +140,18 @@ impl<'a> Field<'a> {
                 damage_a_copy(&home, &copy, runtime, &request, &mut self.troupe, strike.pick)?;
                 Ok(())
             }
-            _ => tiny::fill(&self.ground.at("tiny"), runtime, &request, &mut self.troupe)?,
+            Fault::LivingCopy => {
+                command_a_copy(&home, &self.ground.at("copy"), runtime, &mut self.troupe, strike.pick)?
+            }
+            Fault::FewDescriptors => {
+                let (few, told) = (self.ground.at("few"), self.ground.at("told-apart"));
+                few::descriptors(&few, runtime, &request, told, &mut self.troupe, strike.pick)?;
+                Ok(())
+            }
+            _ => {
+                let (tiny, told) = (self.ground.at("tiny"), self.ground.at("told-apart"));
+                tiny::fill(&tiny, runtime, &request, told, &mut self.troupe, strike.pick)?
+            }
         };
         match struck {
             Ok(()) => self.matrix.struck(strike.fault),

@@ -33,6 +33,8 @@ pub(super) struct Troupe {
     pub(super) leaving: Leaving,
     daemon: Option<Identity>,
     epoch: u64,
+    /// What its daemons get into their environment.
+    pub(super) more: Vec<(&'static str, PathBuf)>,
     /// What was seen and is to be judged.
     pub(super) sights: Vec<Sight>,
 }
@@ -40,7 +42,7 @@ pub(super) struct Troupe {
 impl Troupe {
     pub(super) fn new(home: &Path, runtime: &Path, leaving: &Leaving) -> Troupe {
         let (home, runtime, leaving) = (home.to_owned(), runtime.to_owned(), leaving.clone());
-        Troupe { home, runtime, leaving, daemon: None, epoch: 0, sights: Vec::new() }
+        Troupe { home, runtime, leaving, daemon: None, epoch: 0, more: Vec::new(), sights: Vec::new() }
     }
 
     pub(super) fn asker(&self) -> Result<Asker, Failure> {
@@ -50,6 +52,7 @@ impl Troupe {
     /// Starts a daemon once; whether it came up is up to it.
     pub(super) fn try_start(&mut self, arguments: &[&str], more: &[(&str, &Path)]) -> Result<(), Failure> {
         let mut env = vec![("XDG_RUNTIME_DIR", self.runtime.as_path())];
+        env.extend(self.more.iter().map(|(name, value)| (*name, value.as_path())));
         env.extend_from_slice(more);
         let begin = Instant::now();
         let place = start::try_start(&self.home, arguments, &env)?;

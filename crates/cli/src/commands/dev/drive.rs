@@ -102,7 +102,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let session = session(&store, args)?;
     let holders = context.home.join("holders");
     let found = inspect_all(&holders).unwrap_or_default();
-    let epoch = next_epoch(&*context.disk(), &context.home, &found);
+    let epoch = next_epoch(&*context.disk(), &context.home, &found, || {});
     let supervisor = Supervisor { boot_id, epoch, steady: Steady::compare(SystemClock.now()) };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {

@@ -5,6 +5,7 @@ mod agents;
 mod log;
 mod runs;
 mod scene;
+mod shortage;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub(super) use self::log::place;
 pub(super) use self::scene::{Copy, Sight, judge_sight};
+pub(super) use self::shortage::{Acknowledged, Moment, Shortage, Shown, is_explained, unanswered};
 use super::ledger::{Heard, Ledger};
 use super::matrix::Check;
 

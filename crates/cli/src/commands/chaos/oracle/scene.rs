@@ -1,6 +1,7 @@
 //! I1, I2, I9, I10, I12, I13, I14: what was seen of daemons and homes as wholes.
 
 use super::super::matrix::Check;
+use super::shortage::{self, Shortage};
 
 /// Something that was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +18,10 @@ pub(in super::super) enum Sight {
     Doctor(Result<String, String>),
     /// A copy of the home was damaged: what was done to it, and how it was served.
     DamagedCopy(Copy),
-    /// A disk became full.
-    FullDisk { acknowledged: usize, kept: usize, announced: bool, goes_on: bool },
+    /// Something ran out for a while: how one moment of it was served.
+    Shortage(Shortage),
+    /// Commands were given a copy of the home: what they did to the home itself.
+    LivingCopy { commands: Vec<String>, logs: usize, same: usize, serves: bool, agents: usize, alive: usize },
     /// Sessions were removed; how many were there all the same.
     Removed { sessions: usize, left: usize },
     /// Everybody was told to end; how many processes were left.
@@ -71,13 +74,19 @@ pub(in super::super) fn judge_sight(sight: &Sight) -> Vec<Check> {
             vec![Check::that(2, found.is_ok(), || found.clone().err().unwrap_or_default())]
         }
         Sight::DamagedCopy(copy) => damaged_copy(copy),
-        Sight::FullDisk { acknowledged, kept, announced, goes_on } => vec![
-            Check::that(1, kept == acknowledged, || {
-                format!("of {acknowledged} writes to a disk that became full {kept} are there")
-            }),
-            Check::that(12, *announced, || "a full disk was not said to be full".into()),
-            Check::that(12, *goes_on, || "there is room again, and nothing is taken".into()),
-        ],
+        Sight::Shortage(shortage) => shortage::judge(shortage),
+        Sight::LivingCopy { commands, logs, same, serves, agents, alive } => {
+            let commands = commands.join(", ");
+            vec![
+                Check::that(9, same == logs, || {
+                    format!("{commands} on a copy changed {} of {logs} sessions of the home", logs - same)
+                }),
+                Check::that(9, *serves, || format!("{commands} on a copy ended the daemon of the home")),
+                Check::that(9, alive == agents, || {
+                    format!("{commands} on a copy ended {} of {agents} agents of the home", agents - alive)
+                }),
+            ]
+        }
         Sight::Removed { sessions, left } => vec![Check::that(13, *left == 0, || {
             format!("{left} of {sessions} removed sessions are still there")
         })],

@@ -277,9 +277,17 @@ fn what_is_seen_of_homes_and_daemons_is_judged() {
     assert_eq!(broken(Sight::Left { processes: 1 }), [13]);
     assert_eq!(broken(Sight::NoDaemon { why: String::new() }), [10]);
     assert_eq!(broken(Sight::DiedByItself), [10]);
-    let full = |kept, announced, goes_on| Sight::FullDisk { acknowledged: 5, kept, announced, goes_on };
-    assert_eq!(broken(full(5, true, true)), [0; 0]);
-    assert_eq!(broken(full(4, false, false)), [1, 12, 12]);
+    let commands = || vec!["rm".to_owned()];
+    let copy = |same, serves, alive| Sight::LivingCopy {
+        commands: commands(),
+        logs: 3,
+        same,
+        serves,
+        agents: 2,
+        alive,
+    };
+    assert_eq!(broken(copy(3, true, 2)), [0; 0]);
+    assert_eq!(broken(copy(2, false, 1)), [9, 9, 9]);
     let damage = String::from("a byte");
     let copy =
         Copy { damage, starts: true, whole: 3, served: 3, must_say: true, says: true, takes_more: true };
@@ -309,4 +317,84 @@ fn after_a_power_cut_what_agents_said_may_be_gone_and_is_taken_back() {
     assert_eq!(cut(true, "message.agent"), [0; 0]);
     assert_eq!(cut(true, "run.completed"), [3], "what was durable is not taken back");
     assert_eq!(cut(false, "message.agent"), [3, 12]);
+}
+
+/// A session that was written to while its home lacked something: a title, and a message that was answered.
+fn shown() -> Shown {
+    let log = vec![
+        json!({"seq": 1, "kind": "session.created", "title": "t"}),
+        json!({"seq": 2, "kind": "session.updated", "title": "another"}),
+        json!({"seq": 3, "kind": "message.user", "message_id": "m_a"}),
+        json!({"seq": 4, "kind": "run.started", "run_id": "run_1", "message_id": "m_a"}),
+        json!({"seq": 5, "kind": "run.completed", "run_id": "run_1"}),
+    ];
+    let message = Acknowledged::Message { message_id: "m_a".into(), told: 1 };
+    let view = json!({"status": "idle", "last_seq": 5, "held": null, "health": {"state": "ok"}});
+    let acknowledged = vec![Acknowledged::Title("another".into()), message];
+    Shown { id: ID.into(), acknowledged, log, heard: 5, view, in_file: 5 }
+}
+
+fn short(moment: Moment, change: impl FnOnce(&mut Shown)) -> Vec<u8> {
+    let mut one = shown();
+    change(&mut one);
+    short_of(Shortage { lack: "room", moment, sessions: vec![one], refusals: Vec::new() })
+}
+
+fn short_of(shortage: Shortage) -> Vec<u8> {
+    let wrong = judge_sight(&Sight::Shortage(shortage)).into_iter().filter(|check| check.wrong.is_some());
+    wrong.map(|check| check.promise).collect()
+}
+
+// I1, I5, I8, I12, I14
+#[test]
+fn what_is_not_served_told_or_done_when_something_runs_out_is_found() {
+    use Moment::{During, Killed, Over, Restarted};
+    let unanswered = |one: &mut Shown| {
+        one.log.truncate(4);
+        (one.heard, one.in_file) = (4, 4);
+        one.view["last_seq"] = json!(4);
+    };
+    for moment in [During, Killed, Over, Restarted] {
+        assert_eq!(short(moment, |_| {}), [0; 0], "{moment:?}");
+        assert_eq!(short(moment, |one| one.log[1]["title"] = json!("t")), [1], "{moment:?}");
+        assert_eq!(short(moment, |one| one.heard = 3), [12], "{moment:?}");
+        assert_eq!(short(moment, |one| one.view["last_seq"] = json!(3)), [8], "{moment:?}");
+        let failed = |one: &mut Shown| one.log[1]["kind"] = json!("run.failed");
+        assert_eq!(short(moment, failed), [12], "{moment:?}: it failed");
+        let twice = |one: &mut Shown| {
+            one.acknowledged[1] = Acknowledged::Message { message_id: "m_a".into(), told: 2 };
+        };
+        assert_eq!(short(moment, twice), [5], "{moment:?}");
+        assert_eq!(short(moment, |one| one.view = Value::Null).first(), Some(&8), "{moment:?}");
+    }
+    for moment in [During, Killed] {
+        assert_eq!(short(moment, unanswered), [12], "{moment:?}: it waits, and nothing says why");
+        let says = |one: &mut Shown| {
+            unanswered(one);
+            one.view["held"] = json!("the disk is full");
+        };
+        assert_eq!(short(moment, says), [0; 0], "{moment:?}");
+        let degraded = |one: &mut Shown| {
+            unanswered(one);
+            one.in_file = 2;
+            one.view["health"] = json!({"state": "degraded", "detail": "the disk is full"});
+        };
+        assert_eq!(short(moment, degraded), [0; 0], "{moment:?}");
+    }
+    for moment in [Over, Restarted] {
+        assert_eq!(short(moment, unanswered), [14], "{moment:?}");
+        assert_eq!(short(moment, |one| one.in_file = 4), [12], "{moment:?}");
+        assert_eq!(short(moment, |one| one.view["health"] = json!({"state": "degraded"})), [8], "{moment:?}");
+    }
+    let refused = |status| {
+        let refusals = vec![(status, "no".to_owned())];
+        short_of(Shortage { lack: "room", moment: During, sessions: Vec::new(), refusals })
+    };
+    assert_eq!((refused(507), refused(503)), (vec![], vec![]));
+    assert_eq!((refused(500), refused(404)), (vec![12], vec![12]));
+    let named = vec![(500, "cannot open it: Too many open files (os error 24)".to_owned())];
+    assert_eq!(
+        short_of(Shortage { lack: "room", moment: During, sessions: Vec::new(), refusals: named }),
+        [0; 0]
+    );
 }

@@ -1,0 +1,82 @@
+//! A daemon that runs out of something for a while: what it acknowledges meanwhile is shown at once, says why it does not go
+//! on, and goes on by itself. And what an orderly end leaves behind.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, wait_for};
+
+/// Asks on a connection that stays; returns the status and the body of the answer.
+fn ask(stream: &mut UnixStream, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).expect("asked");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("an answer");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("text").to_lowercase();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+    let mut body = vec![0; length.and_then(|length| length.parse().ok()).expect("a length")];
+    stream.read_exact(&mut body).expect("a body");
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+// I1, I8, I12
+#[test]
+fn without_descriptors_a_new_session_is_shown_waits_with_a_reason_and_then_runs() {
+    let lab = Lab::new();
+    let mut visitor = lab.connect().expect("a connection");
+    assert_eq!(ask(&mut visitor, "GET", "/healthz", &Value::Null).0, 200);
+    let daemon = Pid::from_raw(lab.daemon_pid());
+    let few = Rlimit { current: Some(3), maximum: rustix::process::getrlimit(Resource::Nofile).maximum };
+    let many = prlimit(daemon, Resource::Nofile, few).expect("no more descriptors");
+    let (status, made) = ask(&mut visitor, "POST", "/api/sessions", &lab.session("say at last"));
+    assert_eq!(status, 201, "{made}");
+    let id = made["id"].as_str().expect("an id").to_owned();
+    let (status, log) = ask(&mut visitor, "GET", &format!("/api/sessions/{id}/log"), &Value::Null);
+    let kinds: Vec<&str> =
+        log["records"].as_array().expect("records").iter().filter_map(|one| one["kind"].as_str()).collect();
+    assert_eq!((status, &kinds[..]), (200, &["session.created", "message.user", "run.started"][..]));
+    let view = wait_for("a reason", || {
+        let (_, view) = ask(&mut visitor, "GET", &format!("/api/sessions/{id}"), &Value::Null);
+        view["held"].is_string().then_some(view)
+    });
+    assert_eq!((&view["status"], &view["last_seq"]), (&json!("running"), &json!(3)));
+    assert_eq!(view["health"]["state"], "degraded", "{view}");
+    assert!(view["held"].as_str().is_some_and(|why| why.contains("os error 24")), "{view}");
+    prlimit(daemon, Resource::Nofile, many).expect("as before");
+    assert_eq!(lab.wait_end(&id), "completed");
+    wait_for("its log", || (lab.show(&id)["health"]["state"] == "ok").then_some(()));
+    assert_eq!(lab.show(&id)["held"], Value::Null);
+    let file = std::fs::read_to_string(lab.home().join(format!("sessions/{id}.messages.jsonl")));
+    assert!(!file.expect("a log").contains("run.failed"));
+}
+
+// I2
+#[test]
+fn an_orderly_end_leaves_the_caches_of_every_session_also_with_all_agents() {
+    for arguments in [&["stop"][..], &["stop", "--all"]] {
+        let lab = Lab::new();
+        let ids = [lab.run("say one"), lab.run("say two")];
+        ids.iter().for_each(|id| drop(lab.wait_end(id)));
+        lab.ran(arguments).exits(0);
+        for id in &ids {
+            let cache = std::fs::read(lab.home().join(format!("sessions/{id}.json"))).expect("a state cache");
+            let cache: Value = serde_json::from_slice(&cache).expect("JSON");
+            let log = std::fs::read_to_string(lab.home().join(format!("sessions/{id}.messages.jsonl")));
+            let records = log.expect("a log").lines().count();
+            assert_eq!(cache["last_seq"], json!(records), "{arguments:?}: of its newest record");
+        }
+        assert!(lab.home().join("sessions/index.json").is_file(), "{arguments:?}");
+    }
+}
