@@ -1,7 +1,7 @@
 //! `kill -9` of a real process that appends at full speed, five hundred times: whatever it was told is there.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -57,7 +57,13 @@ fn write_and_kill(home: &Path, lifetime: Duration) -> Vec<Ack> {
     // Some rounds are killed while the home is being opened, before anything was acknowledged.
     if lifetime > Duration::from_millis(5) {
         let told = wait.recv_timeout(Duration::from_secs(20));
-        assert!(told.is_ok(), "the writer acknowledges something: {:?}", writer.try_wait());
+        if told.is_err() {
+            let ended = writer.try_wait();
+            let mut said = String::new();
+            let _ = writer.kill();
+            let _ = writer.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+            panic!("the writer acknowledges nothing: {ended:?}: {said}");
+        }
     }
     let until = Instant::now() + lifetime;
     while Instant::now() < until {

@@ -35,10 +35,7 @@ fn input(call: &Object<'_>) -> Option<String> {
     let raw = call.raw("rawInput")?;
     let given = Object::parse(raw.get()).unwrap_or_default();
     let named = COMMANDS.iter().chain(PLACES).find_map(|name| words(&given, name));
-    let input = named.or_else(|| text(raw).map(Into::into)).or_else(|| {
-        let json = raw.get().trim();
-        (!matches!(json, "{}" | "[]" | "\"\"")).then(|| json.to_owned())
-    })?;
+    let input = named.or_else(|| text(raw).map(Into::into))?;
     let line = input.split_whitespace().collect::<Vec<_>>().join(" ");
     (!line.is_empty()).then(|| cut(&line, MAX_INPUT).into_owned())
 }
@@ -85,9 +82,9 @@ mod tests {
         );
         assert_eq!(input(r#"{"command":["bash","-lc","make"]}"#).as_deref(), Some("bash -lc make"));
         assert_eq!(input(r#"{"content":"x","file_path":"/a/b.txt"}"#).as_deref(), Some("/a/b.txt"));
-        assert_eq!(input(r#"{"n":1}"#).as_deref(), Some(r#"{"n":1}"#), "nothing known: the whole");
+        assert_eq!(input(r#"{"n":1}"#), None, "nothing that a person would know it by");
         assert_eq!(input(r#""plain words""#).as_deref(), Some("plain words"));
-        assert_eq!((input("{}"), input(r#"{"command":" "}"#).as_deref()), (None, Some(r#"{"command":" "}"#)));
+        assert_eq!((input("{}"), input(r#"{"command":" "}"#)), (None, None));
         assert_eq!(read("{}"), Gist::default());
         assert!(
             input(&format!(r#"{{"command":"{}"}}"#, "x".repeat(5000))).is_some_and(|text| text.len() < 1100)

@@ -11,6 +11,9 @@ use crate::said::{Request, Voice};
 /// something else would take for ever.
 const MOST_MISSING: u64 = 200;
 
+/// Shortest end of an answer that is taken for the answer: less could be anything.
+const LEAST_END: usize = 4;
+
 /// How well a conversation was brought back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +64,8 @@ pub fn compare(
                 continue;
             }
             counts.expected += 1;
-            match find(replay, at, voice, &wanted).filter(|_| missing < MOST_MISSING) {
+            let found = find(replay, at, voice, &wanted).or_else(|| find_end(replay, at, voice, &wanted));
+            match found.filter(|_| missing < MOST_MISSING) {
                 Some(end) => (at, counts.found, missing) = (end, counts.found + 1, 0),
                 None => missing += 1,
             }
@@ -115,6 +119,30 @@ pub(super) fn find(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> 
             }
         }
         start = next_piece;
+    }
+    None
+}
+
+/// Finds the end of an answer behind a place: adapters put warnings of their own in front of what a model says, and do not
+/// replay them. Returns the place behind it.
+fn find_end(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> Option<Place> {
+    if voice != Voice::Agent {
+        return None;
+    }
+    let mut message = String::new();
+    for (index, piece) in replay.pieces.iter().enumerate().skip(from.piece) {
+        let next = replay.pieces.get(index + 1);
+        match piece {
+            Piece::Text { voice: Voice::Agent, text, .. } => message.push_str(text),
+            _ => message.clear(),
+        }
+        if !message.is_empty() && !matches!(next, Some(Piece::Text { voice: Voice::Agent, .. })) {
+            let said = fold(&std::mem::take(&mut message));
+            let before = wanted.strip_suffix(said.as_str()).filter(|_| said.len() >= LEAST_END);
+            if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
+                return Some(Place { piece: index + 1, byte: 0 });
+            }
+        }
     }
     None
 }

@@ -64,6 +64,12 @@ fn verdicts() {
         ("another voice", &[('u', "one"), ('t', "first answer"), ('u', "two"), ('a', "second")], Shorter),
         ("only part of an answer", &[('u', "one"), ('a', "first"), ('u', "two"), ('a', "second")], Shorter),
         ("words run together", &[('u', "one"), ('a', "firstanswer"), ('u', "two"), ('a', "second")], Shorter),
+        (
+            "a warning of the adapter's is not replayed",
+            &[('u', "one"), ('a', "answer"), ('u', "two"), ('a', "second")],
+            Continued,
+        ),
+        ("the end of a word", &[('u', "one"), ('a', "swer"), ('u', "two"), ('a', "second")], Shorter),
         ("nothing", &[], Shorter),
     ];
     for (name, pieces, expected) in cases {

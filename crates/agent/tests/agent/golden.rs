@@ -39,7 +39,7 @@ fn a_turn_with_tools_plan_usage_and_unknown_things() {
     message.thought 11.0 low 11 {"run_id":"run_1","message_id":"msg_…qqh","content":"Hmm."}
     usage.updated 12.0 low 11 {"input_tokens":0,"output_tokens":0,"cost":0.5,"raw":{"sessionUpdate":"usage_update","used":10,"size":200,"cost":{"amount":0.5,"currency":"USD"}}}
     message.agent 14.0 low 15 {"run_id":"run_1","message_id":"msg_…qqk","content":"I look."}
-    tool.call 14.1 low 15 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"pending","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
+    tool.call 14.1 low 15 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"pending","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
     tool.update 15.0 low 16 {"run_id":"run_1","tool_call_id":"t1","status":"in_progress"}
     tool.update 17.0 low 18 {"run_id":"run_1","tool_call_id":"t1","status":"completed","raw":{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"ok"}}]}}
     plan.updated 18.0 low 19 {"run_id":"run_1","entries":[{"content":"look","priority":"high","status":"pending"}]}
@@ -91,7 +91,7 @@ fn a_cancel_and_a_run_given_up() {
     insta::assert_snapshot!(log(conversations::cancelled()), @r##"
     agent.ready 5.0 low 6 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     agent.notice 5.1 low 6 {"what":"session_options","raw":{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}}
-    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
+    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
     message.agent 9.0 low 10 {"run_id":"run_1","message_id":"msg_…qqg","content":"Work"}
     run.waiting 9.1 low 10 {"run_id":"run_1","wait_id":"wait_9","wait_kind":"permission","resume_token_id":"rt_9","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":3,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
     run.waiting 10.0 low 11 {"run_id":"run_1","wait_id":"wait_10","wait_kind":"permission","resume_token_id":"rt_10","tool_call_id":"t1","request":{"jsonrpc":"2.0","id":4,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t1","title":"rm"},"options":[{"optionId":"n","name":"No","kind":"reject_once"},{"optionId":"y","name":"Yes","kind":"allow_once"}]}}}
@@ -170,13 +170,13 @@ fn a_tools_update_between_two_pieces_and_a_death() {
     insta::assert_snapshot!(log(conversations::killed()), @r##"
     agent.ready 5.0 low 6 {"info":{"name":"x","version":"1.2.3"},"capabilities":{"loadSession":true},"cursor":"s1"}
     agent.notice 5.1 low 6 {"what":"session_options","raw":{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}}
-    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
-    tool.call 8.0 low 9 {"run_id":"run_1","tool_call_id":"t2","title":"cargo test","tool_kind":"execute","status":"pending","input":"{\"x\":1.50}","raw":{"sessionUpdate":"tool_call","toolCallId":"t2","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
+    tool.call 7.0 low 8 {"run_id":"run_1","tool_call_id":"t1","title":"cargo test","tool_kind":"execute","status":"in_progress","raw":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"cargo test","kind":"execute","status":"in_progress","rawInput":{"x":1.50}}}
+    tool.call 8.0 low 9 {"run_id":"run_1","tool_call_id":"t2","title":"cargo test","tool_kind":"execute","status":"pending","raw":{"sessionUpdate":"tool_call","toolCallId":"t2","title":"cargo test","kind":"execute","status":"pending","rawInput":{"x":1.50}}}
     tool.update 9.0 low 10 {"run_id":"run_1","tool_call_id":"t2","status":"completed"}
     tool.update 11.0 low 10 {"run_id":"run_1","tool_call_id":"t1","status":"in_progress"}
     usage.updated 12.0 low 10 {"input_tokens":0,"output_tokens":0,"cost":0.5,"raw":{"sessionUpdate":"usage_update","used":10,"size":200,"cost":{"amount":0.5,"currency":"USD"}}}
     message.agent 14.0 low 15 {"run_id":"run_1","message_id":"msg_…qqj","content":"Half a message","partial":true}
-    run.interrupted 14.1 low 15 {"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t1","title":"cargo test","kind":"execute","input":"{\"x\":1.50}"}]}
+    run.interrupted 14.1 low 15 {"run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t1","title":"cargo test","kind":"execute"}]}
     "##);
 }
 

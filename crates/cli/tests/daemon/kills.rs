@@ -317,6 +317,8 @@ fn everything_stops_although_the_daemon_has_just_begun() {
         lab.start();
         lab.post("/api/shutdown", &json!({"agents": true}));
         lab.died();
-        assert_eq!(lab.living_holders(), [], "{}", lab.daemon_log());
+        // A holder ends a moment after it has told how its agent ended.
+        wait_for("the end of every holder", || lab.living_holders().is_empty().then_some(()));
+        assert_eq!(lab.living_agents(), [0; 0], "{}", lab.daemon_log());
     }
 }

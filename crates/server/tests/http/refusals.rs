@@ -9,7 +9,7 @@ use crate::client::{Server, read};
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_that_are_not_there_and_methods_that_are_not_taken() {
     let server = Server::start();
-    for path in ["/", "/api", "/api/sessions/", "/api/waits/wait_1", "/healthz/x", "/%ff"] {
+    for path in ["/", "/api", "/api/sessions/", "/api/waits/wait_1/x", "/healthz/x", "/%ff"] {
         assert_eq!(server.ask("GET", path, "", "").await.refusal(), (404, "no_such_path"), "{path}");
     }
     let reply = server.ask("PUT", "/api/sessions/sess_1", "", "").await;

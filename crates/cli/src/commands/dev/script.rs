@@ -24,7 +24,6 @@ pub(super) struct Script {
     created: bool,
     run: Option<Run>,
     holder: Option<Holder>,
-    usage: u64,
 }
 
 struct Run {
@@ -52,7 +51,7 @@ pub(super) struct Step {
 impl Script {
     /// Begins a session.
     pub(super) fn new(session: SessionId, boot: BootId, rng: Rng) -> Script {
-        Script { session, rng, boot, created: false, run: None, holder: None, usage: 0 }
+        Script { session, rng, boot, created: false, run: None, holder: None }
     }
 
     /// Goes on with a session that another life of the process left.
@@ -70,8 +69,7 @@ impl Script {
             inputs: agent.input_seq,
             journal: agent.journal.seq,
         });
-        let usage = state.usage.input_tokens;
-        Script { session: state.id, rng, boot, created: state.is_created(), run, holder, usage }
+        Script { session: state.id, rng, boot, created: state.is_created(), run, holder }
     }
 
     /// Returns what happens next.
@@ -289,8 +287,8 @@ impl Script {
     }
 
     fn usage_record(&mut self) -> Event<'static> {
-        self.usage += 500 + self.rng.below(2000);
-        let (input_tokens, output_tokens) = (self.usage, self.usage / 7);
+        let input_tokens = 500 + self.rng.below(2000);
+        let output_tokens = input_tokens / 7;
         UsageUpdated { input_tokens, output_tokens, cost: Some(input_tokens as f64 / 100_000.0), raw: None }
             .into()
     }
