@@ -1,9 +1,13 @@
 //! What an agent tells while it brings a session back and what our log does not have: work that it did inside the load, or
 //! after the process died that spoke to us. It belongs to the turn that was cut, behind its last prompt.
 
+use rekindle_domain::event::{Event, MessageAgent, Raw, ToolCall, UncertainTool};
+use rekindle_domain::id::{HolderId, RunId};
+
 use super::compare::{Place, find};
 use super::spoken::Cut;
 use super::{Piece, Replay, ReplayedTool, fold};
+use crate::connection::message_id;
 use crate::said::Voice;
 
 /// Something that only the replay tells.
@@ -18,6 +22,38 @@ pub enum Beyond {
     },
     /// The agent used a tool.
     Tool(ReplayedTool),
+}
+
+impl Beyond {
+    /// Returns the record of it, as part of a run.
+    pub fn event(self, run_id: RunId, holder: HolderId) -> Event<'static> {
+        let run_id = Some(run_id);
+        match self {
+            Beyond::Said { text, first } => {
+                let (message_id, content) = (message_id(holder, first), Raw::text(&text));
+                MessageAgent { run_id, message_id, content, partial: false }.into()
+            }
+            Beyond::Tool(ReplayedTool { call, status, files }) => ToolCall {
+                run_id,
+                tool_call_id: call.tool_call_id.into(),
+                title: call.title.into(),
+                tool_kind: call.kind.map(Into::into),
+                status: status.map(Into::into),
+                input: call.input.map(Into::into),
+                files: files.into_iter().map(Into::into).collect(),
+                raw: None,
+            }
+            .into(),
+        }
+    }
+
+    /// Returns the tool call, if it is one that has not ended.
+    pub fn unfinished(&self) -> Option<&UncertainTool> {
+        match self {
+            Beyond::Tool(tool) if !tool.is_over() => Some(&tool.call),
+            Beyond::Tool(_) | Beyond::Said { .. } => None,
+        }
+    }
 }
 
 /// Returns what a replay tells of a turn that was cut beyond what the log has of it.

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Taken, message_id};
+use rekindle_agent::connection::Taken;
 use rekindle_agent::known::Quirk;
 use rekindle_agent::profile::Open;
-use rekindle_agent::replay::{Beyond, Replay, ReplayedTool, beyond};
-use rekindle_domain::event::{AgentNotice, Event, MessageAgent, Raw, ToolCall};
+use rekindle_agent::replay::{Beyond, Replay, beyond};
+use rekindle_domain::event::AgentNotice;
 
 use super::{LOAD_TIMED_OUT, Live, LiveError};
 use crate::hurry::hurried;
@@ -88,34 +88,10 @@ impl Live {
         let Some(run_id) = state.open_run().map(|run| run.run_id).filter(|_| !work.is_empty()) else {
             return Ok(());
         };
-        let (run_id, holder) = (Some(run_id), self.connection.holder());
-        let mut unfinished = Vec::new();
-        let events: Vec<Event<'static>> = work
-            .into_iter()
-            .map(|work| match work {
-                Beyond::Said { text, first } => {
-                    let (message_id, content) = (message_id(holder, first), Raw::text(&text));
-                    MessageAgent { run_id, message_id, content, partial: false }.into()
-                }
-                Beyond::Tool(tool) => {
-                    unfinished.extend((!tool.is_over()).then(|| tool.call.clone()));
-                    let ReplayedTool { call, status, files } = tool;
-                    ToolCall {
-                        run_id,
-                        tool_call_id: call.tool_call_id.into(),
-                        title: call.title.into(),
-                        tool_kind: call.kind.map(Into::into),
-                        status: status.map(Into::into),
-                        input: call.input.map(Into::into),
-                        files: files.into_iter().map(Into::into).collect(),
-                        raw: None,
-                    }
-                    .into()
-                }
-            })
-            .collect();
+        let holder = self.connection.holder();
+        taken.uncertain.extend(work.iter().filter_map(Beyond::unfinished).cloned());
+        let events: Vec<_> = work.into_iter().map(|work| work.event(run_id, holder)).collect();
         self.connection.note_work(&events);
-        taken.uncertain.extend(unfinished);
         events.into_iter().for_each(|event| taken.add(event));
         Ok(())
     }

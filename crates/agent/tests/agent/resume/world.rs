@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_agent::acp::Acp;
-use rekindle_agent::connection::{Connection, Exited, Phase, Taken, message_id};
+use rekindle_agent::connection::{Connection, Exited, Phase, Taken};
 use rekindle_agent::known::{Quirk, Quirks, quirks};
 use rekindle_agent::profile::{Answer, Open, Outgoing, Profile};
 use rekindle_agent::replay::{Beyond, Replay, Spoken, beyond, compare};
 use rekindle_domain::event::{
-    AgentExited, AgentLaunching, Event, InputKind, InputQueued, InterruptReason, MessageAgent, MessageUser,
-    OnUncertain, Options, Provider, Raw, ResumeHow, ResumePolicy, RunInterrupted, RunResumed, RunStarted,
-    RunWaiting, SessionCreated, SessionRestored, ToolCall,
+    AgentExited, AgentLaunching, Event, InputKind, InputQueued, InterruptReason, MessageUser, OnUncertain,
+    Options, Provider, Raw, ResumeHow, ResumePolicy, RunInterrupted, RunResumed, RunStarted, RunWaiting,
+    SessionCreated, SessionRestored,
 };
 use rekindle_domain::id::{HolderId, MessageId, RunId};
 use rekindle_domain::line::{Draft, Source};
@@ -426,33 +426,10 @@ impl World {
     fn record_work(&mut self, taken: &mut Taken, replay: &Replay) {
         let work = self.spoken.cut().map(|cut| beyond(replay, cut)).unwrap_or_default();
         let (Some(run), Some(agent)) = (self.state.open_run(), &mut self.agent) else { return };
-        let (run_id, holder) = (Some(run.run_id), agent.connection.holder());
-        let mut unfinished = Vec::new();
-        let events: Vec<Event<'static>> = work
-            .into_iter()
-            .map(|work| match work {
-                Beyond::Said { text, first } => {
-                    let (message_id, content) = (message_id(holder, first), Raw::text(&text));
-                    MessageAgent { run_id, message_id, content, partial: false }.into()
-                }
-                Beyond::Tool(tool) => {
-                    unfinished.extend((!tool.is_over()).then(|| tool.call.clone()));
-                    ToolCall {
-                        run_id,
-                        tool_call_id: tool.call.tool_call_id.into(),
-                        title: tool.call.title.into(),
-                        tool_kind: None,
-                        status: tool.status.map(Into::into),
-                        input: tool.call.input.map(Into::into),
-                        files: Vec::new(),
-                        raw: None,
-                    }
-                    .into()
-                }
-            })
-            .collect();
+        let (run_id, holder) = (run.run_id, agent.connection.holder());
+        taken.uncertain.extend(work.iter().filter_map(Beyond::unfinished).cloned());
+        let events: Vec<_> = work.into_iter().map(|work| work.event(run_id, holder)).collect();
         agent.connection.note_work(&events);
-        taken.uncertain.extend(unfinished);
         events.into_iter().for_each(|event| taken.add(event));
     }
 
