@@ -7,7 +7,7 @@ mod tell;
 use std::collections::VecDeque;
 
 use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, UncertainTool, tool_label};
-use crate::id::{MessageId, RunId};
+use crate::id::{MessageId, RunId, WaitId};
 
 pub use memory::Memory;
 pub use tell::Continuation;
@@ -66,6 +66,8 @@ pub struct Story {
     messages: VecDeque<(MessageId, String)>,
     /// The first run of the chain of attempts.
     origin: Option<RunId>,
+    /// What the agent has asked and nobody has answered: the wait, and the tool call that it is about.
+    asked: Vec<(WaitId, Option<String>)>,
     /// How the last cut came about, and what it left uncertain.
     cut: Option<(InterruptReason, Vec<UncertainTool>)>,
     /// What the latest agent knows of it.
@@ -104,6 +106,7 @@ impl Story {
                 let request = at.and_then(|at| self.messages.remove(at)).map(|(_, text)| text);
                 if run.continues.is_none() {
                     (self.origin, self.cut) = (Some(run.run_id), None);
+                    self.asked.clear();
                 }
                 let request = request.unwrap_or_default();
                 let (run, continues) = (Some(run.run_id), run.continues);
@@ -117,6 +120,7 @@ impl Story {
                 self.change(input.run_id, |turn| turn.sent = true);
                 // Whatever it did not know it is told with its prompt.
                 self.memory = Memory::WHOLE;
+                self.asked.clear();
             }
             Event::RunInterrupted(cut) => {
                 // What an earlier attempt left uncertain still is.
@@ -128,6 +132,11 @@ impl Story {
                 self.cut = Some((reason, uncertain));
                 self.change(Some(cut.run_id), |turn| turn.cut = true);
             }
+            Event::RunWaiting(waiting) if !waiting.wait_kind.is_outside() => {
+                let tool = waiting.tool_call_id.as_ref().map(ToString::to_string);
+                self.asked.push((waiting.wait_id, tool));
+            }
+            Event::RunResumed(resumed) => self.asked.retain(|(wait, _)| *wait != resumed.wait_id),
             Event::RunCancelRequested(asked) if asked.why != CancelReason::WaitTimeout => {
                 // One that goes on may still end otherwise; one that was cut has nothing else to come.
                 self.change(asked.run_id, |turn| turn.cancelled = turn.cut);

@@ -75,17 +75,22 @@ fn as_message(
 ) -> Result<AnswerTaken, ServiceError> {
     // Words may be anything now; an option is one of those that were offered.
     let mut words = own.words().to_owned();
+    let mut about = None;
     if let Some(request) = shape::request_of(core, entry, wait) {
         let profile = agents::profile(&entry.state.provider)?;
         if let Err(error @ AnswerError::NoSuchOption { .. }) = profile.answer(&request, own.as_answer()) {
             return Err(LiveError::from(error).into());
         }
-        let options = profile.asked(request.as_json()).map(|asked| asked.options).unwrap_or_default();
-        words = own.name_among(&options).unwrap_or(words);
+        if let Some(asked) = profile.asked(request.as_json()) {
+            words = own.name_among(&asked.options).unwrap_or(words);
+            about = asked.tool.map(|tool| tool.call.label()).filter(|label| !label.is_empty());
+        }
     }
-    let asked = shape::asked(core, entry, wait).map(|asked| format!(" ({asked})")).unwrap_or_default();
+    let asked = about.or_else(|| shape::asked(core, entry, wait));
+    let asked = asked.map(|asked| format!(" ({asked})")).unwrap_or_default();
     let text = format!(
-        "You were interrupted while you waited for an answer to your question{asked}. The answer is: {words}"
+        "You were interrupted while you waited for an answer to your question{asked}. The answer is: {words}\n\n\
+         Go on from there and finish the request. Do not repeat what is finished."
     );
     let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, end_daemon, end_holders};
+use crate::kills::kill;
+use crate::lab::{Lab, end_daemon, end_holders, wait_for};
 
 /// A copy of a lab's home; its own daemon and holders end with it.
 struct Copy<'a> {
@@ -129,4 +130,31 @@ fn a_daemon_of_another_home_at_the_same_socket_is_asked_for_nothing() {
         assert!(said.contains("daemon.json"), "{arguments:?}: {said}");
     }
     assert_eq!(other.get("/api/version")["pid"], other.daemon_pid());
+}
+
+/// I5: what the original was doing is not continued in its copy, where nobody can tell what became of it.
+#[test]
+fn a_copy_does_not_go_on_with_the_work_of_the_original() {
+    let lab = Lab::new();
+    let id = lab.run("say begun\nbarrier middle\nsay over");
+    lab.reach("middle");
+    let copy = Copy::of(&lab, "copy");
+    let status = || -> Value {
+        let (code, text) = copy.rekindle(&["status", &id, "--json"]);
+        assert_eq!(code, Some(0), "{text}");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    // Any command that needs a daemon starts one for the copy.
+    let (code, text) = copy.rekindle(&["cancel", "sess_01arz3ndektsv4rrffq69g5fav"]);
+    assert_ne!(code, Some(0), "{text}");
+    wait_for("why it waits", || status()["held"].as_str()?.contains("belongs to the original").then_some(()));
+    kill(lab.agents()[0]);
+    wait_for("its end in the copy", || (status()["run"]["state"] == "interrupted").then_some(()));
+    let held = wait_for("why it is held", || {
+        let held = status()["held"].as_str()?.to_owned();
+        (!held.contains("belongs to the original")).then_some(held)
+    });
+    assert!(held.contains("resume it") && status()["run"]["uncertain"]["turn"] == true, "{held}");
+    let (_, log) = copy.rekindle(&["log", &id, "--json"]);
+    assert_eq!(log.matches("\"kind\":\"run.started\"").count(), 1, "{log}");
 }

@@ -99,7 +99,8 @@ impl Story {
                 uncertain.iter().map(|tool| super::first(&tool.label(), super::STEP)).collect();
             list(text, &labels, 0, "steps");
         }
-        text.push_str("\nOther steps may have begun without a trace: look before you do anything that must happen once.\n");
+        self.tell_asked(text, chain);
+        text.push_str("\nSteps that are not listed here may have begun as well: look before you do anything that must happen once.\n");
         let mut files: Vec<String> = chain.iter().flat_map(|turn| &turn.files).cloned().collect();
         keep_first_of_each(&mut files);
         if !files.is_empty() {
@@ -112,6 +113,25 @@ impl Story {
             let of = if attempts > 1 { format!(" of attempt {}", index + 1) } else { String::new() };
             text.push_str(&format!("\nThe last words{of} before the cut:\n{}\n", turn.answer));
         }
+    }
+}
+
+impl Story {
+    /// Tells what the agent had asked and nobody had answered.
+    fn tell_asked(&self, text: &mut String, chain: &[&Turn]) {
+        if self.asked.is_empty() {
+            return;
+        }
+        text.push_str("\nYou had asked and nobody had answered. Ask again before you go on with it:\n");
+        let label = |id: &String| {
+            let mut tools = chain.iter().flat_map(|turn| &turn.tools);
+            tools.find(|tool| tool.id == *id).map(super::Tool::label)
+        };
+        let asked = self.asked.iter().map(|(_, tool)| tool.as_ref().and_then(label));
+        let mut asked: Vec<String> =
+            asked.map(|asked| asked.unwrap_or_else(|| "your question".into())).collect();
+        keep_first_of_each(&mut asked);
+        list(text, &asked, 0, "questions");
     }
 }
 

@@ -110,6 +110,26 @@ fn a_new_agent_is_told_of_earlier_turns_and_each_step_once() {
 }
 
 #[test]
+fn a_question_that_nobody_answered_is_to_be_asked_again() {
+    let waiting = (
+        "run.waiting",
+        r#"{"run_id":"run_1","wait_id":"wait_1","wait_kind":"permission","resume_token_id":"rt_1","tool_call_id":"t2"}"#,
+    );
+    let answered =
+        ("run.resumed", r#"{"run_id":"run_1","wait_id":"wait_1","how":"answered","granted":true}"#);
+    let cut = ("run.interrupted", r#"{"run_id":"run_1","reason":"agent_exit"}"#);
+    let open = story(&[LAUNCH, MESSAGE, RUN, SENT, BEGUN, waiting, cut, AGAIN_LAUNCH]).continuation(2).before;
+    assert!(
+        open.contains("nobody had answered. Ask again before you go on with it:\n- rm -rf build\n"),
+        "{open}"
+    );
+    let settled = story(&[LAUNCH, MESSAGE, RUN, SENT, BEGUN, waiting, answered, CUT, AGAIN_LAUNCH])
+        .continuation(2)
+        .before;
+    assert!(!settled.contains("nobody had answered"), "{settled}");
+}
+
+#[test]
 fn a_message_comes_with_what_the_agent_has_forgotten() {
     let log = [LAUNCH, MESSAGE, RUN, SENT, SAID, CUT, AGAIN, NEXT, AGAIN_LAUNCH];
     let with = |restored: (&'static str, &'static str)| story(&[&log[..], &[restored]].concat()).preface();

@@ -36,7 +36,7 @@ use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
-use rekindle_holder::client::{Control, FollowError, Follower, RequestError};
+use rekindle_holder::client::{Control, FollowError, Follower, LockState, RequestError, inspect};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
@@ -51,6 +51,9 @@ pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
 
 /// The word for a session that was told of its past instead of brought back.
 const CONTEXT: &str = "context";
+
+/// Why a run of a copied home was cut.
+const COPIED: &str = "this home is a copy, and the original may have gone on with it";
 
 /// What a notice is called that says that a session was not brought back in time.
 const LOAD_TIMED_OUT: &str = "load_timed_out";
@@ -189,7 +192,11 @@ impl Live {
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
     ) -> Result<Progress, LiveError> {
-        Live::rebuild(store, session, dir, profile, supervisor)?.finish(Progress::default())
+        let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
+        let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
+        live.damage = copied.then(|| COPIED.to_owned());
+        live.finish(Progress::default())
     }
 
     /// Builds everything from the log; the journal is read from where the log says.

@@ -7,7 +7,7 @@ use rekindle_domain::event::{AgentExited, CancelReason, InterruptReason, RunCanc
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
-use rekindle_holder::client::{ConnectError, harvest};
+use rekindle_holder::client::{ConnectError, LockState, harvest, inspect};
 
 use super::carry::Then;
 use super::{GRACE, Worker};
@@ -110,7 +110,12 @@ impl Worker {
         crash_point("harvest.after_tree");
         if !left.tree_gone {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
-            self.hold(Some(format!("processes of its dead agent are still there: {}", pids.join(", "))));
+            let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
+            self.hold(Some(if copied {
+                "this home is a copy: its agent belongs to the original, and is left alone".to_owned()
+            } else {
+                format!("processes of its dead agent are still there: {}", pids.join(", "))
+            }));
             return Ok(Then::Rest(Some(self.back_off())));
         }
         if state.deleted {
