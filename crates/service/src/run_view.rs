@@ -31,9 +31,11 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
         Some(End::Cancelled) => "cancelled",
         Some(End::Interrupted { .. }) => "interrupted",
     };
-    let detail = run.end.and_then(|_| find(&log()?, run.run_id).ok()?);
-    let cut = session.recovery.interruption.as_ref().filter(|cut| cut.run_id == run.run_id);
-    let uncertain = cut.map(|cut| UncertainView {
+    // A cancel that came after the cut took back what was owed; it is not what cut the run.
+    let cut = matches!(run.end, Some(End::Interrupted { .. }));
+    let detail = run.end.and_then(|_| find(&log()?, run.run_id, cut).ok()?);
+    let interruption = session.recovery.interruption.as_ref().filter(|cut| cut.run_id == run.run_id);
+    let uncertain = interruption.map(|cut| UncertainView {
         turn: cut.uncertain_turn,
         tool_calls: cut.uncertain.iter().map(Into::into).collect(),
     });
@@ -43,14 +45,14 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
 }
 
 /// Finds why a run ended as it did.
-fn find(log: &LogReader, run: RunId) -> io::Result<Option<String>> {
+fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
     let (mut end, mut count) = (log.len(), FIRST_PAGE);
     while end > 0 {
         let lines = log.last(end, count)?;
         let Some((first, _)) = lines.first() else { break };
         for (_, bytes) in lines.iter().rev() {
             let Ok(line) = Line::parse(bytes) else { continue };
-            if !line.kind.starts_with("run.") {
+            if !line.kind.starts_with("run.") || cut && line.kind == "run.cancel_requested" {
                 continue;
             }
             if let Ok(event) = line.event()
