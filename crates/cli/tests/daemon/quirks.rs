@@ -53,3 +53,19 @@ fn a_run_whose_agent_died_before_its_prompt_goes_on_as_the_same_run() {
     wait_for("another load", || (loads() == 2).then_some(()));
     assert_eq!((lab.count(&id, "run.started"), lab.count(&id, "run.interrupted")), (2, 1));
 }
+
+// I5: an agent that would begin with the step that was cut is given a new session, and told which step that was.
+#[test]
+fn a_session_whose_agent_repeats_a_cut_step_is_not_loaded() {
+    let lab = Lab::new();
+    let mut body = lab.session("run echo began >> effect; sleep 300");
+    body["agent"]["command"] = json!(lab.demo(&["--name", "OpenHands CLI ACP Agent"]));
+    body["on_uncertain"] = json!("continue");
+    let id = lab.create(&body);
+    wait_for("the tool call", || (lab.count(&id, "tool.update") == 1).then_some(()));
+    kill(lab.agents()[0]);
+    wait_for("the continuation", || (lab.prompted("Resume Context") == 1).then_some(()));
+    assert_eq!(lab.wait_end(&id), "completed");
+    assert_eq!(lab.record().iter().filter(|line| line.contains("session/load")).count(), 0);
+    assert_eq!(lab.prompted("- echo began >> effect; sleep 300"), 1, "{:?}", lab.record());
+}
