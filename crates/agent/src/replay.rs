@@ -1,20 +1,20 @@
 //! What an agent told when a session was brought back, compared with what our log says of it.
 //!
 //! A load proves nothing by itself: some agents answer it with success and an empty conversation. So what it replays is kept
-//! apart and compared (`compare.rs`) with what the log says should be there (`spoken.rs`). What it tells beyond that was done
-//! where nobody saw it, and is recorded (`beyond.rs`).
+//! apart and compared (`compare.rs`) with what the log says should be there (`expected.rs`). What it tells beyond that was done
+//! where nobody saw it, and is recorded (`unrecorded.rs`).
 
-mod beyond;
 mod compare;
-mod spoken;
+mod expected;
+mod unrecorded;
 
 use rekindle_domain::event::UncertainTool;
 
 use crate::said::Voice;
 
-pub use beyond::{Beyond, beyond};
 pub use compare::{Verdict, compare};
-pub use spoken::{Cut, Spoken, Turn};
+pub use expected::{Cut, Spoken, Turn};
+pub use unrecorded::{Beyond, beyond};
 
 /// What was said again while a session was brought back, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

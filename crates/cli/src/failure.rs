@@ -12,7 +12,7 @@ use rekindle_store::offline::OfflineError;
 use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
 use serde_json::json;
 
-use crate::escaped::Escaped;
+use crate::json_escape::Escaped;
 use crate::sanitise;
 
 /// How the process ends.

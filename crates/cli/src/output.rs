@@ -7,8 +7,8 @@ use clap::builder::styling::{AnsiColor, Style};
 use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
-use crate::escaped::Escaped;
 use crate::failure::{Exit, Failure};
+use crate::json_escape::Escaped;
 
 /// Bad news.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();

@@ -1,8 +1,8 @@
 //! The story of a session: its turns in brief, folded from the log, for an agent that was not there or was cut in the middle
-//! of one. Bounded, however long the log is. What is told of it, and to whom, is in `story/tell.rs`.
+//! of one. Bounded, however long the log is. What is told of it, and to whom, is in `story/prompt.rs`.
 
 mod memory;
-mod tell;
+mod prompt;
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, Uncerta
 use crate::id::{MessageId, RunId, WaitId};
 
 pub use memory::Memory;
-pub use tell::Continuation;
+pub use prompt::Continuation;
 
 /// Turns that are kept: an agent that has to be told more is better told to look at the files.
 const TURNS: usize = 12;

@@ -6,7 +6,6 @@
 
 pub mod access;
 pub mod aside;
-mod behind;
 pub mod blobs;
 mod cache;
 pub mod check;
@@ -16,6 +15,7 @@ pub mod disk;
 mod error;
 pub mod home;
 mod index;
+mod lagging;
 pub mod layout;
 mod load;
 pub mod log;

@@ -12,9 +12,9 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
 
-use crate::behind::{Behind, Cause, Lag};
 use crate::complete::{Completion, Plan, carry_out, gather, open, plan_for};
 use crate::disk::{Disk, OpenMode, SharedDisk, is_shortage, refresh, replace};
+use crate::lagging::{Behind, Cause, Lag};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
 use crate::log::{Damage, LogReader};
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};

@@ -12,7 +12,6 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
-use crate::behind::{Behind, Complete};
 use crate::blobs::{BlobRef, Blobs, MAX_BLOB};
 use crate::cache::{self, Cached};
 use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
@@ -21,6 +20,7 @@ use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
 use crate::error::AppendError;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
+use crate::lagging::{Behind, Complete};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::log::{Damage, Follower, LogReader, Torn, broken_before};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
-use super::tool::gist;
+use super::tool_call::gist;
 use super::write::result;
 use crate::json::{Object, cut, keep, text};
 use crate::profile::{Answer, AnswerError, Outgoing};

@@ -8,7 +8,7 @@
 mod answer;
 mod hear;
 mod options;
-mod tool;
+mod tool_call;
 mod update;
 mod write;
 

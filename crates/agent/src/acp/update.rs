@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
-use super::tool::gist;
+use super::tool_call::gist;
 use crate::json::{Object, cut, text};
 use crate::said::{Content, Gist, Said, Voice};
 

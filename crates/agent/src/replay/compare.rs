@@ -3,7 +3,7 @@
 use rekindle_domain::event::RestoredCounts;
 use serde::Serialize;
 
-use super::spoken::{Cut, Turn};
+use super::expected::{Cut, Turn};
 use super::{Piece, Replay, fold};
 use crate::said::{Request, Voice};
 

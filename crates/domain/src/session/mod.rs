@@ -3,7 +3,7 @@
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
 mod fold;
-mod key;
+mod idempotency_key;
 mod legacy;
 mod replay;
 mod run;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use fold::Illegal;
-pub use key::MessageKey;
+pub use idempotency_key::MessageKey;
 pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
 pub use run::{End, Run, Wait};

@@ -6,12 +6,12 @@ mod aside;
 mod begin;
 mod carry;
 mod commands;
+mod external_wait;
 mod former;
+mod heartbeat;
 mod inbox;
-mod missed;
 mod observe;
-mod outside;
-mod pulse;
+mod retry;
 mod tend;
 
 use std::collections::HashMap;
@@ -28,11 +28,11 @@ use rekindle_store::meter::Gauge;
 
 pub use observe::look_for_holder;
 
+pub(crate) use external_wait::is_expired;
+use heartbeat::Pulse;
 pub(crate) use inbox::{Answering, Cancelled, Cancelling, Command, Inbox, Opening};
-pub(crate) use missed::Missed;
 pub(crate) use observe::{has_directory, observe};
-pub(crate) use outside::is_expired;
-use pulse::Pulse;
+pub(crate) use retry::Missed;
 
 use crate::core::{Core, locked};
 use crate::error::ServiceError;

@@ -12,7 +12,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
-use super::pulse::{Beat, Pulse};
+use super::heartbeat::{Beat, Pulse};
 use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
 use crate::core::Core;
 use crate::error::{ServiceError, chain};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
 
-use crate::behind::Lag;
 use crate::complete::{Completion, complete};
 use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
+use crate::lagging::Lag;
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
 use crate::wal::scan::Scan;
 

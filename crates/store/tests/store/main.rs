@@ -1,13 +1,13 @@
 //! The store as its users see it: on a simulated disk that fails and crashes, and on a real one.
 
 mod aside;
-mod behind;
 mod common;
 mod crash;
 mod damage;
 mod earlier;
 mod faults;
 mod homes;
+mod lagging;
 mod meter;
 mod noise;
 mod reading;

@@ -3,12 +3,12 @@
 //! opens and closes; the plan, the strikes, the oracle and the report are in files of their own.
 
 mod ask;
+mod copied_home;
 mod copies;
+mod descriptors;
 mod faults;
-mod few;
 mod follower;
 mod ledger;
-mod living;
 mod matrix;
 mod oracle;
 mod plan;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::super::ground::Ground;
 use super::super::ground::look::{agent, doctor};
 use super::ask::{Asker, Leaving, PATIENCE};
+use super::copied_home::command_a_copy;
 use super::copies::damage_a_copy;
+use super::descriptors;
 use super::faults::{Toll, strike};
-use super::few;
 use super::follower::Follower;
 use super::ledger::Ledger;
-use super::living::command_a_copy;
 use super::matrix::Matrix;
 use super::oracle::{Sight, judge_sight};
 use super::plan::{Fault, Round, Strike, Visit};
@@ -145,7 +145,7 @@ impl<'a> Field<'a> {
             }
             Fault::FewDescriptors => {
                 let (few, told) = (self.ground.at("few"), self.ground.at("told-apart"));
-                few::descriptors(&few, runtime, &request, told, &mut self.troupe, strike.pick)?;
+                descriptors::limit(&few, runtime, &request, told, &mut self.troupe, strike.pick)?;
                 Ok(())
             }
             _ => {

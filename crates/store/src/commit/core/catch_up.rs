@@ -9,8 +9,8 @@ use rekindle_domain::id::SessionId;
 use super::super::live::Live;
 use super::super::rewrite;
 use super::Core;
-use crate::behind::{Behind, Cause, Lag};
 use crate::disk::{DiskFile, is_shortage};
+use crate::lagging::{Behind, Cause, Lag};
 use crate::wal::scan;
 
 /// Ticks after which a log that needs the whole write-ahead log read is tried again, at most.

@@ -53,7 +53,7 @@ impl Lack for Descriptors {
 }
 
 /// Has a daemon go short of descriptors in a home of its own.
-pub(super) fn descriptors(
+pub(super) fn limit(
     home: &Path,
     runtime: &Path,
     request: &Value,

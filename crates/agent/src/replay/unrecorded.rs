@@ -5,7 +5,7 @@ use rekindle_domain::event::{Event, MessageAgent, Raw, ToolCall, UncertainTool};
 use rekindle_domain::id::{HolderId, RunId};
 
 use super::compare::{Place, find};
-use super::spoken::Cut;
+use super::expected::Cut;
 use super::{Piece, Replay, ReplayedTool, fold};
 use crate::connection::message_id;
 use crate::said::Voice;
