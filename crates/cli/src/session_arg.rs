@@ -80,15 +80,16 @@ fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
     Ok(sessions)
 }
 
-/// Lists the sessions that have a log; with a daemon every one has.
+/// Lists the sessions that have a log, or a note that it should be there; with a daemon every one has.
 fn listed(disk: &dyn Disk, layout: &Layout) -> std::io::Result<Vec<SessionId>> {
     let entries = disk.list(&layout.sessions())?;
     let id = |name: &str| match session_file(name) {
-        SessionFile::Log(id) => Some(id),
+        SessionFile::Log(id) | SessionFile::DamageNote(id) => Some(id),
         _ => None,
     };
     let mut sessions: Vec<SessionId> = entries.iter().filter_map(|entry| id(&entry.name)).collect();
     sessions.sort_unstable();
+    sessions.dedup();
     Ok(sessions)
 }
 

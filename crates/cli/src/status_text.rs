@@ -168,6 +168,21 @@ fn running(session: &Session) -> &'static str {
     }
 }
 
+/// Tells what a command that has written nothing may be: an agent that waits to be spoken to in its protocol.
+pub(crate) fn silent_command(session: &Session) -> Option<&'static str> {
+    let silent = session.profile == "exec" && session.last_words.as_deref().is_none_or(str::is_empty);
+    match session.run.as_ref()?.state.as_str() {
+        _ if !silent => None,
+        "running" => Some(
+            "the command has written nothing so far; if it is an agent that speaks ACP, cancel and run it with --profile acp",
+        ),
+        "completed" => {
+            Some("the command wrote nothing; if it is an agent that speaks ACP, run it with --profile acp")
+        }
+        _ => None,
+    }
+}
+
 /// Says what may or may not have happened when the last run was cut.
 pub(crate) fn uncertain(session: &Session) -> Vec<String> {
     let Some(open) = session.run.as_ref().and_then(|run| run.uncertain.as_ref()) else { return Vec::new() };
@@ -332,6 +347,22 @@ mod tests {
                 (label(&session).as_str(), meaning(&session, (!daemon).then_some("no daemon"))),
                 (list, whole)
             );
+        }
+    }
+
+    #[test]
+    fn a_silent_command_may_be_an_agent_that_waits_to_be_spoken_to() {
+        for (profile, state, words, hints) in [
+            ("exec", "running", None, true),
+            ("exec", "completed", None, true),
+            ("exec", "completed", Some("done"), false),
+            ("exec", "failed", None, false),
+            ("acp", "running", None, false),
+        ] {
+            let mut session = session("running", json!({"run_id": "run_1", "state": state}), Value::Null);
+            (session.profile, session.last_words) = (profile.into(), words.map(Into::into));
+            let hint = silent_command(&session);
+            assert_eq!(hint.is_some_and(|hint| hint.contains("--profile acp")), hints, "{profile} {state}");
         }
     }
 

@@ -148,6 +148,7 @@ pub struct HomeLock {
     origin: Origin,
     id: HomeId,
     boot_id: Option<BootId>,
+    last_owner: Option<BootId>,
 }
 
 impl HomeLock {
@@ -159,6 +160,11 @@ impl HomeLock {
     /// Returns which home it is.
     pub fn id(&self) -> HomeId {
         self.id
+    }
+
+    /// Returns in whose life the home was owned before.
+    pub(crate) fn last_owner(&self) -> Option<BootId> {
+        self.last_owner
     }
 
     /// Returns whose life it is held in.
@@ -277,6 +283,7 @@ fn take(
         Some(known) if known == identity => Origin::Same,
         Some(_) => Origin::Copied,
     };
+    let last_owner = before.boot_id;
     let owner = owner(identity, before);
     let boot_id = owner.boot_id;
     let text = serde_json::to_vec(&owner).unwrap_or_default();
@@ -286,7 +293,7 @@ fn take(
         _ => {}
     }
     let (device, inode) = identity;
-    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id })
+    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id, last_owner })
 }
 
 /// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.

@@ -19,6 +19,7 @@ mod lagging;
 pub mod layout;
 mod load;
 pub mod log;
+mod lost;
 pub mod meter;
 pub mod names;
 pub mod offline;

@@ -24,6 +24,7 @@ use crate::lagging::{Behind, Complete};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
+use crate::lost::note_lost;
 use crate::meter::Meter;
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
@@ -177,6 +178,8 @@ impl<C: Commits> Store<C> {
         start: impl FnOnce(Core) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
+        let mentioned = recovered.sessions.iter().map(|(session, _)| *session).collect();
+        note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
         let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
         let (meter, behind) = (core.meter(), core.behind());
         let disk = Arc::new(Complete { disk, layout: layout.clone(), behind: behind.clone() }) as SharedDisk;

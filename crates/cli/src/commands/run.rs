@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
 use crate::logout;
-use crate::output::{self, DIM, styled};
+use crate::output;
 use crate::prompt_arg::prompt;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
@@ -142,13 +142,6 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         (json!(name), Some(name))
     } else {
         let profile = args.profile.unwrap_or_else(|| Profile::of(&args.command));
-        if args.profile.is_none()
-            && profile == Profile::Exec
-            && !context.json
-            && std::io::stderr().is_terminal()
-        {
-            anstream::eprintln!("{}", styled(DIM, "run as a command; --profile acp if it speaks ACP"));
-        }
         let known = by_program(&args.command).map(|known| known.id.to_owned());
         (json!({"profile": profile, "command": whole_program(&args.command)}), known)
     };

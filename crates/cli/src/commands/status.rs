@@ -20,7 +20,7 @@ use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, is_unknown, meaning, next, style, trouble, uncertain};
+use crate::status_text::{agent_lives, is_unknown, meaning, next, silent_command, style, trouble, uncertain};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -158,6 +158,7 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
         rows.push(("health", text));
     }
     rows.extend(session.tail.clone().map(|tail| ("tail", tail)));
+    rows.extend(silent_command(session).map(|hint| ("silent", hint.to_owned())));
     rows.push(("next", next(session)));
     rows
 }

@@ -24,10 +24,13 @@ use crate::hints::ours;
 use crate::output::{self, COURSE, DIM, WARN};
 use crate::payloads::Payloads;
 use crate::sanitise;
-use crate::status_text::next;
+use crate::status_text::{next, silent_command};
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.
 const SETTLED: Duration = Duration::from_millis(60);
+
+/// How long a command may say nothing before it is told what it may be waiting for.
+const SILENT: Duration = Duration::from_secs(10);
 
 /// What is watched.
 pub(crate) struct Watch<'a> {
@@ -68,6 +71,7 @@ pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
         interactive: terminal.is_some(),
         questions: Questions::default(),
         aim: Aim::new(watch.goal.clone()),
+        has_spoken: false,
         watch,
     };
     let exit = watching.until_over(&inputs);
@@ -89,13 +93,20 @@ struct Watching<'a> {
     interactive: bool,
     questions: Questions,
     aim: Aim,
+    /// Something of an answer came, or that nothing did was told.
+    has_spoken: bool,
 }
 
 impl Watching<'_> {
     fn until_over(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
         loop {
             let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.waits();
-            let input = match inputs.recv_timeout(if busy { Duration::from_secs(3600) } else { SETTLED }) {
+            let within = match (busy, self.has_spoken) {
+                (false, _) => SETTLED,
+                (true, false) => SILENT,
+                (true, true) => Duration::from_secs(3600),
+            };
+            let input = match inputs.recv_timeout(within) {
                 Ok(input) => Some(input),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Detached),
@@ -165,6 +176,7 @@ impl Watching<'_> {
             self.screen.show(&piece)?;
         }
         match piece {
+            Piece::Answer(_) | Piece::Thought(_) | Piece::Tool(..) => self.has_spoken = true,
             Piece::Asked(ask) => self.questions.add(ask),
             Piece::AskOver(over) => {
                 if let Some(ask) = self.questions.over(&over.wait_id) {
@@ -200,7 +212,21 @@ impl Watching<'_> {
         {
             self.say(DIM, &next(&session))?;
         }
+        if matches!(end, End::Completed { .. }) {
+            self.hint_at_silence()?;
+        }
         Ok(Some(end.exit()))
+    }
+
+    /// Tells of a command that says nothing what it may be; once.
+    fn hint_at_silence(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.has_spoken, true) || self.watch.json {
+            return Ok(());
+        }
+        if let Some(hint) = self.look().as_ref().and_then(silent_command) {
+            self.say(DIM, hint)?;
+        }
+        Ok(())
     }
 
     /// Nothing more has come: questions are put, and what does not go on is left.
@@ -212,6 +238,10 @@ impl Watching<'_> {
         if self.aim.is_cut() {
             let look = self.aim.is_to_be_looked_at(Instant::now());
             return if look { self.look_whether_it_goes_on() } else { Ok(None) };
+        }
+        if self.questions.is_empty() {
+            self.hint_at_silence()?;
+            return Ok(None);
         }
         if self.interactive { self.put_question() } else { self.tell_question() }
     }

@@ -187,3 +187,21 @@ fn an_agent_that_is_run_as_a_command_fails_with_a_hint() {
     let about = r#"echo '{"jsonrpc":"2.0","id":1,"result":{}}'"#;
     ran(&mut lab.rekindle(&["run", "say it", "--", "sh", "-c", about]), Stdin::Nothing).exits(0);
 }
+
+// I8: a command that says nothing may be an agent that waits to be spoken to; it is not called a failure for that.
+#[test]
+fn a_silent_command_comes_with_a_hint() {
+    let lab = Lab::new();
+    let silent = ["run", "are you there?", "--", "sh", "-c", "cat >/dev/null"];
+    ran(&mut lab.rekindle(&silent), Stdin::Nothing).exits(0).tells("wrote nothing").tells("--profile acp");
+    ran(&mut lab.rekindle(&["status"]), Stdin::Nothing).exits(0).shows("--profile acp");
+    let speaks = ["run", "are you there?", "--", "sh", "-c", "echo yes"];
+    let spoken = lab.rekindle(&speaks).output().expect("it runs");
+    assert!(!String::from_utf8_lossy(&spoken.stderr).contains("--profile"), "{spoken:?}");
+    let waits = ["run", "--detach", "are you there?", "--", "sh", "-c", "cat >/dev/null; exec sleep 1000"];
+    ran(&mut lab.rekindle(&waits), Stdin::Nothing).exits(0);
+    ran(&mut lab.rekindle(&["status"]), Stdin::Nothing)
+        .exits(0)
+        .shows("nothing so far")
+        .shows("--profile acp");
+}

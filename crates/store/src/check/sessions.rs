@@ -176,11 +176,9 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
     }
 }
 
-/// Looks for sessions of which nothing is left but their entry in the list. A list that its writer left the home behind
-/// knows all there were, and whoever removes a session is another owner.
+/// Looks for sessions of which nothing is left but their entry in the list.
 fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], findings: &mut Findings) {
-    let last = last_life(&*view.raw, &view.layout);
-    if view.owned || last.is_none() || index.left_by() != last {
+    if view.owned {
         return;
     }
     let told: HashSet<SessionId> = names
@@ -190,13 +188,11 @@ fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], fin
             _ => None,
         })
         .collect();
-    let gone = |id: &SessionId| {
-        sessions.binary_search(id).is_err()
-            && !told.contains(id)
-            && !view.pending.contains_key(id)
-            && !is_aside(&*view.raw, &view.layout, *id)
+    let known = |id: SessionId| {
+        sessions.binary_search(&id).is_ok() || told.contains(&id) || view.pending.contains_key(&id)
     };
-    for id in index.sessions().filter(gone) {
+    let last_owner = last_life(&*view.raw, &view.layout);
+    for id in crate::lost::lost(&*view.raw, &view.layout, index, last_owner, known) {
         let what =
             "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
         let remedy = format!(

@@ -1,0 +1,51 @@
+//! Lost sessions: those of which nothing is left but their entry in the list. A list that its writer left the home behind
+//! knows all there were, and whoever removes a session in order is another owner.
+
+use std::collections::HashSet;
+
+use rekindle_domain::id::{BootId, SessionId};
+use serde_json::json;
+
+use crate::aside::is_aside;
+use crate::disk::{Disk, replace};
+use crate::index::Index;
+use crate::layout::Layout;
+use crate::survey::list;
+
+/// What a note says of such a session.
+const GONE: &str = "its log is gone, which was there when the last daemon left";
+
+/// Returns the sessions of a list that nobody else knows of, if the last who owned the home left it behind that list.
+pub(crate) fn lost(
+    disk: &dyn Disk,
+    layout: &Layout,
+    index: &Index,
+    last_owner: Option<BootId>,
+    is_known: impl Fn(SessionId) -> bool,
+) -> Vec<SessionId> {
+    if last_owner.is_none() || index.left_by() != last_owner {
+        return Vec::new();
+    }
+    index.sessions().filter(|id| !is_known(*id) && !is_aside(disk, layout, *id)).collect()
+}
+
+/// Leaves a note of each lost session, before the list that knows it is written anew: it is served as damaged from now on, until
+/// its log is restored or somebody removes it.
+pub(crate) fn note_lost(
+    disk: &dyn Disk,
+    layout: &Layout,
+    last_owner: Option<BootId>,
+    recovered: &HashSet<SessionId>,
+) {
+    let Ok(listing) = list(disk, layout) else { return };
+    let known = |id: SessionId| {
+        listing.sessions.binary_search(&id).is_ok()
+            || listing.snapshots.contains(&id)
+            || recovered.contains(&id)
+    };
+    for session in lost(disk, layout, &Index::read(disk, layout), last_owner, known) {
+        let note = json!({"version": 1, "id": session, "offset": 0, "detail": GONE});
+        // Without room for it the session is found again only by whoever still has the list.
+        let _ = replace(disk, &layout.damage_note(session), note.to_string().as_bytes());
+    }
+}
