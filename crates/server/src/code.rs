@@ -57,7 +57,7 @@ codes! {
     TooSlow = "too_slow", REQUEST_TIMEOUT: "the body did not come in time";
     TooLarge = "too_large", PAYLOAD_TOO_LARGE: "the request, or the record it makes, is too large";
     Internal = "internal", INTERNAL_SERVER_ERROR: "something is broken; the daemon's log says more";
-    NotReady = "not_ready", SERVICE_UNAVAILABLE: "the sessions are being listed";
+    NotReady = "not_ready", SERVICE_UNAVAILABLE: "the sessions are being listed, or cannot be";
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE: "the daemon is leaving";
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE: "there are too many connections";
 }

@@ -23,8 +23,20 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Asks the daemon, where it may block.
+    /// Asks the daemon for something that it knows once its sessions are listed, where it may block.
     pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Daemon>) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.ask_at_once(move |daemon| match daemon.unlisted() {
+            Some(why) => Err(unlisted(&why)),
+            None => work(daemon),
+        })
+        .await
+    }
+
+    /// Asks the daemon for something that it always knows, where it may block.
+    pub(crate) async fn ask_at_once<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Daemon>) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -79,6 +91,11 @@ pub(crate) fn router(app: App) -> Router {
 fn count(app: &App) -> Count {
     let daemon = Arc::clone(&app.daemon);
     Arc::new(move |method, route, status, took| daemon.answered(method, route, status, took))
+}
+
+fn unlisted(why: &str) -> ApiError {
+    ApiError::new(OwnCode::NotReady, format_args!("the sessions cannot be listed: {why}"))
+        .hint("it is tried again every second; rekindle doctor says more")
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {

@@ -58,6 +58,8 @@ impl Entry {
 struct Inner {
     /// Everything there was at the start has been looked at.
     surveyed: bool,
+    /// Why that could not be done, as long as it cannot.
+    unlisted: Option<String>,
     entries: HashMap<SessionId, Entry>,
     /// Those of them that may be anything but idle, and those whose log is damaged.
     active: HashSet<SessionId>,
@@ -167,6 +169,16 @@ impl Directory {
     /// Tells whether everything there was at the start has been looked at.
     pub(crate) fn is_surveyed(&self) -> bool {
         locked(&self.inner).surveyed
+    }
+
+    /// Says that sessions cannot be listed, and why.
+    pub(crate) fn cannot_list(&self, why: String) {
+        locked(&self.inner).unlisted = Some(why);
+    }
+
+    /// Returns why sessions cannot be listed: whoever asks for any is told so instead of waiting.
+    pub(crate) fn unlisted(&self) -> Option<String> {
+        locked(&self.inner).unlisted.clone()
     }
 
     fn known(&self) -> MutexGuard<'_, Inner> {
@@ -377,5 +389,19 @@ impl Directory {
             Err(_) => return,
         };
         locked(&self.inner).renew(session, current, grown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // I10: a directory that cannot be listed keeps nobody waiting for ever.
+    #[test]
+    fn whoever_asks_while_the_sessions_cannot_be_listed_is_told_why() {
+        let directory = Directory::default();
+        assert_eq!(directory.unlisted(), None);
+        directory.cannot_list("no descriptors".into());
+        assert_eq!(directory.unlisted().as_deref(), Some("no descriptors"));
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn begin(core: &Arc<Core>) {
         let begin = Instant::now();
         while let Err(error) = core.directory.survey(&core.store) {
             tracing::error!("cannot list the sessions: {error}");
+            core.directory.cannot_list(error.to_string());
             std::thread::sleep(LOOK_AGAIN);
         }
         core.metrics.listing.set(begin.elapsed());

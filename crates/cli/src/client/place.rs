@@ -1,23 +1,28 @@
 //! Where the daemon of a home is: a file that it writes when it listens and removes when it leaves. One that is left
 //! behind without a listener tells of a daemon that died, and one that was copied with its home tells of another home's.
+//! On a disk without a free block the lock's file has it: that one is there, and has room.
 
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rekindle_holder::identity::{Identity, Presence};
-use rekindle_store::disk::RealDisk;
+use rekindle_store::disk::{RealDisk, is_shortage};
 use rekindle_store::home::HomeId;
 use rekindle_store::layout::Layout;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::http::Reach;
 use crate::daemon::listen::Listening;
 
 /// The file's name in the home.
 const FILE: &str = "daemon.json";
+
+/// The field of the lock's file that has the same where there is no room for a file.
+const IN_LOCK: &str = "daemon";
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,8 +71,11 @@ pub(crate) enum Seen {
 
 /// Looks for a home's daemon.
 pub(crate) fn look(home: &Path) -> Seen {
-    let Ok(bytes) = std::fs::read(home.join(FILE)) else { return Seen::None };
-    let Ok(place) = serde_json::from_slice::<Place>(&bytes) else { return Seen::Died };
+    let place = match described(home) {
+        None => return Seen::None,
+        Some(Err(_)) => return Seen::Died,
+        Some(Ok(place)) => place,
+    };
     match place.whose(home) {
         Whose::Ours => {}
         Whose::Anothers => return Seen::None,
@@ -83,6 +91,21 @@ pub(crate) fn look(home: &Path) -> Seen {
         }
         Err(_) => Seen::Died,
     }
+}
+
+/// Reads the description of a home's daemon, wherever it is.
+fn described(home: &Path) -> Option<serde_json::Result<Place>> {
+    match std::fs::read(home.join(FILE)) {
+        Ok(bytes) => Some(serde_json::from_slice(&bytes)),
+        Err(_) => {
+            let mut lock: Value = serde_json::from_slice(&std::fs::read(lock_file(home)).ok()?).ok()?;
+            Some(serde_json::from_value(lock.get_mut(IN_LOCK)?.take()))
+        }
+    }
+}
+
+fn lock_file(home: &Path) -> PathBuf {
+    Layout::new(home).lock()
 }
 
 /// Tells whether someone listens. Callers that a hung daemon never took fill its queue, and the next would wait for ever:
@@ -118,7 +141,7 @@ impl Place {
     }
 
     fn parse(home: &Path) -> Option<Place> {
-        serde_json::from_slice(&std::fs::read(home.join(FILE)).ok()?).ok()
+        described(home)?.ok()
     }
 
     /// Returns the process that may serve a home, if it cannot be told whether it does.
@@ -140,8 +163,25 @@ impl Place {
         Reach::Socket { socket: self.socket.clone(), home: self.home_id }
     }
 
+    /// Writes where we are, without which nobody finds us: if there is no room for the file, when room was made, and if there is
+    /// still none, into the file of the lock, which is ours.
+    pub(crate) fn publish(&self, home: &Path, make_room: impl FnOnce()) -> io::Result<()> {
+        match self.write(home) {
+            Err(error) if is_shortage(&error) => make_room(),
+            outcome => return outcome,
+        }
+        match self.write(home) {
+            Err(error) if is_shortage(&error) => {
+                // Of an earlier daemon: it would be read first.
+                let _ = std::fs::remove_file(home.join(FILE));
+                write_in_lock(home, Some(self))
+            }
+            outcome => outcome,
+        }
+    }
+
     /// Writes the file, whole or not at all.
-    pub(crate) fn write(&self, home: &Path) -> io::Result<()> {
+    fn write(&self, home: &Path) -> io::Result<()> {
         let (path, new) = (home.join(FILE), home.join(format!("{FILE}.tmp")));
         // What a crash left there goes first, and so does a link, through which we would write elsewhere.
         match std::fs::remove_file(&new) {
@@ -156,12 +196,29 @@ impl Place {
     /// Removes the file if it is still ours: a successor may have written its own.
     pub(crate) fn remove(&self, home: &Path) {
         let path = home.join(FILE);
-        let theirs = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Place>(&bytes).ok());
-        if theirs.as_ref() == Some(self) {
+        if Place::parse(home).as_ref() == Some(self) {
             // One that stays is taken for a daemon that died, which does no harm.
-            let _ = std::fs::remove_file(path);
+            let _ = match std::fs::remove_file(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => write_in_lock(home, None),
+                outcome => outcome,
+            };
         }
     }
+}
+
+/// Writes into the lock's file where its owner is, in place: it has a block, and the next owner writes it anew.
+fn write_in_lock(home: &Path, place: Option<&Place>) -> io::Result<()> {
+    let path = lock_file(home);
+    let mut lock: Value = serde_json::from_slice(&std::fs::read(&path)?).unwrap_or_else(|_| json!({}));
+    match (lock.as_object_mut(), place) {
+        (Some(fields), Some(place)) => drop(fields.insert(IN_LOCK.into(), serde_json::to_value(place)?)),
+        (Some(fields), None) => drop(fields.remove(IN_LOCK)),
+        (None, _) => {}
+    }
+    let text = serde_json::to_vec(&lock)?;
+    let file = std::fs::OpenOptions::new().write(true).open(&path)?;
+    file.write_all_at(&text, 0)?;
+    file.set_len(text.len() as u64)
 }
 
 #[cfg(test)]
@@ -176,6 +233,24 @@ mod tests {
         let home_id = HomeId::of(&RealDisk, &Layout::new(home)).ok();
         let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
         Place { pid: 1, boot_id, epoch: 2, socket, home_id, listen: None, told: None, version, process: None }
+    }
+
+    // I10: where there is no room for a file, the lock's own file says where its owner is, and what it said before.
+    #[test]
+    fn without_room_for_a_file_the_lock_says_where_its_owner_is() {
+        let home = tempfile::tempdir().expect("a directory");
+        let place = described(home.path(), home.path().join("s"));
+        std::fs::write(home.path().join("daemon.lock"), r#"{"pid":7,"boot_id":null,"file":[1,2]}"#)
+            .expect("a lock");
+        assert_eq!(look(home.path()), Seen::None);
+        let _listener = UnixListener::bind(&place.socket).expect("a socket");
+        write_in_lock(home.path(), Some(&place)).expect("written");
+        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        assert_eq!(Place::read(home.path()), Some(place.clone()));
+        place.remove(home.path());
+        assert_eq!(look(home.path()), Seen::None);
+        let lock = std::fs::read_to_string(home.path().join("daemon.lock")).expect("a lock");
+        assert_eq!(lock, r#"{"boot_id":null,"file":[1,2],"pid":7}"#);
     }
 
     /// I9: a daemon that cannot be proven to be this home's is neither asked nor signalled.

@@ -2,7 +2,7 @@
 //! writes everything else to its log.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Context;
 use crate::client::place::Place;
@@ -60,15 +60,13 @@ fn again(text: &str) -> Result<Listening, String> {
 }
 
 /// How a daemon says that it is ready.
-pub(crate) struct Announce<'a> {
-    home: &'a Path,
+pub(crate) struct Announce {
     background: bool,
 }
 
-impl Announce<'_> {
+impl Announce {
     /// Says that the daemon listens there; to be called once it does.
     pub(crate) fn ready(self, place: &Place, note: Option<String>) -> Result<(), Failure> {
-        place.write(self.home).map_err(|error| Failure::failed("daemon_file", error))?;
         if !self.background {
             let elsewhere = place.listen.as_ref().map(|urls| format!(" and {urls}")).unwrap_or_default();
             anstream::eprintln!(
@@ -107,7 +105,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let announce = Announce { home: &context.home, background: args.background };
+    let announce = Announce { background: args.background };
     let flags = Listening {
         listen: args.listen.clone(),
         tls_cert: args.tls_cert.clone(),

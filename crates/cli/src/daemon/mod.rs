@@ -23,7 +23,7 @@ use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
 use rekindle_server::{Doors, Ending};
 use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
-use rekindle_store::disk::{RealDisk, is_shortage};
+use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -103,10 +103,9 @@ pub(crate) fn run(
     if place.listen.is_some() && daemon.access().active() == 0 {
         tracing::warn!("nobody is let in over TCP yet: rekindle token create makes a token");
     }
-    // Without this file nobody finds us: on a full disk it goes where room is kept for what cannot wait.
-    if place.write(&context.home).is_err_and(|error| is_shortage(&error)) {
-        daemon.make_room();
-    }
+    place
+        .publish(&context.home, || daemon.make_room())
+        .map_err(|error| Failure::failed("daemon_file", error))?;
     let notes: Vec<String> = tcp.note.into_iter().chain(elsewhere).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
     notify::tell("READY=1");

@@ -1,8 +1,11 @@
 //! A daemon that runs out of something for a while: what it acknowledges meanwhile is shown at once, says why it does not go
 //! on, and goes on by itself. And what an orderly end leaves behind.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
@@ -36,7 +39,9 @@ fn ask(stream: &mut UnixStream, method: &str, path: &str, body: &Value) -> (u16,
 fn without_descriptors_a_new_session_is_shown_waits_with_a_reason_and_then_runs() {
     let lab = Lab::new();
     let mut visitor = lab.connect().expect("a connection");
-    assert_eq!(ask(&mut visitor, "GET", "/healthz", &Value::Null).0, 200);
+    wait_for("the list of sessions", || {
+        (ask(&mut visitor, "GET", "/api/version", &Value::Null).1["recovered"] == true).then_some(())
+    });
     let daemon = Pid::from_raw(lab.daemon_pid());
     let few = Rlimit { current: Some(3), maximum: rustix::process::getrlimit(Resource::Nofile).maximum };
     let many = prlimit(daemon, Resource::Nofile, few).expect("no more descriptors");
@@ -60,6 +65,60 @@ fn without_descriptors_a_new_session_is_shown_waits_with_a_reason_and_then_runs(
     assert_eq!(lab.show(&id)["held"], Value::Null);
     let file = std::fs::read_to_string(lab.home().join(format!("sessions/{id}.messages.jsonl")));
     assert!(!file.expect("a log").contains("run.failed"));
+}
+
+/// A small file system, where we may mount one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(path: PathBuf) -> Option<SmallDisk> {
+        std::fs::create_dir_all(&path).expect("a directory");
+        let options = ["-t", "tmpfs", "-o", "size=64m,mode=700", "tmpfs"];
+        let mounted = Command::new("mount").args(options).arg(&path).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(path))
+    }
+
+    /// Takes every page that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).expect("a file");
+        let piece = vec![b'x'; 1 << 16];
+        while file.write(&piece).is_ok_and(|written| written > 0) {}
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+// I10: whatever was used up before, a daemon starts, is found, serves what there is, and goes on when there is room.
+#[test]
+fn without_a_single_free_block_a_daemon_starts_and_is_found() {
+    let lab = Lab::without_daemon();
+    // Only root may mount.
+    let Some(disk) = SmallDisk::mount(lab.home()) else { return };
+    // Whoever lives there ends before the disk goes.
+    let mut lab = lab;
+    lab.set("REKINDLE_MIN_FREE_BYTES", 0);
+    lab.start();
+    let id = lab.run("say before");
+    assert_eq!(lab.wait_end(&id), "completed");
+    lab.leave();
+    std::fs::remove_file(lab.home().join("wal/reserve")).expect("used up");
+    disk.fill();
+    lab.start();
+    assert!(!lab.home().join("daemon.json").exists(), "there was room for it");
+    lab.ran(&["status", &id]).exits(0).shows("idle");
+    let log = lab.ran(&["log", &id]).exits(0);
+    assert!(log.out.contains("before"), "{log:?}");
+    lab.kill();
+    lab.start();
+    std::fs::remove_file(disk.0.join("filler")).expect("room");
+    let sent = lab.ran(&["send", &id, "say after"]).exits(0);
+    assert!(sent.out.contains("after"), "{sent:?}");
+    lab.ran(&["stop", "--all"]).exits(0);
+    lab.ran(&["ps"]).exits(0);
 }
 
 // I2

@@ -117,7 +117,8 @@ impl Operation {
         match scope {
             Scope::Anyone => operation,
             Scope::Read | Scope::Answer | Scope::Admin => {
-                operation.refuses([OwnCode::TokenMissing, OwnCode::TokenUnknown]).refuses(GUARD)
+                let refused = [OwnCode::TokenMissing, OwnCode::TokenUnknown, OwnCode::NotReady];
+                operation.refuses(refused).refuses(GUARD)
             }
         }
     }

@@ -60,7 +60,7 @@ pub(crate) async fn version(State(app): State<App>) -> Answer {
 pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answer {
     let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let format = Format::for_accept(&accept.collect::<Vec<_>>().join(","));
-    let page = app.ask(move |daemon| Ok(daemon.metrics(format))).await?;
+    let page = app.ask_at_once(move |daemon| Ok(daemon.metrics(format))).await?;
     let mut response = Response::new(Body::from(page));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
@@ -112,8 +112,11 @@ pub(crate) async fn shutdown(State(app): State<App>, by: Caller, Raw(body): Raw)
     let agents = shutdown.agents;
     tokio::spawn(async move {
         tracing::info!(agents, by = by.name(), "shutdown was asked for");
-        let left =
-            if agents { app.ask(move |daemon| Ok(daemon.stop_all(by.name()))).await.ok() } else { None };
+        let left = if agents {
+            app.ask_at_once(move |daemon| Ok(daemon.stop_all(by.name()))).await.ok()
+        } else {
+            None
+        };
         app.stop.now(Ending::Asked { agents_left: left });
     });
     respond::json(StatusCode::ACCEPTED, &ShuttingDown { agents })

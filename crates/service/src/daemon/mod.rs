@@ -100,6 +100,11 @@ impl Daemon {
         }
     }
 
+    /// Returns why the sessions cannot be listed, if they cannot; that is tried again and again.
+    pub fn unlisted(&self) -> Option<String> {
+        self.core.directory.unlisted()
+    }
+
     /// Tells whether another daemon has taken over.
     pub fn is_superseded(&self) -> bool {
         self.core.superseded.load(Ordering::Relaxed)
