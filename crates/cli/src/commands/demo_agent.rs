@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use rekindle_demo_agent::{Load, Models, Options, default_state, directives_help, linger, parse_duration};
@@ -69,6 +70,9 @@ pub(crate) struct Args {
     /// Say nothing of tool calls in a session that was loaded
     #[arg(long)]
     quiet_after_load: bool,
+    /// Be a launcher, and have the agent as a child that reads and writes for itself: it outlives its launcher
+    #[arg(long)]
+    behind_launcher: bool,
     /// Be no agent but a child that one left behind
     #[arg(long, value_name = "SECONDS", hide = true)]
     linger: Option<u64>,
@@ -139,10 +143,23 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).ok_or_else(|| "a whole number and ms, s or m".to_owned())
 }
 
+/// The flag that makes a launcher, which its child is not.
+const BEHIND_LAUNCHER: &str = "--behind-launcher";
+
+/// Starts the agent itself, and waits for it.
+fn launch() -> std::io::Result<Exit> {
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != BEHIND_LAUNCHER);
+    let status = Command::new(std::env::current_exe()?).args(arguments).status()?;
+    Ok(if status.success() { Exit::Ok } else { Exit::Failed })
+}
+
 pub(super) fn run(args: Args) -> Result<Exit, Failure> {
     let failed = |error| Failure::failed("demo_agent", error);
     if let Some(seconds) = args.linger {
         return linger(seconds, args.detach).map(|()| Exit::Ok).map_err(failed);
+    }
+    if args.behind_launcher {
+        return launch().map_err(|error| Failure::failed("demo_agent", error));
     }
     let state = args.state.or_else(default_state).ok_or_else(|| {
         let message = "it is not known where conversations are kept: $HOME is not set";

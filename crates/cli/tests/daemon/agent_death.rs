@@ -228,25 +228,41 @@ fn a_cancel_during_a_load_ends_it_and_the_next_message_gets_its_turn() {
     wait_for("the next load", || (loads() == 2).then_some(()));
 }
 
+/// Kills the launcher of the newest agent, which lives on for a moment.
+fn kill_launcher(lab: &Lab) {
+    let agent = *lab.agents().last().expect("an agent");
+    let launcher = rekindle_holder::identity::Stat::read(agent).expect("it lives").parent;
+    kill(launcher);
+}
+
 // I5: an agent whose launcher has died is not given anything any more.
 #[test]
 fn an_agent_whose_launcher_died_gets_no_prompt() {
     let lab = Lab::new();
-    let agent = lab.demo(&[]);
-    let quoted: Vec<String> = agent.iter().map(|word| format!("'{word}'")).collect();
-    let launcher = format!("exec 3<&0; {} <&3 & echo $$ > launcher; wait", quoted.join(" "));
-    let mut body = lab.session("say one");
-    body["agent"]["command"] = json!(["sh", "-c", launcher]);
-    let id = lab.create(&body);
+    let id = begin(&lab, "say one", &["--behind-launcher"]);
     lab.wait_end(&id);
-    let pid = std::fs::read_to_string(lab.path("work").join("launcher")).expect("its pid");
-    kill(pid.trim().parse().expect("a pid"));
+    kill_launcher(&lab);
     lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "append done two\nsay two"}));
     wait_for("the second turn", || (lab.count(&id, "run.completed") == 2).then_some(()));
     assert_eq!(lab.prompted("append done two"), 1);
     assert_eq!(lab.count(&id, "run.interrupted"), 0, "{:?}", lab.kinds(&id));
     let done = std::fs::read_to_string(lab.path("work").join("done")).expect("a file");
     assert_eq!((done.as_str(), lab.count(&id, "agent.launching")), ("two\n", 2));
+}
+
+// I5, I6: a launcher that dies in mid-turn takes its agent along, and the run goes on with another.
+#[test]
+fn a_launcher_that_dies_in_a_turn_is_an_agent_that_dies() {
+    let lab = Lab::new();
+    let id = begin(&lab, "append done one\nsay begun\nbarrier middle\nsay never", &["--behind-launcher"]);
+    lab.reach("middle");
+    let agent = *lab.agents().last().expect("an agent");
+    kill_launcher(&lab);
+    continued(&lab, &id, 2);
+    assert!(!lab.living_agents().contains(&agent), "two agents work on one session");
+    let done = std::fs::read_to_string(lab.path("work").join("done")).expect("a file");
+    assert_eq!((done.as_str(), lab.count(&id, "agent.launching")), ("one\n", 2));
+    assert_eq!(lab.said(&id).matches("begun").count(), 1);
 }
 
 // I7: an answer to a question whose agent is gone is told in the words of its option, and taken once.

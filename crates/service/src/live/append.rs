@@ -21,6 +21,7 @@ use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
+use super::error::tells_of_shortage;
 use super::say::{revocations, withdrawn_with_run};
 use super::{Live, LiveError, Progress, new_wait, random};
 use crate::crash::crash_point;
@@ -242,11 +243,13 @@ impl Live {
     }
 
     /// Ends the run of an agent that is gone. One whose prompt reached nobody has noticed nothing: the next agent gets
-    /// it. One that was to be cancelled is (I13).
+    /// it, unless no other could be started either. One that was to be cancelled is (I13).
     fn end_run(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<(), LiveError> {
-        let reached = *exited != Exited::NeverAsked && self.connection.may_have_reached(run.run_id);
+        let nobody = matches!(exited, Exited::NeverAsked | Exited::NeverStarted { .. });
+        let reached = !nobody && self.connection.may_have_reached(run.run_id);
         let cancelled = run.cancel.filter(|why| *why != CancelReason::WaitTimeout);
-        if !reached && cancelled.is_none() && !matches!(exited, Exited::NeverStarted { .. }) {
+        let unfit = matches!(exited, Exited::NeverStarted { error } if !tells_of_shortage(error));
+        if !reached && cancelled.is_none() && !unfit {
             return Ok(());
         }
         let run_id = run.run_id;

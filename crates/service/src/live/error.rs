@@ -100,15 +100,21 @@ impl LiveError {
             }
             cause = error.source();
         }
-        // A holder that could not begin has only words for it.
-        match self {
-            LiveError::Spawn(SpawnError::Refused { message }) => os_error(message).is_some_and(|code| {
-                let error = std::io::Error::from_raw_os_error(code);
-                is_shortage(&error) || COMES_BACK.contains(&code)
-            }),
-            _ => false,
-        }
+        // A holder that could not begin, or not start its agent, has only words for it.
+        let words = match self {
+            LiveError::Spawn(SpawnError::Refused { message }) => message,
+            LiveError::Request(RequestError::StartFailed { error }) => error,
+            _ => return false,
+        };
+        tells_of_shortage(words)
     }
+}
+
+/// Tells whether the words of an error are of something that ran out, and comes back.
+pub(super) fn tells_of_shortage(words: &str) -> bool {
+    os_error(words).is_some_and(|code| {
+        is_shortage(&std::io::Error::from_raw_os_error(code)) || COMES_BACK.contains(&code)
+    })
 }
 
 /// Returns the number that the words of an error of the system end with.
@@ -148,6 +154,9 @@ mod tests {
             let message = format!("cannot write the journal: words (os error {code})");
             let refused = LiveError::Spawn(SpawnError::Refused { message });
             assert_eq!(refused.is_shortage(), expected, "{code}, in words");
+            let error = io::Error::from_raw_os_error(code).to_string();
+            let failed = LiveError::Request(RequestError::StartFailed { error });
+            assert_eq!(failed.is_shortage(), expected, "{code}, of the agent itself");
         }
         assert!(!LiveError::NoPrompt.is_shortage());
         assert!(!LiveError::Spawn(SpawnError::Refused { message: "no".into() }).is_shortage());
