@@ -219,6 +219,12 @@ pub(crate) fn next(session: &Session) -> String {
             let names: String = session.missing_env.iter().map(|name| format!(" --env {name}")).collect();
             format!("{}{names}, where these are set, brings what its agent needs", told("resume"))
         }
+        // What was left of it was cancelled; a run that the log does not end yet is cut by the next daemon.
+        SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent
+            if session.run.as_ref().is_some_and(|run| run.state == "interrupted" && !run.resumable) =>
+        {
+            format!("{} TEXT goes on with it; what was left of its run was cancelled", told("send"))
+        }
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent if session.profile == "exec" => {
             format!("{} runs its command again, from the beginning", told("resume"))
         }

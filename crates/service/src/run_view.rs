@@ -40,8 +40,9 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
         tool_calls: cut.uncertain.iter().map(Into::into).collect(),
     });
     let uncertain = uncertain.filter(|uncertain| uncertain.turn || !uncertain.tool_calls.is_empty());
+    let resumable = interruption.is_some() && run.cancel.is_none() && !session.closed;
     let Run { run_id, started_at, ended_at, attempt, .. } = *run;
-    Some(RunView { run_id, state, started_at, ended_at, attempt, detail, uncertain })
+    Some(RunView { run_id, state, started_at, ended_at, attempt, detail, resumable, uncertain })
 }
 
 /// Finds why a run ended as it did.

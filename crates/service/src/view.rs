@@ -84,6 +84,8 @@ pub struct RunView {
     pub attempt: u32,
     /// Why it ended as it did, for people: what went wrong, who cancelled it, what cut it.
     pub detail: Option<String>,
+    /// It was cut, and `resume` continues it: nobody has cancelled what was left of it, and nothing came after it.
+    pub resumable: bool,
     /// What may or may not have happened when it was cut, until the session goes on.
     pub uncertain: Option<UncertainView>,
 }

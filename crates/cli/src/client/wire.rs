@@ -56,6 +56,9 @@ pub(crate) struct Run {
     pub(crate) state: String,
     #[serde(default)]
     pub(crate) detail: Option<String>,
+    /// It was cut, and may be continued.
+    #[serde(default)]
+    pub(crate) resumable: bool,
     #[serde(default)]
     pub(crate) uncertain: Option<Uncertain>,
 }

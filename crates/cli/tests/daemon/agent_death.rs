@@ -298,3 +298,21 @@ fn a_prompt_is_not_sent_again_after_a_restart_and_a_death() {
     let again = prompts(&lab).iter().filter(|text| !text.contains("[Resume Context]")).count();
     assert_eq!(again, 1, "{:#?}", prompts(&lab));
 }
+
+// I8, I13: what was left of a run that was cut, and then cancelled, is not offered to be resumed.
+#[test]
+fn a_cut_run_that_was_cancelled_is_not_said_to_be_resumable() {
+    let lab = Lab::new();
+    let mut body = lab.session("say begun\nbarrier middle\nsay never");
+    body["resume"] = json!("ask");
+    let id = lab.create(&body);
+    lab.reach("middle");
+    kill(lab.agents()[0]);
+    assert_eq!(lab.wait_status(&id, "interrupted_agent")["run"]["resumable"], true);
+    lab.ran(&["status", &id]).exits(0).shows("continues it");
+    lab.ran(&["cancel", &id]).exits(0);
+    assert_eq!(lab.show(&id)["run"]["resumable"], false);
+    let shown = lab.ran(&["status", &id]).exits(0).shows("was cancelled");
+    assert!(!shown.out.contains("continues it"), "{shown:?}");
+    assert_eq!(lab.ask("POST", &format!("/api/sessions/{id}/resume"), &json!({})).status, 409);
+}

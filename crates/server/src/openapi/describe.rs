@@ -485,7 +485,7 @@ fn session() -> Value {
         "connection": "running", "last_seq": 12,
         "run": {
             "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "state": "waiting", "started_at": "2026-02-21T10:00:00.000Z",
-            "ended_at": null, "attempt": 1, "detail": null, "uncertain": null,
+            "ended_at": null, "attempt": 1, "detail": null, "resumable": false, "uncertain": null,
         },
         "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
         "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…",
