@@ -16,6 +16,7 @@ mod documented;
 mod environment;
 mod exits;
 mod expiry;
+mod fixtures;
 mod homes;
 mod kept;
 mod kills;

@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod earlier;
 mod faults;
+mod fixtures;
 mod homes;
 mod lagging;
 mod meter;
