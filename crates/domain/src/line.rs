@@ -205,7 +205,7 @@ impl<'a> Line<'a> {
 
     /// Tells whether this record continues a history; lines without a hash never do.
     pub fn follows(&self, session: SessionId, last: Option<ChainHash>) -> bool {
-        self.hash.is_some_and(|hash| Link::new(session, last).hash(self.hashed_bytes()) == hash)
+        self.hash.is_some_and(|hash| Link::new(session, last).fits(self.hashed_bytes(), hash))
     }
 
     /// Reads the payload.

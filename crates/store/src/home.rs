@@ -11,7 +11,10 @@ use crate::disk::{Disk, DiskFile, OpenMode, is_shortage, read_all, read_up_to, r
 use crate::layout::Layout;
 
 /// The format of homes this code makes.
-pub const HOME_FORMAT: u32 = 1;
+pub const HOME_FORMAT: u32 = 2;
+
+/// What the file of a home of format 1 says.
+const FORMAT_1: &[u8] = br#"{"format":1}"#;
 
 /// Why a home cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +33,7 @@ pub enum HomeError {
         found: u32,
     },
     /// The file that says so cannot be understood.
-    #[error(r#"{path} is not a home's description: {detail}; if the directory is a Rekindle home, put {{"format":1}} there"#)]
+    #[error(r#"{path} is not a home's description: {detail}; if the directory is a Rekindle home, put {{"format":{HOME_FORMAT}}} there"#)]
     NotAHome {
         /// The file.
         path: PathBuf,
@@ -38,7 +41,7 @@ pub enum HomeError {
         detail: String,
     },
     /// The directory is used for something else.
-    #[error(r#"{path} holds {found:?} and is no Rekindle home; choose an empty directory, or put {{"format":1}} into its home.json if it is one"#)]
+    #[error(r#"{path} holds {found:?} and is no Rekindle home; choose an empty directory, or put {{"format":{HOME_FORMAT}}} into its home.json if it is one"#)]
     NotEmpty {
         /// The directory.
         path: PathBuf,
@@ -204,9 +207,7 @@ pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
             for directory in layout.directories() {
                 make_directory(disk, directory)?;
             }
-            let path = layout.home_file();
-            let bytes = serde_json::to_vec(&HomeFile { format: HOME_FORMAT }).unwrap_or_default();
-            replace(disk, &path, &bytes).map_err(io_error("write", path))?;
+            describe(disk, layout)?;
         }
         Err(other) => return Err(other),
     }
@@ -217,6 +218,31 @@ pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
         }
     }
     Ok(())
+}
+
+/// Writes which format a home has.
+fn describe(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    let path = layout.home_file();
+    let bytes = serde_json::to_vec(&HomeFile { format: HOME_FORMAT }).unwrap_or_default();
+    replace(disk, &path, &bytes).map_err(io_error("write", path))
+}
+
+/// Makes a home of an earlier format one of ours, before anything of ours is written into it: an older version would take that for
+/// damage, and leaves alone what it does not know. What is there already is read as it is. A single byte is changed in
+/// place, which is whole or not at all, and needs no room.
+pub(crate) fn upgrade(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
+    let path = layout.home_file();
+    let bytes = read_all(disk, &path, 1 << 20).map_err(io_error("read", path.clone()))?;
+    // Somebody may have written it anew by hand.
+    if bytes != FORMAT_1 {
+        let earlier = serde_json::from_slice(&bytes).is_ok_and(|home: HomeFile| home.format < HOME_FORMAT);
+        return if earlier { describe(disk, layout) } else { Ok(()) };
+    }
+    let written = disk.open(&path, OpenMode::Write).and_then(|file| {
+        write_all_at(&*file, HOME_FORMAT.to_string().as_bytes(), (FORMAT_1.len() - 2) as u64)?;
+        file.sync()
+    });
+    written.map_err(io_error("write", path))
 }
 
 /// Refuses to make a home of a directory that holds anything but what a crash in here may have left.

@@ -14,7 +14,7 @@ use rekindle_domain::token::TokenIndex;
 
 use crate::blobs::{BlobRef, Blobs, MAX_BLOB};
 use crate::cache::{self, Cached};
-use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt};
+use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt, Receipts};
 use crate::complete::Completion;
 use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
 use crate::error::AppendError;
@@ -102,16 +102,15 @@ impl Store {
         append: Append,
         reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
     ) {
-        let (session, observer) = (append.session, self.observer.get().cloned());
+        let (sessions, observer) = (append.sessions(), self.observer.get().cloned());
         self.committer.submit_with(append, move |outcome| {
-            let receipt = outcome.as_ref().ok().copied();
-            let observed = observer.zip(receipt);
-            if let Some((observer, receipt)) = &observed {
-                observer.done(session, receipt);
+            let observed = observer.zip(outcome.as_ref().ok().cloned());
+            if let Some((observer, receipts)) = &observed {
+                each(&sessions, receipts, |session, receipt| observer.done(session, receipt));
             }
-            reply(outcome);
-            if let Some((observer, receipt)) = &observed {
-                observer.told(session, receipt);
+            reply(outcome.map(|receipts| receipts.first));
+            if let Some((observer, receipts)) = &observed {
+                each(&sessions, receipts, |session, receipt| observer.told(session, receipt));
             }
         });
     }
@@ -177,6 +176,7 @@ impl<C: Commits> Store<C> {
         limits: Limits,
         start: impl FnOnce(Core) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
+        home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
         let mentioned = recovered.sessions.iter().map(|(session, _)| *session).collect();
         note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
@@ -370,15 +370,22 @@ impl<C: Commits> Store<C> {
         self.committer.release(session);
     }
 
-    /// Appends and waits.
+    /// Appends and waits; returns where the records of the append's own session are.
     pub fn append(&self, append: Append) -> Result<Receipt, AppendError> {
-        let session = append.session;
-        let receipt = self.committer.append(append)?;
+        self.append_together(append).map(|receipts| receipts.first)
+    }
+
+    /// Appends to several logs, all or none, and waits.
+    pub fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
+        let sessions = append.sessions();
+        let receipts = self.committer.append_together(append)?;
         if let Some(observer) = self.observer.get() {
-            observer.done(session, &receipt);
-            observer.told(session, &receipt);
+            each(&sessions, &receipts, |session, receipt| {
+                observer.done(session, receipt);
+                observer.told(session, receipt);
+            });
         }
-        Ok(receipt)
+        Ok(receipts)
     }
 
     /// Has someone told of every append from now on; only the first to ask is.
@@ -533,4 +540,14 @@ fn write_caches(disk: &SharedDisk, layout: &Layout, current: &Current) -> io::Re
         cache::write(&**disk, &layout.tokens(session), &*current.tokens)?;
     }
     cache::write(&**disk, &layout.snapshot(session), &*current.state)
+}
+
+/// Hands each session of an append its receipt.
+fn each(
+    sessions: &(SessionId, Vec<SessionId>),
+    receipts: &Receipts,
+    mut tell: impl FnMut(SessionId, &Receipt),
+) {
+    tell(sessions.0, &receipts.first);
+    sessions.1.iter().zip(&receipts.more).for_each(|(session, receipt)| tell(*session, receipt));
 }

@@ -210,7 +210,10 @@ impl Core {
         if self.reserve.is_released() {
             self.reserve.refill();
         }
-        if appends.len() >= self.limits.appends_for_two {
+        // One that touches several logs may touch both halves.
+        let divided = appends.len() >= self.limits.appends_for_two
+            && !appends.iter().any(|(append, _)| append.is_shared());
+        if divided {
             self.commit_divided(appends);
         } else {
             let mut appends = appends.into_iter();
@@ -311,11 +314,11 @@ impl Core {
             return;
         }
         // Whoever is answered sees what it did.
-        let sessions = group.entries.iter().map(|entry| entry.append.session);
+        let sessions = group.lines.iter().map(|lines| lines.session);
         self.shown.renew(sessions, |session| self.lives.get(session).map(Live::current));
         for entry in group.entries {
-            self.meter.records.count(&entry.append.records);
-            entry.reply.send(Ok(entry.receipt));
+            entry.append.parts().for_each(|(_, records, _)| self.meter.records.count(records));
+            entry.reply.send(Ok(entry.receipts));
             self.spent.push(entry.append);
         }
         self.frames = group.frames;
@@ -328,23 +331,23 @@ impl Core {
 
     /// Brings the session logs up to what the write-ahead log has.
     fn write_logs(&mut self, group: &mut Group) {
-        let mut writes = LogWrites::new(mem::take(&mut group.frames), group.entries.len());
-        for entry in &mut group.entries {
-            let session = entry.append.session;
-            if writes.extend_last(session, &entry.lines) {
+        let mut writes = LogWrites::new(mem::take(&mut group.frames), group.lines.len());
+        for lines in &mut group.lines {
+            let session = lines.session;
+            if writes.extend_last(session, &lines.range) {
                 continue;
             }
-            let mut log = entry.log.take();
+            let mut log = lines.log.take();
             if log.is_none()
                 && let Some(live) = self.lives.get_mut(session)
             {
                 self.touched.insert(session);
-                log = live.touch(&self.disk, &self.layout, entry.offset).unwrap_or_else(|error| {
-                    fall_behind(&self.behind, live, entry.offset, Cause::Write, &error);
+                log = live.touch(&self.disk, &self.layout, lines.offset).unwrap_or_else(|error| {
+                    fall_behind(&self.behind, live, lines.offset, Cause::Write, &error);
                     None
                 });
             }
-            writes.push(LogWrite { session, log, lines: entry.lines.clone(), offset: entry.offset });
+            writes.push(LogWrite { session, log, lines: lines.range.clone(), offset: lines.offset });
         }
         let writes = Arc::new(writes);
         let failed = writes.carry_out(&mut self.second);
@@ -388,17 +391,21 @@ impl Core {
         for session in removals {
             let _ = self.remove(session);
         }
-        self.catch_up(false);
-        // Reads and writes everything there is of it: in vain while a log is behind.
-        if self.checkpoint_failed && self.behind.len() == 0 {
-            let _ = self.checkpoint();
-        }
         self.reserve.refill();
+        // Room that was given up is for the records that end work; logs that lack something are served all the same.
+        if !self.reserve.is_released() {
+            self.catch_up(false);
+            // Reads and writes everything there is of it: in vain while a log is behind.
+            if self.checkpoint_failed && self.behind.len() == 0 {
+                let _ = self.checkpoint();
+            }
+        }
         self.gauge();
     }
 
     fn checkpoint_if_due(&mut self) {
-        let due = self.wal.is_full() || self.touched.len() >= self.limits.open_logs;
+        let full = self.wal.is_full() || self.touched.len() >= self.limits.open_logs;
+        let due = full && !self.reserve.is_released();
         if due && !self.checkpoint_failed {
             let _ = self.checkpoint();
         }
@@ -425,18 +432,17 @@ impl Core {
         // In place first: what that writes is made durable with the rest.
         self.catch_up(true);
         let mut positions = Vec::with_capacity(self.touched.len());
-        for session in &self.touched {
-            let Some(live) = self.lives.get_mut(*session) else { continue };
-            if let Err(error) = live.sync(&self.disk, &self.layout) {
-                let end = live.state.log_offset;
-                fall_behind(&self.behind, live, end, Cause::Sync, &error);
-            }
+        for session in self.touched.clone() {
+            self.sync_log(session);
             // A deleted session's log may go at any time: nothing must vouch for it.
-            if !live.state.deleted {
-                positions.push((*session, live.state.position()));
+            if let Some(live) = self.lives.get(session).filter(|live| !live.state.deleted) {
+                positions.push((session, live.state.position()));
             }
         }
+        // What catches up only now is not durable by what was synced before.
+        let late = self.behind.sessions();
         self.catch_up(true);
+        late.into_iter().for_each(|session| self.sync_log(session));
         match self.behind.len() {
             0 => {}
             behind => return Err(CheckpointError::Behind(behind)),
@@ -449,6 +455,15 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Makes a session's log durable by itself; one that cannot be is behind.
+    fn sync_log(&mut self, session: SessionId) {
+        let Some(live) = self.lives.get_mut(session) else { return };
+        if let Err(error) = live.sync(&self.disk, &self.layout) {
+            let end = live.state.log_offset;
+            fall_behind(&self.behind, live, end, Cause::Sync, &error);
+        }
     }
 
     /// Removes the files of a session whose deletion is recorded. Until the removal is durable no

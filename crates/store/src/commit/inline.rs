@@ -10,7 +10,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 
 use super::core::Core;
-use super::{Append, Commits, Current, Receipt, Reply};
+use super::{Append, Commits, Current, Receipts, Reply};
 use crate::error::AppendError;
 use crate::log::Damage;
 
@@ -27,7 +27,7 @@ impl Inline {
     }
 
     /// Commits several appends as one group and returns their outcomes in order.
-    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
+    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipts, AppendError>> {
         let outcomes = Arc::new(Mutex::new(vec![Err(AppendError::Closed); appends.len()]));
         let requests = appends.into_iter().enumerate().map(|(index, append)| {
             let outcomes = outcomes.clone();
@@ -52,7 +52,7 @@ impl Inline {
 }
 
 impl Commits for Inline {
-    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+    fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
         self.append_all(vec![append]).pop().unwrap_or(Err(AppendError::Closed))
     }
 

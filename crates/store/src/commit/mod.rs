@@ -54,7 +54,7 @@ pub enum Expect {
     LastSeq(u64),
 }
 
-/// A list of records for one session: all or none of them.
+/// A list of records for one session, and lists for others along with it: all or none of them.
 #[derive(Debug, Clone)]
 pub struct Append {
     /// The session.
@@ -65,17 +65,52 @@ pub struct Append {
     pub persist: Persist,
     /// What must be the last record before them.
     pub expect: Expect,
+    /// What is added to other logs, or to this one behind the rest.
+    pub more: Vec<Part>,
+}
+
+/// A list of records for one more session.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The session.
+    pub session: SessionId,
+    /// The records, in order.
+    pub records: Vec<Draft>,
+    /// What must be the last record before them.
+    pub expect: Expect,
 }
 
 impl Append {
     /// Returns an append that must be on disk before it is answered.
     pub fn durable(session: SessionId, records: Vec<Draft>) -> Append {
-        Append { session, records, persist: Persist::Disk, expect: Expect::Anything }
+        Append { session, records, persist: Persist::Disk, expect: Expect::Anything, more: Vec::new() }
     }
 
     /// Returns an append that is answered once the kernel has it.
     pub fn quick(session: SessionId, records: Vec<Draft>) -> Append {
-        Append { session, records, persist: Persist::Process, expect: Expect::Anything }
+        Append { session, records, persist: Persist::Process, expect: Expect::Anything, more: Vec::new() }
+    }
+
+    /// Adds a list for another session: both are appended, or neither.
+    pub fn and(mut self, session: SessionId, records: Vec<Draft>) -> Append {
+        self.more.push(Part { session, records, expect: Expect::Anything });
+        self
+    }
+
+    /// Returns the lists, each with its session and what must be its last record.
+    fn parts(&self) -> impl Iterator<Item = (SessionId, &[Draft], Expect)> {
+        let first = std::iter::once((self.session, &self.records[..], self.expect));
+        first.chain(self.more.iter().map(|part| (part.session, &part.records[..], part.expect)))
+    }
+
+    /// Returns the sessions that it touches: its own, and the others.
+    pub(crate) fn sessions(&self) -> (SessionId, Vec<SessionId>) {
+        (self.session, self.more.iter().map(|part| part.session).collect())
+    }
+
+    /// Tells whether it touches more than one log.
+    fn is_shared(&self) -> bool {
+        !self.more.is_empty()
     }
 }
 
@@ -92,6 +127,15 @@ pub struct Receipt {
     pub ts: Timestamp,
 }
 
+/// Where each list of an append ended up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipts {
+    /// That of the append's own session.
+    pub first: Receipt,
+    /// Those of the others, in order.
+    pub more: Vec<Receipt>,
+}
+
 /// A session as the committer has it.
 #[derive(Debug, Clone)]
 pub struct Current {
@@ -106,7 +150,11 @@ pub struct Current {
 /// The ways of running a committer: on a thread of its own, or on the caller's.
 pub trait Commits: Send + Sync {
     /// Appends and waits.
-    fn append(&self, append: Append) -> Result<Receipt, AppendError>;
+    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        self.append_together(append).map(|receipts| receipts.first)
+    }
+    /// Appends to several logs, all or none, and waits.
+    fn append_together(&self, append: Append) -> Result<Receipts, AppendError>;
     /// Takes in a session so that it can be appended to; one that is in already stays as it is.
     fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>);
     /// Lets go of a session that has nothing on its way to disk.
@@ -136,7 +184,7 @@ pub(crate) enum Reply {
 /// An append and where its outcome goes.
 pub(crate) type Handed = (Append, Reply);
 
-pub(crate) type Outcome = Result<Receipt, AppendError>;
+pub(crate) type Outcome = Result<Receipts, AppendError>;
 
 impl Reply {
     fn send(self, outcome: Outcome) {

@@ -8,6 +8,7 @@ use std::vec;
 
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::{Effect, Event, Kind};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{self, Draft, Place};
 use rekindle_domain::session::{Illegal, Position};
 use rekindle_domain::time::Timestamp;
@@ -15,7 +16,7 @@ use rekindle_domain::time::Timestamp;
 use super::live::Live;
 use super::lives::{Find, Lives};
 use super::undo::{Reach, Undo};
-use super::{Append, Expect, Handed, Persist, Receipt, Reply};
+use super::{Append, Expect, Handed, Persist, Receipt, Receipts, Reply};
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
@@ -27,9 +28,14 @@ pub const MAX_RECORD: usize = 1 << 20;
 pub(super) struct Entry {
     pub(super) append: Append,
     pub(super) reply: Reply,
-    pub(super) receipt: Receipt,
-    /// Where its lines are in the group's frames.
-    pub(super) lines: Range<usize>,
+    pub(super) receipts: Receipts,
+}
+
+/// Lines of a group that belong into one log.
+pub(super) struct Lines {
+    pub(super) session: SessionId,
+    /// Where they are in the group's frames.
+    pub(super) range: Range<usize>,
     /// Where they belong in the session's log.
     pub(super) offset: u64,
     /// That log, if it is open already.
@@ -41,6 +47,8 @@ pub(super) struct Group {
     /// Its number, so that what is remembered for another group is not mistaken for this one's.
     id: u64,
     pub(super) entries: Vec<Entry>,
+    /// What they add to each log, in order.
+    pub(super) lines: Vec<Lines>,
     /// The frames, which have no place in the write-ahead log yet.
     pub(super) frames: Vec<u8>,
     /// Someone needs it on disk.
@@ -55,8 +63,8 @@ impl Group {
     /// Begins a group that is encoded into `frames`, whatever that held.
     pub(super) fn new(id: u64, ts: Timestamp, urgent_only: bool, mut frames: Vec<u8>) -> Group {
         frames.clear();
-        let (entries, ts_text) = (Vec::new(), ts.to_string());
-        Group { id, entries, frames, sync: false, urgent_only, ts, ts_text }
+        let (entries, lines, ts_text) = (Vec::new(), Vec::new(), ts.to_string());
+        Group { id, entries, lines, frames, sync: false, urgent_only, ts, ts_text }
     }
 
     /// Returns an empty group that can be joined to this one later.
@@ -69,9 +77,10 @@ impl Group {
         let shift = self.frames.len();
         self.frames.extend_from_slice(&other.frames);
         self.sync |= other.sync;
-        self.entries.extend(other.entries.into_iter().map(|mut entry| {
-            entry.lines = entry.lines.start + shift..entry.lines.end + shift;
-            entry
+        self.entries.extend(other.entries);
+        self.lines.extend(other.lines.into_iter().map(|mut lines| {
+            lines.range = lines.range.start + shift..lines.range.end + shift;
+            lines
         }));
     }
 
@@ -80,59 +89,102 @@ impl Group {
         while self.frames.len() < enough
             && let Some((append, reply)) = appends.next()
         {
-            match lives.find(append.session) {
-                _ if self.urgent_only && !is_urgent(&append) => {
-                    let full = io::ErrorKind::StorageFull.into();
-                    reply.send(Err(AppendError::StorageFull(Arc::new(full))));
-                }
-                Some(live) => self.add(live, append, reply),
-                None => reply.send(Err(AppendError::NotOpen(append.session))),
+            if self.urgent_only && !is_urgent(&append) {
+                let full = io::ErrorKind::StorageFull.into();
+                reply.send(Err(AppendError::StorageFull(Arc::new(full))));
+                continue;
+            }
+            match self.add(lives, &append) {
+                Ok(receipts) => self.entries.push(Entry { append, reply, receipts }),
+                Err(error) => reply.send(Err(error)),
             }
         }
     }
 
-    /// Adds one append, or answers it with a refusal.
-    fn add(&mut self, live: &mut Live, append: Append, reply: Reply) {
-        let start = self.frames.len();
-        let offset = live.state.log_offset;
-        frame::begin_append(&mut self.frames, append.session, live.state.last_seq + 1, offset);
-        let lines = self.frames.len();
-        match self.prepare(live, &append) {
-            Ok(receipt) => {
-                frame::end(&mut self.frames[start..]);
-                // The log of a session that no checkpoint knows may only be touched once the write-ahead
-                // log is sure to mention it: else a torn tail could not be told from damage.
-                self.sync |= append.persist == Persist::Disk || !live.is_touched();
-                let log = live.open_log();
-                let lines = lines..self.frames.len();
-                self.entries.push(Entry { append, reply, receipt, lines, offset, log });
+    /// Adds one append as one frame, or none of it.
+    fn add(&mut self, lives: &mut impl Find, append: &Append) -> Result<Receipts, AppendError> {
+        let (start, known) = (self.frames.len(), self.lines.len());
+        frame::begin_append(&mut self.frames);
+        let mut taken: Vec<(SessionId, Undo)> = Vec::new();
+        let added = self.add_parts(lives, append, &mut taken);
+        match added {
+            Ok(receipts) => {
+                frame::end_append(&mut self.frames[start..], 1 + append.more.len());
+                // What is in one log must not outlive what is in another.
+                self.sync |= append.persist == Persist::Disk || append.is_shared();
+                Ok(receipts)
             }
             Err(error) => {
                 self.frames.truncate(start);
-                reply.send(Err(error));
+                self.lines.truncate(known);
+                for (session, before) in taken.into_iter().rev() {
+                    if let Some(live) = lives.find(session) {
+                        before.apply(&mut live.state, &mut live.tokens);
+                    }
+                }
+                Err(error)
             }
         }
     }
 
-    fn prepare(&mut self, live: &mut Live, append: &Append) -> Result<Receipt, AppendError> {
-        let session = append.session;
+    /// Adds the parts of an append; `taken` gets the way back from those of a shared one.
+    fn add_parts(
+        &mut self,
+        lives: &mut impl Find,
+        append: &Append,
+        taken: &mut Vec<(SessionId, Undo)>,
+    ) -> Result<Receipts, AppendError> {
+        if append.more.len() >= frame::MAX_PARTS {
+            return Err(AppendError::Unwritable("the append touches too many logs".into()));
+        }
+        let (mut first, mut more) = (None, Vec::new());
+        for (session, records, expect) in append.parts() {
+            let live = lives.find(session).ok_or(AppendError::NotOpen(session))?;
+            if append.is_shared() {
+                taken.push((session, Undo::new(&live.state, &live.tokens, Reach::ALL)));
+            }
+            let offset = live.state.log_offset;
+            let begin = frame::begin_part(&mut self.frames, session, live.state.last_seq + 1, offset);
+            let receipt = self.prepare(live, session, records, expect)?;
+            frame::end_part(&mut self.frames, begin);
+            // The log of a session that no checkpoint knows may only be touched once the write-ahead
+            // log is sure to mention it: else a torn tail could not be told from damage.
+            self.sync |= !live.is_touched();
+            let (range, log) = (begin..self.frames.len(), live.open_log());
+            self.lines.push(Lines { session, range, offset, log });
+            match first {
+                None => first = Some(receipt),
+                Some(_) => more.push(receipt),
+            }
+        }
+        let first = first.ok_or_else(|| AppendError::Unwritable("the list is empty".into()))?;
+        Ok(Receipts { first, more })
+    }
+
+    fn prepare(
+        &mut self,
+        live: &mut Live,
+        session: SessionId,
+        records: &[Draft],
+        expect: Expect,
+    ) -> Result<Receipt, AppendError> {
         if let Some(damage) = &live.damage {
             return Err(AppendError::Damaged { session, damage: damage.clone() });
         }
         let found = live.state.last_seq;
-        match append.expect {
+        match expect {
             Expect::LastSeq(expected) if expected != found => {
                 return Err(AppendError::Moved { session, expected, found });
             }
             Expect::LastSeq(_) | Expect::Anything => {}
         }
-        let reach = Reach::of(&append.records);
+        let reach = Reach::of(records);
         // One record about anything but tokens changes nothing when it is refused: what the group remembers
         // of the session is enough.
-        let lone = append.records.len() == 1 && !reach.tokens;
+        let lone = records.len() == 1 && !reach.tokens;
         let remembered = live.undo(self.id).as_ref().is_some_and(|undo| undo.has_state() || !reach.state);
         let before = (!(lone && remembered)).then(|| Undo::new(&live.state, &live.tokens, reach));
-        match (self.write_lines(live, &append.records), before) {
+        match (self.write_lines(live, records), before) {
             (Ok(receipt), before) => {
                 match (live.undo(self.id), before) {
                     (Some(undo), Some(before)) => undo.absorb(before),
@@ -179,8 +231,8 @@ impl Group {
 
     /// Takes everything back and returns the appends: none of them happened.
     pub(super) fn take_back(self, lives: &mut Lives) -> Vec<Handed> {
-        for entry in &self.entries {
-            let Some(live) = lives.get_mut(entry.append.session) else { continue };
+        for lines in &self.lines {
+            let Some(live) = lives.get_mut(lines.session) else { continue };
             if let Some(undo) = live.undo(self.id).take() {
                 undo.apply(&mut live.state, &mut live.tokens);
             }
@@ -199,7 +251,7 @@ fn fold(live: &mut Live, seq: u64, happened: Timestamp, event: &Event<'_>) -> Re
 
 /// Tells whether an append must go through even when the disk is full: what ends work, and frees room.
 pub(super) fn is_urgent(append: &Append) -> bool {
-    append.records.iter().any(|draft| {
+    append.parts().flat_map(|(_, records, _)| records).any(|draft| {
         matches!(
             draft.event,
             Event::RunCancelRequested(_) | Event::RunCancelled(_) | Event::SessionDeleted(_)

@@ -13,7 +13,7 @@ use rekindle_domain::token::TokenIndex;
 
 use super::core::Core;
 use super::shown::Shown;
-use super::{Append, Commits, Current, Outcome, Receipt, Reply, Slot};
+use super::{Append, Commits, Current, Outcome, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::log::Damage;
 
@@ -67,6 +67,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[expect(clippy::result_large_err, reason = "a request is given back only when the committer is gone")]
     fn push(&self, request: Request) -> Result<(), Request> {
         let now = Instant::now();
         let mut queue = self.lock();
@@ -143,7 +144,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// Waits for the outcome.
-    pub fn wait(self) -> Result<Receipt, AppendError> {
+    pub fn wait(self) -> Result<Receipts, AppendError> {
         self.shared.wait(&self.slot[0])
     }
 }
@@ -171,7 +172,7 @@ impl Committer {
     }
 
     /// Appends to several sessions together, so that they share one write and one sync, and waits.
-    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipt, AppendError>> {
+    pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipts, AppendError>> {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let requests = appends.into_iter().zip(replies).map(|(append, reply)| Request::Append(append, reply));
@@ -185,7 +186,7 @@ impl Committer {
     pub fn submit_with(
         &self,
         append: Append,
-        reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
+        reply: impl FnOnce(Result<Receipts, AppendError>) + Send + 'static,
     ) {
         self.hand_over(append, Reply::Call(Box::new(reply)));
     }
@@ -209,7 +210,7 @@ impl Committer {
 }
 
 impl Commits for Committer {
-    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+    fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
         self.submit(append).wait()
     }
 

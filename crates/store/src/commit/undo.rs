@@ -27,6 +27,9 @@ pub(super) struct Reach {
 }
 
 impl Reach {
+    /// Everything.
+    pub(super) const ALL: Reach = Reach { state: true, tokens: true };
+
     pub(super) fn of(records: &[Draft]) -> Reach {
         let effects = records.iter().map(|draft| draft.event.kind().map(Kind::effect));
         effects.fold(Reach { state: false, tokens: false }, |reach, effect| Reach {

@@ -17,7 +17,9 @@ pub(crate) const FRAME_HEAD: usize = 16;
 pub(crate) const MAX_BODY: usize = 64 << 20;
 
 const HEADER_MAGIC: &[u8; 8] = b"RKNDLWAL";
-const FORMAT: u32 = 1;
+/// The format that is written; every one before it is read, also in one segment with this: what an older version left in the middle of
+/// a segment goes on in a new one.
+const FORMAT: u32 = 2;
 pub(crate) const FRAME_MAGIC: [u8; 2] = [0xf7, 0xe6];
 
 /// What heads a segment.
@@ -59,7 +61,7 @@ impl Header {
             return Err(BadHeader::Damaged);
         }
         match u32_at(bytes, 8) {
-            FORMAT => Ok(Header {
+            1..=FORMAT => Ok(Header {
                 number: u64_at(bytes, 16),
                 previous: u64_at(bytes, 24),
                 previous_end: u64_at(bytes, 32),
@@ -72,20 +74,20 @@ impl Header {
 /// What a frame holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Body<'a> {
-    /// One append: whole lines of one session's log, all or none.
-    Append(Append<'a>),
+    /// One append: whole lines of the logs of one or several streams, all or none.
+    Append(Vec<Part<'a>>),
     /// Logs that are on disk up to these places.
     Checkpoint(Vec<(SessionId, Position)>),
 }
 
-/// One append.
+/// What an append adds to one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Append<'a> {
-    /// The session.
+pub(crate) struct Part<'a> {
+    /// The session whose log it is.
     pub(crate) session: SessionId,
     /// The number of its first record.
     pub(crate) first_seq: u64,
-    /// Where the lines belong in the session's log.
+    /// Where the lines belong in that log.
     pub(crate) offset: u64,
     /// The lines, each with its newline.
     pub(crate) lines: &'a [u8],
@@ -110,15 +112,49 @@ pub(crate) struct At {
     pub(crate) synced: u64,
 }
 
-const KIND_APPEND: u8 = 1;
-const KIND_CHECKPOINT: u8 = 2;
+/// An append of format 1: a session, its first number, where it belongs, the lines.
+const KIND_SESSION_APPEND: u8 = 1;
+/// A checkpoint of format 1, of sessions alone.
+const KIND_SESSION_CHECKPOINT: u8 = 2;
+const KIND_APPEND: u8 = 3;
+const KIND_CHECKPOINT: u8 = 4;
 
-/// Begins an append's frame at the end of `out`: its lines follow, then [`end`] and [`place`].
-pub(crate) fn begin_append(out: &mut Vec<u8>, session: SessionId, first_seq: u64, offset: u64) {
+/// The kind of stream that a session's log is.
+const STREAM_SESSION: u8 = 1;
+
+/// Length of the number of parts in a frame, and of the length of a part's lines: both are known last.
+const COUNT_LEN: usize = 2;
+const LINES_LEN: usize = 4;
+
+/// Most streams that one append may touch.
+pub(crate) const MAX_PARTS: usize = u16::MAX as usize;
+
+/// Begins an append's frame at the end of `out`: its parts follow, then [`end_append`] and [`place`].
+pub(crate) fn begin_append(out: &mut Vec<u8>) {
     begin(out, KIND_APPEND);
+    out.extend_from_slice(&[0; COUNT_LEN]);
+}
+
+/// Begins a part of an append at the end of `out`: its lines follow, then [`end_part`] with what this returns.
+pub(crate) fn begin_part(out: &mut Vec<u8>, session: SessionId, first_seq: u64, offset: u64) -> usize {
+    out.push(STREAM_SESSION);
     write_id(out, session);
     write_varint(out, first_seq);
     write_varint(out, offset);
+    out.extend_from_slice(&[0; LINES_LEN]);
+    out.len()
+}
+
+/// Ends the part whose lines began there.
+pub(crate) fn end_part(out: &mut [u8], lines: usize) {
+    let len = (out.len() - lines) as u32;
+    out[lines - LINES_LEN..lines].copy_from_slice(&len.to_le_bytes());
+}
+
+/// Ends a frame of so many parts; it is valid once it has its place.
+pub(crate) fn end_append(frame: &mut [u8], parts: usize) {
+    frame[FRAME_HEAD..FRAME_HEAD + COUNT_LEN].copy_from_slice(&(parts as u16).to_le_bytes());
+    end(frame);
 }
 
 /// Appends a checkpoint's frame to `out`.
@@ -127,6 +163,7 @@ pub(crate) fn write_checkpoint(out: &mut Vec<u8>, at: At, positions: &[(SessionI
     begin(out, KIND_CHECKPOINT);
     write_varint(out, positions.len() as u64);
     for (session, position) in positions {
+        out.push(STREAM_SESSION);
         write_id(out, *session);
         write_varint(out, position.last_seq);
         write_varint(out, position.log_offset);
@@ -146,8 +183,8 @@ fn begin(out: &mut Vec<u8>, kind: u8) {
     out.extend_from_slice(&head);
 }
 
-/// Ends a frame that has its whole body; it is valid once it has its place.
-pub(crate) fn end(frame: &mut [u8]) {
+/// Ends a frame that has its whole body.
+fn end(frame: &mut [u8]) {
     let len = frame.len() - FRAME_HEAD;
     frame[4..8].copy_from_slice(&(len as u32).to_le_bytes());
 }
@@ -196,13 +233,19 @@ pub(crate) fn read(bytes: &[u8], segment: u64, offset: u64) -> Option<Frame<'_>>
 
 fn read_body(kind: u8, mut bytes: &[u8]) -> Option<Body<'_>> {
     match kind {
-        KIND_APPEND => {
+        KIND_SESSION_APPEND => {
             let session = read_id(&mut bytes)?;
             let first_seq = read_varint(&mut bytes)?;
             let offset = read_varint(&mut bytes)?;
-            Some(Body::Append(Append { session, first_seq, offset, lines: bytes }))
+            Some(Body::Append(vec![Part { session, first_seq, offset, lines: bytes }]))
         }
-        KIND_CHECKPOINT => {
+        KIND_APPEND => {
+            let (count, mut rest) = bytes.split_first_chunk::<COUNT_LEN>()?;
+            let count = usize::from(u16::from_le_bytes(*count));
+            let parts: Vec<Part<'_>> = (0..count).map_while(|_| read_part(&mut rest)).collect();
+            (parts.len() == count && rest.is_empty()).then_some(Body::Append(parts))
+        }
+        KIND_SESSION_CHECKPOINT | KIND_CHECKPOINT => {
             let count = read_varint(&mut bytes)?;
             // Each entry takes at least this much: a count beyond that is rubbish.
             if count > bytes.len() as u64 / 19 {
@@ -210,6 +253,9 @@ fn read_body(kind: u8, mut bytes: &[u8]) -> Option<Body<'_>> {
             }
             let mut positions = Vec::with_capacity(count as usize);
             for _ in 0..count {
+                if kind == KIND_CHECKPOINT {
+                    read_stream(&mut bytes)?;
+                }
                 let session = read_id(&mut bytes)?;
                 let last_seq = read_varint(&mut bytes)?;
                 let log_offset = read_varint(&mut bytes)?;
@@ -222,6 +268,24 @@ fn read_body(kind: u8, mut bytes: &[u8]) -> Option<Body<'_>> {
         }
         _ => None,
     }
+}
+
+fn read_part<'a>(bytes: &mut &'a [u8]) -> Option<Part<'a>> {
+    read_stream(bytes)?;
+    let session = read_id(bytes)?;
+    let first_seq = read_varint(bytes)?;
+    let offset = read_varint(bytes)?;
+    let (len, rest) = bytes.split_first_chunk::<LINES_LEN>()?;
+    let (lines, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *bytes = rest;
+    Some(Part { session, first_seq, offset, lines })
+}
+
+/// Reads the kind of a stream; there is one so far.
+fn read_stream(bytes: &mut &[u8]) -> Option<()> {
+    let (kind, rest) = bytes.split_first()?;
+    *bytes = rest;
+    (*kind == STREAM_SESSION).then_some(())
 }
 
 /// Writes a session id: 16 bytes for a ULID, else its length and text.
@@ -285,44 +349,78 @@ mod tests {
 
     use super::*;
 
-    fn append(lines: &[u8]) -> Append<'_> {
-        Append { session: SessionId::from_ulid(7), first_seq: 300, offset: 70_000, lines }
+    fn part(lines: &[u8]) -> Part<'_> {
+        Part { session: SessionId::from_ulid(7), first_seq: 300, offset: 70_000, lines }
     }
 
-    fn write_append(out: &mut Vec<u8>, append: &Append<'_>) {
+    fn write_append(out: &mut Vec<u8>, parts: &[Part<'_>]) {
         let start = out.len();
-        begin_append(out, append.session, append.first_seq, append.offset);
-        out.extend_from_slice(append.lines);
+        begin_append(out);
+        for part in parts {
+            let lines = begin_part(out, part.session, part.first_seq, part.offset);
+            out.extend_from_slice(part.lines);
+            end_part(out, lines);
+        }
+        end_append(&mut out[start..], parts.len());
+    }
+
+    /// Writes an append as format 1 did.
+    fn write_format_1(out: &mut Vec<u8>, part: &Part<'_>) {
+        let start = out.len();
+        begin(out, KIND_SESSION_APPEND);
+        write_id(out, part.session);
+        write_varint(out, part.first_seq);
+        write_varint(out, part.offset);
+        out.extend_from_slice(part.lines);
         end(&mut out[start..]);
+    }
+
+    #[test]
+    fn an_append_to_several_streams_is_one_frame() {
+        let other = Part { session: "sess_1".parse().expect("an id"), ..part(b"{}\n{}\n") };
+        let parts = [part(b"{}\n"), other, part(b"")];
+        let mut bytes = Vec::new();
+        write_append(&mut bytes, &parts);
+        let old = bytes.len();
+        write_format_1(&mut bytes, &part(b"old\n"));
+        place(&mut bytes, At { segment: 3, offset: 44, synced: 44 });
+        assert_eq!(read(&bytes, 3, 44).map(|frame| frame.body), Some(Body::Append(parts.to_vec())));
+        let found = read(&bytes[old..], 3, 44 + old as u64).map(|frame| frame.body);
+        assert_eq!(found, Some(Body::Append(vec![part(b"old\n")])), "beside one of format 1");
+        for at in 0..old {
+            let mut torn = bytes[..old].to_vec();
+            torn[at] ^= 1;
+            assert_eq!(read(&torn, 3, 44), None, "byte {at}");
+        }
     }
 
     #[test]
     fn a_frame_comes_back_only_where_it_was_placed() {
         let mut bytes = Vec::new();
-        write_append(&mut bytes, &append(b"{}\n"));
+        write_append(&mut bytes, &[part(b"{}\n")]);
         assert_eq!(read(&bytes, 3, 44), None, "no place yet");
         place(&mut bytes, At { segment: 3, offset: 44, synced: 44 });
         let frame = read(&bytes, 3, 44).expect("a frame");
         assert_eq!((frame.synced, frame.len), (44, bytes.len()));
-        assert_eq!(frame.body, Body::Append(append(b"{}\n")));
+        assert_eq!(frame.body, Body::Append(vec![part(b"{}\n")]));
         assert_eq!(read(&bytes, 4, 44), None, "another segment");
         assert_eq!(read(&bytes, 3, 45), None, "another offset");
         assert_eq!(read(&bytes[..bytes.len() - 1], 3, 44), None, "cut short");
-        assert_eq!(bytes.len(), FRAME_HEAD + 17 + 2 + 3 + 3, "the cost of a frame");
+        assert_eq!(bytes.len(), FRAME_HEAD + 2 + 1 + 17 + 2 + 3 + 4 + 3, "the cost of a frame");
     }
 
     #[test]
     fn frames_follow_each_other_and_can_be_placed_again() {
         let mut bytes = Vec::new();
-        write_append(&mut bytes, &append(b"a\n"));
+        write_append(&mut bytes, &[part(b"a\n")]);
         let first = bytes.len();
-        write_append(&mut bytes, &append(b"bb\n"));
+        write_append(&mut bytes, &[part(b"bb\n")]);
         for (segment, offset) in [(1, 100), (2, 44)] {
             place(&mut bytes, At { segment, offset, synced: 44 });
             let found = read(&bytes, segment, offset).map(|frame| frame.body);
-            assert_eq!(found, Some(Body::Append(append(b"a\n"))));
+            assert_eq!(found, Some(Body::Append(vec![part(b"a\n")])));
             let second = read(&bytes[first..], segment, offset + first as u64);
-            assert_eq!(second.map(|frame| frame.body), Some(Body::Append(append(b"bb\n"))));
+            assert_eq!(second.map(|frame| frame.body), Some(Body::Append(vec![part(b"bb\n")])));
         }
     }
 
@@ -344,11 +442,11 @@ mod tests {
         let header = Header { number: 9, previous: 8, previous_end: 1234 };
         let mut bytes = header.write();
         assert_eq!(Header::read(&bytes), Ok(header));
-        bytes[8] = 2;
+        bytes[8] = 3;
         assert_eq!(Header::read(&bytes), Err(BadHeader::Damaged), "the checksum covers the version");
         let crc = crc32c::crc32c(&bytes[..40]);
         bytes[40..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(Header::read(&bytes), Err(BadHeader::Newer(2)));
+        assert_eq!(Header::read(&bytes), Err(BadHeader::Newer(3)));
         assert_eq!(Header::read(&bytes[..43]), Err(BadHeader::Damaged));
     }
 
@@ -358,7 +456,7 @@ mod tests {
             let _ = Header::read(&bytes);
             let _ = read(&bytes, 1, 44);
             let mut framed = Vec::new();
-            for kind in [KIND_APPEND, KIND_CHECKPOINT, 9] {
+            for kind in 1..=9 {
                 framed.clear();
                 begin(&mut framed, kind);
                 framed.extend(&bytes);

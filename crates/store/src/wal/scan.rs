@@ -11,7 +11,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
-use super::frame::{self, Append, BadHeader, Body, FRAME_MAGIC, HEADER_LEN, Header};
+use super::frame::{self, BadHeader, Body, FRAME_MAGIC, HEADER_LEN, Header, Part};
 use crate::disk::{Disk, read_all};
 use crate::layout::{Layout, segment_number};
 
@@ -75,7 +75,7 @@ pub(crate) struct Tail<'a> {
     /// Where its log was on disk when the log of logs began.
     pub(crate) checkpoint: Option<Position>,
     /// What was appended since, in order.
-    pub(crate) appends: Vec<Append<'a>>,
+    pub(crate) appends: Vec<Part<'a>>,
 }
 
 /// Why the write-ahead log cannot be read.
@@ -183,7 +183,11 @@ impl Scan {
         let mut tails: BTreeMap<SessionId, Tail<'_>> = BTreeMap::new();
         for body in self.bodies() {
             match body {
-                Body::Append(append) => tails.entry(append.session).or_default().appends.push(append),
+                Body::Append(parts) => {
+                    for part in parts {
+                        tails.entry(part.session).or_default().appends.push(part);
+                    }
+                }
                 Body::Checkpoint(positions) => {
                     for (session, position) in positions {
                         tails.entry(session).or_default().checkpoint = Some(position);
@@ -199,8 +203,9 @@ impl Scan {
         let mut tail = Tail::default();
         for body in self.bodies() {
             match body {
-                Body::Append(append) if append.session == session => tail.appends.push(append),
-                Body::Append(_) => {}
+                Body::Append(parts) => {
+                    tail.appends.extend(parts.into_iter().filter(|part| part.session == session));
+                }
                 Body::Checkpoint(positions) => {
                     let known = positions.into_iter().find(|(id, _)| *id == session);
                     tail.checkpoint = known.map(|(_, position)| position).or(tail.checkpoint);

@@ -82,8 +82,15 @@ fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 }
 
 // I13
+/// Wherever in a segment the disk becomes full.
 #[test]
 fn cancel_and_deletion_go_through_on_a_full_disk() {
+    for size in 200..400 {
+        end_work_on_a_full_disk(size);
+    }
+}
+
+fn end_work_on_a_full_disk(size: usize) {
     let home = Home::with_sessions(2, 1);
     let run_id = RunId::mint(1, 1);
     let started = RunStarted {
@@ -97,7 +104,8 @@ fn cancel_and_deletion_go_through_on_a_full_disk() {
     };
     home.store.append(Append::durable(home.sessions[0], vec![started.into()])).expect("started");
     home.disk.set_capacity(Some(0));
-    let fill = |marker| home.store.append(Append::durable(home.sessions[0], vec![marked(marker, 300, None)]));
+    let fill =
+        |marker| home.store.append(Append::durable(home.sessions[0], vec![marked(marker, size, None)]));
     assert!((100..200).any(|marker| fill(marker).is_err()), "the disk is full");
     let cancel = RunCancelRequested {
         run_id: Some(run_id),

@@ -96,6 +96,7 @@ fn a_home_of_format_1_opens_and_goes_on() {
         drop(store);
         assert_healthy(&disk);
     }
+    assert_eq!(disk.read_file("/home/home.json").as_deref(), Some(&br#"{"format":2}"#[..]));
     for ((session, ..), before) in SESSIONS.iter().zip(before) {
         let after = disk.read_file(log(session)).expect("a log");
         let whole = before.iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
@@ -126,8 +127,7 @@ fn a_crash_while_a_home_of_format_1_is_taken_over_loses_nothing() {
     let points = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     assert!(points.len() > 10, "{}", points.len());
     for (index, picture) in points.into_iter().enumerate() {
-        let image =
-            if index % 2 == 0 { picture.power_cut(&mut rng) } else { picture.process_kill(&mut rng) };
+        let image = if index % 2 == 0 { picture.power_cut(&mut rng) } else { picture.process_kill(&mut rng) };
         for _ in 0..2 {
             let store = open(&image, &clock).expect("it opens");
             for (session, title, records, tokens) in SESSIONS {

@@ -11,7 +11,7 @@ use rekindle_domain::event::{
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::{BlobError, BlobId, COLLECT_AFTER, MAX_BLOB};
-use rekindle_store::commit::{Append, Expect, Persist};
+use rekindle_store::commit::{Append, Expect};
 use rekindle_store::disk::{Disk, DiskFile, Entry, OpenMode, RealDisk, Stat};
 use rekindle_store::home::{self, HomeError, Origin};
 use rekindle_store::layout::Layout;
@@ -70,10 +70,10 @@ fn whoever_was_answered_sees_what_it_did_and_nobody_what_was_refused() {
 fn a_newer_home_is_refused_and_left_alone() {
     let home = Home::with_sessions(1, 1);
     let disk = home.disk.fork();
-    disk.write_file("/home/home.json", br#"{"format":2}"#);
+    disk.write_file("/home/home.json", br#"{"format":3}"#);
     let before = disk.ops();
     let error = open(&disk, &home.clock).err().expect("refused");
-    assert!(matches!(error, OpenError::Home(HomeError::Newer { found: 2, .. })), "{error}");
+    assert!(matches!(error, OpenError::Home(HomeError::Newer { found: 3, .. })), "{error}");
     assert!(error.to_string().contains("newer Rekindle"), "{error}");
     assert_eq!(disk.ops(), before, "nothing was written");
     disk.write_file("/home/home.json", b"rubbish");
@@ -152,13 +152,13 @@ fn an_entry_of_the_list_that_is_newer_or_stale_is_passed_over() {
 fn a_newer_write_ahead_log_is_refused_and_left_alone() {
     let home = Home::with_sessions(1, 1);
     let disk = home.disk.fork();
-    let mut header = b"RKNDLWAL\x02\0\0\0\0\0\0\0".to_vec();
+    let mut header = b"RKNDLWAL\x03\0\0\0\0\0\0\0".to_vec();
     header.extend_from_slice(&9u64.to_le_bytes());
     header.extend_from_slice(&[0; 16]);
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
     disk.write_file("/home/wal/00000009.wal", &header);
     let error = open(&disk, &home.clock).err().expect("refused");
-    assert!(error.to_string().contains("format 2"), "{error}");
+    assert!(error.to_string().contains("format 3"), "{error}");
     assert_eq!(disk.read_file("/home/wal/00000009.wal"), Some(header));
 }
 
@@ -247,10 +247,8 @@ fn of_many_who_expect_the_same_record_one_wins() {
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let race = |marker| {
             let append = Append {
-                session,
-                records: vec![marked(marker, 5, None)],
-                persist: Persist::Disk,
                 expect: Expect::LastSeq(1),
+                ..Append::durable(session, vec![marked(marker, 5, None)])
             };
             store.append(append)
         };

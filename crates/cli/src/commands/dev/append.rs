@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{BootId, SessionId};
-use rekindle_store::commit::{Append, Commits, Expect, Persist, Receipt};
+use rekindle_store::commit::{Append, Commits, Persist, Receipt};
 use rekindle_store::{AppendError, Store};
 
 use super::script::Script;
@@ -164,10 +164,11 @@ impl Writer<'_> {
             Durability::Mixed if step.durable => Persist::Disk,
             Durability::Mixed => Persist::Process,
         };
-        let append = Append { session: *session, records: step.records, persist, expect: Expect::Anything };
+        let append = Append { persist, ..Append::durable(*session, step.records) };
         let sender = self.sender.clone();
         self.under_way += 1;
         self.store.committer().submit_with(append, move |outcome| {
+            let outcome = outcome.map(|receipts| receipts.first);
             let _ = sender.send(Ack { index, persist, outcome });
         });
     }

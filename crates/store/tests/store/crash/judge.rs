@@ -33,6 +33,7 @@ pub(crate) fn judge(disk: &SimDisk, entries: &[Entry], power: bool, rng: &mut Rn
     let expected = attempts(entries, power);
     let logs = read_logs(&store, &disk)?;
     compare(&expected, &logs, entries)?;
+    together(&expected, &logs, entries)?;
     the_gone_were_deleted(&expected, &logs, entries, (!again).then_some(&store), &disk)?;
     caches_change_nothing(&store, &disk, &clock, &logs)?;
     if rng.chance(1, 4) {
@@ -150,6 +151,26 @@ fn compare(expected: &[Attempt], logs: &BTreeMap<SessionId, Log>, entries: &[Ent
                     return Err(format!("{session} is gone, with {lost:?}"));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// What was appended to several sessions at once is in all of them, or in none; in one that was deleted since it is not missed.
+fn together(expected: &[Attempt], logs: &BTreeMap<SessionId, Log>, entries: &[Entry]) -> Result<(), String> {
+    for entry in entries {
+        let Entry::Together { attempts } = entry else { continue };
+        let parts = attempts.iter().filter_map(|attempt| expected.get(*attempt));
+        let there: Vec<bool> = parts
+            .filter_map(|part| {
+                let log = logs.get(&part.session)?;
+                Some(log.markers.windows(part.markers.len()).any(|markers| markers == part.markers))
+            })
+            .collect();
+        if there.contains(&true) && there.contains(&false) {
+            return Err(format!(
+                "of one append some parts are there and some are not: {attempts:?} {there:?}"
+            ));
         }
     }
     Ok(())

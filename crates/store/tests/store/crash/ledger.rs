@@ -10,6 +10,8 @@ use rekindle_store::commit::Persist;
 pub(crate) enum Entry {
     /// An append was handed over.
     Asked { attempt: usize, session: SessionId, markers: Vec<u64>, deletes: bool },
+    /// These were handed over as one.
+    Together { attempts: Vec<usize> },
     /// It was answered.
     Answered { attempt: usize, answer: Answer },
     /// Everything before is on disk.
@@ -98,7 +100,7 @@ pub(crate) fn attempts(entries: &[Entry], power: bool) -> Vec<Attempt> {
                     Answer::Unknown => Sure::Either,
                 };
             }
-            Entry::Synced | Entry::Removing { .. } | Entry::Removed { .. } => {}
+            Entry::Together { .. } | Entry::Synced | Entry::Removing { .. } | Entry::Removed { .. } => {}
         }
     }
     attempts

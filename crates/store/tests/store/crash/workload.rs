@@ -1,10 +1,10 @@
-//! Random work on a store over a simulated disk: appends to many sessions, alone and in groups, quick and
+//! Random work on a store over a simulated disk: appends to many sessions, alone, in groups and to several at once, quick and
 //! durable; checkpoints, syncs, snapshots, list caches, deletions, blobs. One seed, one workload.
 
 use rekindle_domain::event::{Raw, SessionDeleted};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
-use rekindle_store::commit::{Append, Commits, Expect, Inline, Persist, Receipt};
+use rekindle_store::commit::{Append, Commits, Inline, Persist};
 use rekindle_store::{AppendError, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::rng::Rng;
@@ -41,7 +41,8 @@ impl<'a> Workload<'a> {
             match self.rng.below(100) {
                 0..=9 => self.create(),
                 10..=49 => self.append_one(),
-                50..=69 => self.append_group(),
+                50..=61 => self.append_group(),
+                62..=69 => self.append_together(),
                 70..=74 => drop(self.store.committer().checkpoint()),
                 75..=79 => self.sync(),
                 80..=86 => self.snapshot(),
@@ -68,10 +69,10 @@ impl<'a> Workload<'a> {
         let deletes = records.iter().any(|draft| draft.event.name() == "session.deleted");
         self.ledger.push(Entry::Asked { attempt: self.attempts, session, markers, deletes });
         self.attempts += 1;
-        Append { session, records, persist, expect: Expect::Anything }
+        Append { persist, ..Append::durable(session, records) }
     }
 
-    fn answer(&self, attempt: usize, persist: Persist, outcome: &Result<Receipt, AppendError>) -> bool {
+    fn answer<T>(&self, attempt: usize, persist: Persist, outcome: &Result<T, AppendError>) -> bool {
         let answer = match outcome {
             Ok(_) => Answer::Accepted(persist),
             Err(error) if error.is_certain() => Answer::Refused,
@@ -136,6 +137,28 @@ impl<'a> Workload<'a> {
         let outcomes = self.store.committer().append_all(appends);
         for (index, (outcome, persist)) in outcomes.iter().zip(persists).enumerate() {
             self.answer(first + index, persist, outcome);
+        }
+    }
+
+    /// Appends to several sessions, all or none; one of them may come twice, and one may not be there.
+    fn append_together(&mut self) {
+        let Some(session) = self.pick() else { return };
+        let first = self.attempts;
+        let (records, markers) = self.list();
+        let persist = self.persist();
+        let mut append = self.ask(session, records, markers, persist);
+        for _ in 0..=self.rng.below(3) {
+            let Some(other) = self.pick() else { return };
+            let other = if self.rng.chance(1, 8) { SessionId::mint(0, 1) } else { other };
+            let (records, markers) = self.list();
+            let part = self.ask(other, records, markers, persist);
+            append = append.and(part.session, part.records);
+        }
+        let attempts: Vec<usize> = (first..self.attempts).collect();
+        self.ledger.push(Entry::Together { attempts: attempts.clone() });
+        let outcome = self.store.append_together(append);
+        for attempt in attempts {
+            self.answer(attempt, persist, &outcome);
         }
     }
 
