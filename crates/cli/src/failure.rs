@@ -56,8 +56,8 @@ impl Failure {
     }
 
     /// A log is damaged, and what is before the damage was shown.
-    pub(crate) fn damaged(session: impl Display, offset: u64, why: &str) -> Failure {
-        let error = anyhow::anyhow!("the log of {session} is damaged at byte {offset}: {why}");
+    pub(crate) fn damaged(session: impl Display, place: impl Display, why: &str) -> Failure {
+        let error = anyhow::anyhow!("the log of {session} is damaged at {place}: {why}");
         Failure::failed("session_damaged", error)
             .hint("the records before it are shown; rekindle doctor says what can be done")
     }

@@ -111,8 +111,7 @@ pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<Value>
 /// Reads what was asked from the record that says so.
 fn request(home: &Offline, session: SessionId, seq: u64) -> Option<Value> {
     let reader = home.reader(session).ok()?;
-    let offset = reader.offset_of(seq).ok()??;
-    let mut lines = reader.forward(offset);
+    let mut lines = reader.forward(reader.find(seq).ok()??);
     let raw = lines.next().ok()??;
     let line = Line::parse(raw.bytes).ok()?;
     match line.event().ok()? {

@@ -96,7 +96,7 @@ fn check(home: &Path, acks: &[Ack]) -> Result<(), String> {
         }
         let reader = offline.reader(session).map_err(|error| error.to_string())?;
         let first = acks.iter().map(|ack| ack.last_seq).min().unwrap_or(1);
-        let offset = reader.offset_of(first).map_err(|error| error.to_string())?;
+        let offset = reader.find(first).map_err(|error| error.to_string())?;
         let mut lines = reader.forward(offset.ok_or(format!("{session}: record {first} is missing"))?);
         let mut hashes = BTreeMap::new();
         while let Some(line) = lines.next().map_err(|error| error.to_string())? {

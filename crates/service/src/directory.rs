@@ -253,7 +253,7 @@ impl Directory {
             if bytes >= most {
                 break;
             }
-            bytes += entry.state.position().log_offset;
+            bytes += store.log_size(&entry.state);
             self.examine(store, entry);
         }
     }
@@ -261,7 +261,7 @@ impl Directory {
     /// Reads the log of a session that nobody has read since the start.
     fn examine(&self, store: &Store, entry: Entry) -> Option<Entry> {
         let session = entry.state.id;
-        let found = store.broken_before(session, entry.state.position().log_offset);
+        let found = store.broken_before(session, store.end_of(&entry.state));
         let mut inner = locked(&self.inner);
         let mut known = inner.entries.get(&session)?.clone();
         match found {

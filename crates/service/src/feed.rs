@@ -14,7 +14,7 @@ use tokio::sync::broadcast;
 
 use crate::common::Common;
 use crate::metrics::{Stream, Subscription};
-use crate::recent::Recent;
+use crate::recent::{Read, Recent};
 
 /// News that a follower may be behind before it is sent away to begin again.
 const BUFFER: usize = 1024;
@@ -65,13 +65,6 @@ pub struct LogLine {
     pub hash: Option<ChainHash>,
     /// The whole line, without its newline: a JSON object.
     pub line: String,
-}
-
-impl LogLine {
-    /// Returns how many bytes of the log it takes.
-    pub(crate) fn space(&self) -> u64 {
-        self.line.len() as u64 + 1
-    }
 }
 
 /// What a follower gets.
@@ -158,20 +151,19 @@ impl Feed {
         Subscription::new(followed.news.subscribe(), self.one.clone())
     }
 
-    /// Returns records that another follower has read: the one that begins at a place of the log, and those behind it, up to
-    /// a number.
-    pub(crate) fn recent(&self, session: SessionId, begin: u64, up_to: u64) -> Vec<Arc<Common<LogLine>>> {
+    /// Returns cached records that another follower has read: from one number through another.
+    pub(crate) fn recent(&self, session: SessionId, from: u64, through: u64) -> Vec<Read> {
         let sessions = self.lock();
-        let recent = sessions.get(&session).map(|followed| followed.recent.at(begin));
-        recent.into_iter().flatten().take_while(|line| line.seq <= up_to).cloned().collect()
+        let recent = sessions.get(&session).map(|followed| followed.recent.from(from));
+        recent.into_iter().flatten().take_while(|read| read.line.seq <= through).cloned().collect()
     }
 
-    /// Keeps a record that a follower has read from a place of the log, if there are others.
-    pub(crate) fn keep(&self, session: SessionId, begin: u64, line: &Arc<Common<LogLine>>) {
+    /// Caches a record that a follower has read from the log, if there are others.
+    pub(crate) fn keep(&self, session: SessionId, read: &Read) {
         if let Some(followed) = self.lock().get_mut(&session)
             && followed.news.receiver_count() > 1
         {
-            followed.recent.keep(begin, line);
+            followed.recent.keep(read);
         }
     }
 

@@ -8,7 +8,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{Derived, SessionStatus};
-use rekindle_store::log::{Damage, LogReader};
+use rekindle_store::log::{Cursor, Damage, LogReader};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::code::Code;
@@ -18,6 +18,7 @@ use crate::daemon::Since;
 use crate::error::ServiceError;
 use crate::feed::{LogLine, News, Told, Words};
 use crate::metrics::Subscription;
+use crate::recent::Read;
 use crate::shape;
 use crate::worker::Command;
 
@@ -31,7 +32,7 @@ pub struct Following {
     news: Subscription<News>,
     /// The last record that was told, and where the next one begins.
     last: u64,
-    offset: u64,
+    next: Cursor,
     /// The newest record that is known to be there.
     known: u64,
     ready: VecDeque<Told>,
@@ -62,7 +63,7 @@ impl Following {
             session,
             news,
             last: 0,
-            offset: 0,
+            next: Cursor::START,
             known,
             ready: VecDeque::new(),
             status: None,
@@ -72,7 +73,7 @@ impl Following {
             over: false,
         };
         match position(&reader, after, wanted)? {
-            Some(offset) => (following.last, following.offset) = (after, offset),
+            Some(next) => (following.last, following.next) = (after, next),
             None => {
                 following.ready.push_back(Told::Reset { last_seq: known });
                 following.over = true;
@@ -168,8 +169,8 @@ impl Following {
     /// Gets the next records, from who has read them or from the log.
     fn read(&mut self) -> Result<(), ServiceError> {
         let before = self.last;
-        for line in self.core.feed.recent(self.session, self.offset, self.known) {
-            if !self.tell(line) {
+        for read in self.core.feed.recent(self.session, self.last + 1, self.known) {
+            if !self.tell(read) {
                 break;
             }
         }
@@ -185,26 +186,27 @@ impl Following {
 
     fn read_log(&mut self) -> Result<(), ServiceError> {
         let reader = reader(&self.core, self.session)?;
-        let mut lines = reader.forward(self.offset);
+        let mut lines = reader.forward(self.next);
         while self.ready.len() < PAGE && self.last < self.known {
             let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
-            let Some(line) = next.and_then(|raw| log_line(raw.bytes)) else { break };
-            let (begin, line) = (self.offset, Arc::new(Common::from(line)));
-            if !self.tell(line.clone()) {
+            let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
+            let Some((line, end)) = read else { break };
+            let read = Read { line: Arc::new(Common::from(line)), end };
+            if !self.tell(read.clone()) {
                 break;
             }
-            self.core.feed.keep(self.session, begin, &line);
+            self.core.feed.keep(self.session, &read);
         }
         Ok(())
     }
 
     /// Tells the record that stands next in the log, unless the log is damaged there.
-    fn tell(&mut self, line: Arc<Common<LogLine>>) -> bool {
-        if self.over || self.damage.as_ref().is_some_and(|damage| self.offset >= damage.offset) {
+    fn tell(&mut self, read: Read) -> bool {
+        if self.over || self.damage.as_ref().is_some_and(|damage| self.next >= damage.begin()) {
             return false;
         }
-        self.offset += line.space();
-        self.last = line.seq;
+        let Read { line, end } = read;
+        (self.next, self.last) = (end, line.seq);
         let deleted = line.kind == "session.deleted";
         self.ready.push_back(Told::Record(line));
         if deleted {
@@ -216,17 +218,21 @@ impl Following {
 }
 
 /// Finds where the record behind a point begins; none if the log is not what the caller thinks.
-fn position(reader: &LogReader, after: u64, wanted: Option<ChainHash>) -> Result<Option<u64>, ServiceError> {
+fn position(
+    reader: &LogReader,
+    after: u64,
+    wanted: Option<ChainHash>,
+) -> Result<Option<Cursor>, ServiceError> {
     if after == 0 {
-        return Ok(Some(0));
+        return Ok(Some(Cursor::START));
     }
     let failed = |error: std::io::Error| ServiceError::internal(&error);
-    let Some(offset) = reader.offset_of(after).map_err(failed)? else { return Ok(None) };
-    let mut lines = reader.forward(offset);
+    let Some(begin) = reader.find(after).map_err(failed)? else { return Ok(None) };
+    let mut lines = reader.forward(begin);
     let Some(raw) = lines.next().map_err(failed)? else { return Ok(None) };
     let line = log_line(raw.bytes).filter(|line| line.seq == after);
     let same = line.is_some_and(|line| wanted.is_none_or(|hash| line.hash == Some(hash)));
-    Ok(same.then_some(offset + raw.bytes.len() as u64 + 1))
+    Ok(same.then_some(raw.end))
 }
 
 pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {

@@ -11,7 +11,7 @@ use rekindle_domain::event::Event;
 use rekindle_domain::id::{MessageId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_store::Store;
-use rekindle_store::log::LogReader;
+use rekindle_store::log::{Cursor, LogReader};
 
 use crate::core::locked;
 use crate::live::prompt::find_back;
@@ -31,7 +31,7 @@ const MESSAGE: &str = "message.agent";
 struct Known {
     words: Option<String>,
     /// Where in the log what is not known yet begins: at the beginning of a line.
-    from: u64,
+    from: Cursor,
 }
 
 /// Returns the end of what an agent said last, in one line, as its log has it.
@@ -49,7 +49,7 @@ impl LastWords {
     /// Returns the end of what an agent said last, in one line.
     pub(crate) fn of(&self, store: &Store, session: SessionId) -> Option<String> {
         let reader = store.reader(session).ok()?;
-        let before = locked(&self.known).get(&session).filter(|known| known.from <= reader.len()).cloned();
+        let before = locked(&self.known).get(&session).filter(|known| known.from <= reader.end()).cloned();
         let now = match before {
             Some(known) => read_on(&reader, known).ok()?,
             None => look_back(&reader)?,
@@ -105,7 +105,7 @@ fn read_on(reader: &LogReader, mut known: Known) -> io::Result<Known> {
     let mut lines = reader.forward(known.from);
     while let Some(line) = lines.next()? {
         // Half a line at the end may still be being written.
-        if !line.whole && line.end >= reader.len() {
+        if !line.whole && line.end >= reader.end() {
             break;
         }
         known.from = line.end;
@@ -127,7 +127,7 @@ fn look_back(reader: &LogReader) -> Option<Known> {
         _ => None,
     });
     let said = found.ok()??;
-    let from = reader.last(reader.len(), 1).ok()?.first().map_or(0, |(start, _)| *start);
+    let from = reader.last(reader.end(), 1).ok()?.first().map_or(Cursor::START, |(start, _)| *start);
     Some(Known { words: shown(&said), from })
 }
 

@@ -181,7 +181,7 @@ fn taken_before(
 ) -> io::Result<Option<Result<MessageTaken, ServiceError>>> {
     let reader = core.store.reader(session)?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
-    let mut lines = reader.forward(reader.offset_of(seq)?.ok_or_else(missing)?);
+    let mut lines = reader.forward(reader.find(seq)?.ok_or_else(missing)?);
     let line = lines.next()?.ok_or_else(missing)?;
     let line = Line::parse(line.bytes).map_err(io::Error::other)?;
     let Ok(Event::MessageUser(message)) = line.event() else { return Ok(None) };

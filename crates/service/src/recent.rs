@@ -4,47 +4,55 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rekindle_store::log::Cursor;
+
 use crate::common::Common;
 use crate::feed::LogLine;
 
 /// What is kept at most: some records of ordinary size, because those who follow are rarely apart by more. Whoever is
 /// further behind reads the log, and so does everyone for a record that is larger than this.
 const MOST_RECORDS: usize = 64;
-const MOST_BYTES: u64 = 32 << 10;
+const MOST_BYTES: usize = 32 << 10;
 
-/// A record, and where in the log it stands.
+/// A record that was read, and where the next one begins.
 #[derive(Debug, Clone)]
-struct Kept {
-    begin: u64,
-    end: u64,
-    line: Arc<Common<LogLine>>,
+pub(crate) struct Read {
+    pub(crate) line: Arc<Common<LogLine>>,
+    pub(crate) end: Cursor,
 }
 
-/// Records that stand one behind the other, the oldest first.
+/// Records that follow each other, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Recent(VecDeque<Kept>);
+pub(crate) struct Recent {
+    records: VecDeque<Read>,
+    /// Bytes of them all.
+    bytes: usize,
+}
 
 impl Recent {
-    /// Returns the record that stands at a place, and those behind it.
-    pub(crate) fn at(&self, begin: u64) -> impl Iterator<Item = &Arc<Common<LogLine>>> {
-        let found = self.0.binary_search_by_key(&begin, |kept| kept.begin);
-        self.0.range(found.unwrap_or(self.0.len())..).map(|kept| &kept.line)
+    /// Returns the record that has a number, and those behind it.
+    pub(crate) fn from(&self, seq: u64) -> impl Iterator<Item = &Read> {
+        let found = self.records.binary_search_by_key(&seq, |read| read.line.seq);
+        self.records.range(found.unwrap_or(self.records.len())..)
     }
 
-    /// Keeps a record that stands at a place, if it is newer than all that are kept.
-    pub(crate) fn keep(&mut self, begin: u64, line: &Arc<Common<LogLine>>) {
-        match self.0.back() {
-            Some(newest) if begin < newest.end => return,
+    /// Keeps a record, if it is newer than all that are kept.
+    pub(crate) fn keep(&mut self, read: &Read) {
+        let seq = read.line.seq;
+        match self.records.back() {
+            Some(newest) if seq <= newest.line.seq => return,
             // Something between was never read: only what stands in one piece is of use.
-            Some(newest) if begin > newest.end => self.0.clear(),
+            Some(newest) if seq > newest.line.seq + 1 => {
+                self.records.clear();
+                self.bytes = 0;
+            }
             _ => {}
         }
-        let end = begin + line.space();
-        self.0.push_back(Kept { begin, end, line: line.clone() });
-        while self.0.len() > MOST_RECORDS
-            || self.0.front().is_some_and(|oldest| end - oldest.begin > MOST_BYTES)
-        {
-            self.0.pop_front();
+        self.bytes += read.line.line.len();
+        self.records.push_back(read.clone());
+        while self.records.len() > MOST_RECORDS || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.records.pop_front() else { break };
+            self.bytes -= oldest.line.line.len();
         }
     }
 }
@@ -53,27 +61,27 @@ impl Recent {
 mod tests {
     use super::*;
 
-    fn line(seq: u64, space: usize) -> Arc<Common<LogLine>> {
-        let line = "x".repeat(space - 1);
-        Arc::new(Common::from(LogLine { seq, kind: "k".to_owned(), hash: None, line }))
+    fn line(seq: u64, bytes: usize) -> Read {
+        let line = LogLine { seq, kind: "k".to_owned(), hash: None, line: "x".repeat(bytes) };
+        Read { line: Arc::new(Common::from(line)), end: Cursor::START }
     }
 
     const NONE: [u64; 0] = [];
 
-    fn seqs(recent: &Recent, begin: u64) -> Vec<u64> {
-        recent.at(begin).map(|line| line.seq).collect()
+    fn seqs(recent: &Recent, from: u64) -> Vec<u64> {
+        recent.from(from).map(|read| read.line.seq).collect()
     }
 
     #[test]
-    fn records_are_found_by_their_place() {
+    fn records_are_found_by_their_number() {
         let mut recent = Recent::default();
         assert_eq!(seqs(&recent, 0), NONE);
-        for (begin, seq) in [(100, 4), (110, 5), (120, 6)] {
-            recent.keep(begin, &line(seq, 10));
+        for seq in [4, 5, 6] {
+            recent.keep(&line(seq, 10));
         }
-        assert_eq!(seqs(&recent, 100), [4, 5, 6]);
-        assert_eq!(seqs(&recent, 120), [6]);
-        for nowhere in [0, 90, 105, 130] {
+        assert_eq!(seqs(&recent, 4), [4, 5, 6]);
+        assert_eq!(seqs(&recent, 6), [6]);
+        for nowhere in [0, 3, 7] {
             assert_eq!(seqs(&recent, nowhere), NONE, "{nowhere}");
         }
     }
@@ -81,23 +89,25 @@ mod tests {
     #[test]
     fn older_ones_change_nothing_and_a_gap_begins_anew() {
         let mut recent = Recent::default();
-        recent.keep(100, &line(4, 10));
-        recent.keep(100, &line(4, 10));
-        recent.keep(0, &line(1, 10));
-        assert_eq!(seqs(&recent, 100), [4]);
-        assert_eq!(seqs(&recent, 0), NONE);
-        recent.keep(120, &line(6, 10));
-        assert_eq!(seqs(&recent, 100), NONE);
-        assert_eq!(seqs(&recent, 120), [6]);
+        recent.keep(&line(4, 10));
+        recent.keep(&line(4, 10));
+        recent.keep(&line(1, 10));
+        assert_eq!(seqs(&recent, 4), [4]);
+        assert_eq!(seqs(&recent, 1), NONE);
+        recent.keep(&line(6, 10));
+        assert_eq!(seqs(&recent, 4), NONE);
+        assert_eq!(seqs(&recent, 6), [6]);
     }
 
     #[test]
     fn it_keeps_little() {
         let mut recent = Recent::default();
-        (0..300).for_each(|n| recent.keep(n * 10, &line(n + 1, 10)));
-        assert_eq!(seqs(&recent, 235 * 10), NONE);
-        assert_eq!(seqs(&recent, 236 * 10).len(), 64);
-        recent.keep(3000, &line(301, 33 << 10));
-        assert_eq!(seqs(&recent, 3000), NONE, "larger than everything together may be");
+        (1..=300).for_each(|seq| recent.keep(&line(seq, 10)));
+        assert_eq!(seqs(&recent, 236), NONE);
+        assert_eq!(seqs(&recent, 237).len(), 64);
+        recent.keep(&line(301, 33 << 10));
+        assert_eq!(seqs(&recent, 301), NONE, "larger than everything together may be");
+        recent.keep(&line(302, 10));
+        assert_eq!(seqs(&recent, 302), [302]);
     }
 }

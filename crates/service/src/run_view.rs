@@ -6,7 +6,7 @@ use rekindle_domain::event::{CancelReason, Event};
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{End, Run, SessionState};
-use rekindle_store::log::LogReader;
+use rekindle_store::log::{Cursor, LogReader};
 
 use crate::view::{RunView, UncertainView};
 
@@ -47,8 +47,8 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
 
 /// Finds why a run ended as it did.
 fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
-    let (mut end, mut count) = (log.len(), FIRST_PAGE);
-    while end > 0 {
+    let (mut end, mut count) = (log.end(), FIRST_PAGE);
+    while end > Cursor::START {
         let lines = log.last(end, count)?;
         let Some((first, _)) = lines.first() else { break };
         for (_, bytes) in lines.iter().rev() {

@@ -7,6 +7,7 @@ use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::{Run, SessionState, Wait};
 use rekindle_domain::token::TokenIndex;
+use rekindle_store::log::Cursor;
 use serde_json::value::RawValue;
 
 use crate::agents;
@@ -168,7 +169,7 @@ fn kind(kind: WaitKind) -> &'static str {
 /// Shows a wait that is over, as the log has it: none if it has no such wait.
 pub(crate) fn ended_wait(core: &Core, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
     let reader = core.store.reader(session_id).ok()?;
-    let mut lines = reader.forward(0);
+    let mut lines = reader.forward(Cursor::START);
     let mut found: Option<WaitView> = None;
     let whole = |raw: Raw<'_>| {
         let whole = crate::live::prompt::whole(&core.store, &raw).ok()?;
@@ -226,8 +227,7 @@ pub(crate) fn request_of(core: &Core, entry: &Entry, wait: WaitId) -> Option<Raw
 /// Reads what the agent asked from the record that began the wait.
 fn request(core: &Core, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
     let reader = core.store.reader(session).ok()?;
-    let offset = reader.offset_of(wait.since_seq).ok()??;
-    let mut lines = reader.forward(offset);
+    let mut lines = reader.forward(reader.find(wait.since_seq).ok()??);
     let raw = lines.next().ok()??;
     let line = Line::parse(raw.bytes).ok()?;
     match line.event().ok()? {

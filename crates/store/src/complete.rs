@@ -12,7 +12,7 @@ use rekindle_domain::line::Line;
 use crate::aside::is_aside;
 use crate::disk::{Disk, OpenMode, refresh, write_all_at};
 use crate::layout::Layout;
-use crate::log::{Damage, LogReader};
+use crate::log::{Cursor, Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;
 
@@ -172,7 +172,7 @@ fn check_base(
         let detail = format!("the log ends at byte {len}, but was on disk up to byte {base}");
         return Ok(Some(Damage { offset: len, detail }));
     }
-    let last = reader.map_or(Ok(Vec::new()), |reader| reader.last(base, 2))?;
+    let last = reader.map_or(Ok(Vec::new()), |reader| reader.last(Cursor::at(base), 2))?;
     let mut lines = last.iter().rev().map(|(start, bytes)| (*start, Line::parse(bytes).ok()));
     let Some((start, found)) = lines.next() else { return Ok(None) };
     let before = lines.next().and_then(|(_, line)| line);
@@ -183,13 +183,13 @@ fn check_base(
     });
     if !whole {
         return Ok(Some(Damage {
-            offset: start,
+            offset: start.offset(),
             detail: format!("the record that ends at byte {base} is not whole"),
         }));
     }
     if hash.is_some_and(|expected| expected != found.and_then(|line| line.hash)) {
         let detail = format!("another record than the one that was there ends at byte {base}");
-        return Ok(Some(Damage { offset: start, detail }));
+        return Ok(Some(Damage { offset: start.offset(), detail }));
     }
     Ok(None)
 }
@@ -278,7 +278,7 @@ fn whole_lists_behind(
     let Some((mut seq, mut hash)) = last else { return Ok(0) };
     let from = base + wanted.len() as u64;
     let mut whole = from;
-    let mut lines = reader.forward(from);
+    let mut lines = reader.forward(Cursor::at(from));
     while let Some(raw) = lines.next()? {
         let Ok(line) = Line::parse(raw.bytes) else { break };
         if !raw.whole || line.seq != seq + 1 || !line.follows(session, hash) {
@@ -286,7 +286,7 @@ fn whole_lists_behind(
         }
         (seq, hash) = (line.seq, line.hash);
         if !line.more {
-            whole = raw.end;
+            whole = raw.end.offset();
         }
     }
     Ok(whole - from)

@@ -195,7 +195,7 @@ fn settle(
     let path = layout.log(session);
     disk.open(&path, OpenMode::Create)?.sync()?;
     let reader = LogReader::open(disk, &path)?;
-    let last = reader.last(reader.len(), 1)?;
+    let last = reader.last(reader.end(), 1)?;
     let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
     // A deleted session's log may go at any time: nothing must vouch for it.
     if let Some(last) = last.filter(|line| line.kind != Kind::SessionDeleted.as_str()) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::event::{LogRepaired, Raw};
 use rekindle_domain::id::{BootId, SessionId};
@@ -23,9 +23,10 @@ use crate::index;
 use crate::lagging::{Behind, Complete};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
-use crate::log::{Damage, Follower, LogReader, Torn, broken_before};
+use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
 use crate::lost::note_lost;
 use crate::meter::Meter;
+use crate::observe::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
 
@@ -69,16 +70,8 @@ pub struct Store<C: Commits = Committer> {
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
     /// Who is told of every append.
-    observer: OnceLock<Arc<dyn Observer>>,
+    observers: Observers,
     meter: Arc<Meter>,
-}
-
-/// Someone who is told of every append that succeeded: must not block.
-pub trait Observer: Send + Sync {
-    /// It is done, and whoever made it does not know yet.
-    fn done(&self, session: SessionId, receipt: &Receipt);
-    /// Whoever made it is being told.
-    fn told(&self, session: SessionId, receipt: &Receipt);
 }
 
 impl Store {
@@ -102,16 +95,14 @@ impl Store {
         append: Append,
         reply: impl FnOnce(Result<Receipt, AppendError>) + Send + 'static,
     ) {
-        let (sessions, observer) = (append.sessions(), self.observer.get().cloned());
-        self.committer.submit_with(append, move |outcome| {
-            let observed = observer.zip(outcome.as_ref().ok().cloned());
-            if let Some((observer, receipts)) = &observed {
-                each(&sessions, receipts, |session, receipt| observer.done(session, receipt));
+        let audience = self.observers.of(&append);
+        self.committer.submit_with(append, move |outcome| match outcome {
+            Ok(receipts) => {
+                audience.done(&receipts);
+                reply(Ok(receipts.first));
+                audience.told(&receipts);
             }
-            reply(outcome.map(|receipts| receipts.first));
-            if let Some((observer, receipts)) = &observed {
-                each(&sessions, receipts, |session, receipt| observer.told(session, receipt));
-            }
+            Err(error) => reply(Err(error)),
         });
     }
 
@@ -186,7 +177,7 @@ impl<C: Commits> Store<C> {
         let committer = start(core)?;
         let unannounced = Mutex::new(repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
-        let observer = OnceLock::new();
+        let observers = Observers::default();
         Ok(Store {
             committer,
             lock,
@@ -197,7 +188,7 @@ impl<C: Commits> Store<C> {
             unannounced,
             loading,
             writing,
-            observer,
+            observers,
             meter,
         })
     }
@@ -271,7 +262,7 @@ impl<C: Commits> Store<C> {
         }
         let mut loaded = load_logged(&*self.disk, &self.layout, session, Want::Everything)?;
         if loaded.damage.is_none() {
-            loaded.damage = self.broken_before(session, loaded.read_from)?;
+            loaded.damage = self.broken_before(session, Cursor::at(loaded.read_from))?;
         }
         let mut kept = None;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
@@ -292,11 +283,21 @@ impl<C: Commits> Store<C> {
         self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
     }
 
+    /// Returns where the log of a session ends, as of its state.
+    pub fn end_of(&self, state: &SessionState) -> Cursor {
+        Cursor::at(state.position().log_offset)
+    }
+
+    /// Returns how many bytes the log of a session takes, as of its state.
+    pub fn log_size(&self, state: &SessionState) -> u64 {
+        state.position().log_offset
+    }
+
     /// Reads a session's log up to `end` and finds where it is damaged.
-    pub fn broken_before(&self, session: SessionId, end: u64) -> Result<Option<Damage>, LoadError> {
+    pub fn broken_before(&self, session: SessionId, end: Cursor) -> Result<Option<Damage>, LoadError> {
         let found = match end {
-            0 => Ok(None),
-            _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end)),
+            Cursor::START => Ok(None),
+            _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end.offset())),
         };
         found.map_err(|source| LoadError::Read { path: self.layout.log(session), source })
     }
@@ -377,20 +378,16 @@ impl<C: Commits> Store<C> {
 
     /// Appends to several logs, all or none, and waits.
     pub fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
-        let sessions = append.sessions();
+        let audience = self.observers.of(&append);
         let receipts = self.committer.append_together(append)?;
-        if let Some(observer) = self.observer.get() {
-            each(&sessions, &receipts, |session, receipt| {
-                observer.done(session, receipt);
-                observer.told(session, receipt);
-            });
-        }
+        audience.done(&receipts);
+        audience.told(&receipts);
         Ok(receipts)
     }
 
-    /// Has someone told of every append from now on; only the first to ask is.
+    /// Has someone told of every append from now on.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
-        let _ = self.observer.set(observer);
+        self.observers.add(observer);
     }
 
     /// Writes a session's token index and snapshot, once everything they say is on disk. Returns the
@@ -476,8 +473,8 @@ impl<C: Commits> Store<C> {
     }
 
     /// Follows a session's log from an offset on.
-    pub fn follower(&self, session: SessionId, offset: u64) -> Follower {
-        Follower::new(self.disk.clone(), self.layout.log(session), offset)
+    pub fn follower(&self, session: SessionId, from: Cursor) -> Follower {
+        Follower::new(self.disk.clone(), self.layout.log(session), from)
     }
 }
 
@@ -540,14 +537,4 @@ fn write_caches(disk: &SharedDisk, layout: &Layout, current: &Current) -> io::Re
         cache::write(&**disk, &layout.tokens(session), &*current.tokens)?;
     }
     cache::write(&**disk, &layout.snapshot(session), &*current.state)
-}
-
-/// Hands each session of an append its receipt.
-fn each(
-    sessions: &(SessionId, Vec<SessionId>),
-    receipts: &Receipts,
-    mut tell: impl FnMut(SessionId, &Receipt),
-) {
-    tell(sessions.0, &receipts.first);
-    sessions.1.iter().zip(&receipts.more).for_each(|(session, receipt)| tell(*session, receipt));
 }

@@ -37,8 +37,10 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     for session in &sessions {
         snapshots += store.snapshot(*session)?;
     }
-    let logs = sessions.iter().map(|session| store.reader(*session).map(|log| log.len()));
-    let logged = logs.sum::<std::io::Result<u64>>()? as f64;
+    let logs = sessions
+        .iter()
+        .map(|session| store.open_session(*session).map(|current| store.log_size(&current.state)));
+    let logged = logs.sum::<Result<u64, rekindle_store::OpenSessionError>>()? as f64;
     // The end makes a last checkpoint.
     drop(store);
     let a_byte = disk.counts().written as f64 / logged;

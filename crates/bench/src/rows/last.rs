@@ -90,7 +90,7 @@ impl Log {
     fn last(&self) -> anyhow::Result<[f64; 1]> {
         let (millis, lines) = millis(|| {
             let reader = open(&self.path)?;
-            reader.last(reader.len(), WANTED)
+            reader.last(reader.end(), WANTED)
         });
         let lines = lines?;
         let newest = lines.last().and_then(|(_, line)| peek_seq(line));
@@ -99,7 +99,7 @@ impl Log {
     }
 
     fn middle(&self) -> anyhow::Result<[f64; 1]> {
-        let (millis, offset) = millis(|| open(&self.path)?.offset_of(self.records / 2));
+        let (millis, offset) = millis(|| open(&self.path)?.find(self.records / 2));
         ensure!(offset?.is_some(), "the record in the middle was not found");
         Ok([millis])
     }

@@ -206,7 +206,7 @@ impl Stream {
             "too_slow" => return Some(Ended::Again),
             "damaged" => {
                 let Damaged { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
-                tell(Heard::Over(Failure::damaged(session, offset, &detail)));
+                tell(Heard::Over(Failure::damaged(session, format_args!("byte {offset}"), &detail)));
                 return Some(Ended::Done);
             }
             "deleted" => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
-use rekindle_store::log::LogReader;
+use rekindle_store::log::{Cursor, LogReader};
 use rekindle_store::{LoadError, Want};
 
 use super::Context;
@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(error) => return Err(error.into()),
     };
     let reader = home.reader(session).map_err(|error| unreadable(session, error))?;
-    let end = torn.map_or(reader.len(), |torn| torn.offset);
+    let end = torn.map_or(reader.end(), |torn| torn.begin());
     let mut walk = Walk::new(session, reader, end, args)?;
     if context.json {
         walk.print_json()?;
@@ -72,10 +72,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         walk.print_text(Payloads::Here(home.blobs()))?;
     }
     if let Some(bad) = walk.bad {
-        return Err(Failure::damaged(session, bad.offset, &bad.why));
+        return Err(Failure::damaged(session, bad.at, &bad.why));
     }
     if let Some(damage) = damage {
-        return Err(Failure::damaged(session, damage.offset, &damage.detail));
+        return Err(Failure::damaged(session, damage.begin(), &damage.detail));
     }
     if let Some(torn) = torn {
         anstream::eprintln!(
@@ -93,7 +93,7 @@ fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
 
 /// A record that does not follow the one before it.
 struct Bad {
-    offset: u64,
+    at: Cursor,
     why: String,
 }
 
@@ -101,15 +101,15 @@ struct Bad {
 struct Walk {
     session: SessionId,
     reader: LogReader,
-    start: u64,
-    end: u64,
+    start: Cursor,
+    end: Cursor,
     /// The record before the first that is shown.
     before: Option<(u64, Option<ChainHash>)>,
     bad: Option<Bad>,
 }
 
 impl Walk {
-    fn new(session: SessionId, reader: LogReader, end: u64, args: &Args) -> Result<Walk, Failure> {
+    fn new(session: SessionId, reader: LogReader, end: Cursor, args: &Args) -> Result<Walk, Failure> {
         let fail = |error| unreadable(session, error);
         let mut from = args.from;
         if let Some(count) = args.last {
@@ -117,9 +117,10 @@ impl Walk {
             let newest = newest.first().and_then(|(_, line)| peek_seq(line)).unwrap_or(0);
             from = from.max(newest.saturating_sub(count).saturating_add(1));
         }
-        let start = if from <= 1 { 0 } else { find(&reader, from).map_err(fail)?.min(end) };
+        let start = if from <= 1 { Cursor::START } else { find(&reader, from).map_err(fail)?.min(end) };
         let before = reader.last(start, 1).map_err(fail)?;
-        let before = before.first().filter(|_| start > 0).and_then(|(_, line)| Line::parse(line).ok());
+        let before =
+            before.first().filter(|_| start > Cursor::START).and_then(|(_, line)| Line::parse(line).ok());
         let before = before.map(|line| (line.seq, line.hash));
         Ok(Walk { session, reader, start, end, before, bad: None })
     }
@@ -135,7 +136,7 @@ impl Walk {
                 Err(error) => return Err(unreadable(self.session, error)),
             };
             // What a crash had left was seen before: half a line at the very end is being written just now.
-            if !raw.whole && raw.end >= self.reader.len() {
+            if !raw.whole && raw.end >= self.reader.end() {
                 return Ok(());
             }
             let bad = match Line::parse(raw.bytes) {
@@ -150,7 +151,7 @@ impl Walk {
                     Err(why) => why,
                 },
             };
-            self.bad = Some(Bad { offset: raw.start, why: bad });
+            self.bad = Some(Bad { at: raw.start, why: bad });
             return Ok(());
         }
     }
@@ -174,17 +175,17 @@ impl Walk {
 }
 
 /// Finds where a record begins, or the first behind it where that one is missing.
-fn find(reader: &LogReader, seq: u64) -> std::io::Result<u64> {
-    if let Some(offset) = reader.offset_of(seq)? {
+fn find(reader: &LogReader, seq: u64) -> std::io::Result<Cursor> {
+    if let Some(offset) = reader.find(seq)? {
         return Ok(offset);
     }
-    let mut lines = reader.forward(0);
+    let mut lines = reader.forward(Cursor::START);
     while let Some(line) = lines.next()? {
         if peek_seq(line.bytes).is_some_and(|found| found >= seq) {
             return Ok(line.start);
         }
     }
-    Ok(reader.len())
+    Ok(reader.end())
 }
 
 fn follows(

@@ -9,6 +9,7 @@ use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
+use rekindle_store::log::Cursor;
 
 use crate::code::Code;
 use crate::core::Core;
@@ -109,20 +110,24 @@ fn fits(entry: &Entry, filter: &Filter) -> bool {
 pub(super) fn log(core: &Core, entry: &Entry, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
     let failed = |error: std::io::Error| ServiceError::internal(&error);
     let reader = reader(core, entry.state.id)?;
-    let whole = entry.damage.as_ref().map_or(u64::MAX, |damage| damage.offset);
+    let whole = entry.damage.as_ref().map(|damage| damage.begin());
     // A log of an earlier layout may begin with any number.
-    let first = reader.forward(0).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
-    let offset = match first {
-        Some(first) if first > after => Some(0),
-        _ => reader.offset_of(after.saturating_add(1)).map_err(failed)?,
+    let first = reader.forward(Cursor::START).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
+    let begin = match first {
+        Some(first) if first > after => Some(Cursor::START),
+        _ => reader.find(after.saturating_add(1)).map_err(failed)?,
     };
-    let Some(offset) = offset else {
+    let Some(begin) = begin else {
         return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
     };
-    let mut lines = reader.forward(offset);
+    let mut lines = reader.forward(begin);
     let mut records: Vec<LogLine> = Vec::new();
     while records.len() <= limit {
-        let Some(raw) = lines.next().map_err(failed)?.filter(|raw| raw.start < whole) else { break };
+        let Some(raw) =
+            lines.next().map_err(failed)?.filter(|raw| whole.is_none_or(|whole| raw.start < whole))
+        else {
+            break;
+        };
         match log_line(raw.bytes) {
             Some(line) => records.push(line),
             // What cannot be read is not told; doctor says what it is.

@@ -41,6 +41,7 @@ use rekindle_holder::dir::HolderDir;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
+use rekindle_store::log::Cursor;
 
 use crate::agents::supposed;
 use crate::crash::crash_point;
@@ -213,7 +214,7 @@ impl Live {
         let (mut spoken, mut story) = (Spoken::default(), Story::default());
         let (mut own, mut own_session) = (Own::default(), OwnSession::default());
         let reader = store.reader(session).map_err(LiveError::Log)?;
-        let mut lines = reader.forward(0);
+        let mut lines = reader.forward(Cursor::START);
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
             let Ok(line) = Line::parse(raw.bytes) else { continue };
             if let Ok(Event::RunResumed(resumed)) = line.event() {

@@ -10,7 +10,7 @@ use rekindle_domain::session::Run;
 use rekindle_domain::story::Story;
 use rekindle_store::Store;
 use rekindle_store::blobs::BlobRef;
-use rekindle_store::log::LogReader;
+use rekindle_store::log::{Cursor, LogReader};
 
 use super::LiveError;
 
@@ -164,8 +164,8 @@ pub(crate) fn find_back<T>(
     reader: &LogReader,
     mut pick: impl FnMut(&Event<'_>) -> Option<T>,
 ) -> Result<Option<T>, LiveError> {
-    let mut end = reader.len();
-    while end > 0 {
+    let mut end = reader.end();
+    while end > Cursor::START {
         let lines = reader.last(end, PAGE).map_err(LiveError::Log)?;
         let Some((first, _)) = lines.first() else { break };
         for (_, bytes) in lines.iter().rev() {

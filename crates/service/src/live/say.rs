@@ -14,6 +14,7 @@ use rekindle_holder::client::RequestError;
 use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Receipt};
+use rekindle_store::log::Cursor;
 
 use super::append::keep_large;
 use super::prompt::{Unsent, whole};
@@ -237,7 +238,7 @@ impl Live {
         }
         let holder = self.connection.holder();
         let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
-        let mut lines = reader.forward(0);
+        let mut lines = reader.forward(Cursor::START);
         let mut missing = Vec::new();
         while let Some(raw) = lines.next().map_err(LiveError::Log)? {
             let Ok(line) = Line::parse(raw.bytes) else { continue };

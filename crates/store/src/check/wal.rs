@@ -9,7 +9,7 @@ use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
 use crate::complete::Completion;
 use crate::layout::{DAMAGED_SUFFIX, Layout, segment_number};
-use crate::log::LogReader;
+use crate::log::{Cursor, LogReader};
 use crate::offline::Offline;
 use crate::wal::scan::{ScanError, WalDamage};
 
@@ -121,7 +121,7 @@ pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: b
 fn begins_with_record(view: &View, session: SessionId, offset: u64) -> bool {
     let reader = LogReader::open(&*view.raw, &view.layout.log(session));
     reader.is_ok_and(|reader| {
-        let mut lines = reader.forward(offset);
+        let mut lines = reader.forward(Cursor::at(offset));
         matches!(lines.next(), Ok(Some(raw)) if raw.whole && Line::parse(raw.bytes).is_ok_and(|line| line.more))
     })
 }

@@ -103,11 +103,6 @@ impl Append {
         first.chain(self.more.iter().map(|part| (part.session, &part.records[..], part.expect)))
     }
 
-    /// Returns the sessions that it touches: its own, and the others.
-    pub(crate) fn sessions(&self) -> (SessionId, Vec<SessionId>) {
-        (self.session, self.more.iter().map(|part| part.session).collect())
-    }
-
     /// Tells whether it touches more than one log.
     fn is_shared(&self) -> bool {
         !self.more.is_empty()

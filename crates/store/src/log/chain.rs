@@ -7,23 +7,24 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{BadLine, Line};
 use rekindle_domain::session::{Position, Problem};
 
+use super::cursor::Cursor;
 use super::reader::LogReader;
 use super::walk::Damage;
 
 /// Finds the first record before `end` that does not follow the one before it.
 pub(crate) fn broken_before(reader: &LogReader, session: SessionId, end: u64) -> io::Result<Option<Damage>> {
     let mut at = Position::default();
-    let mut lines = reader.forward(0);
-    while let Some(raw) = lines.next()?.filter(|raw| raw.start < end) {
+    let mut lines = reader.forward(Cursor::START);
+    while let Some(raw) = lines.next()?.filter(|raw| raw.start.offset() < end) {
         let next = match Line::parse(raw.bytes) {
-            Ok(line) if raw.whole => at.after(session, &line, raw.end),
+            Ok(line) if raw.whole => at.after(session, &line, raw.end.offset()),
             Ok(_) => Err(Problem::BadLine(BadLine::NotRecord("it has no end".into()))),
             Err(bad) => Err(Problem::BadLine(bad)),
         };
         match next {
             Ok(next) => at = next,
             Err(problem) => {
-                return Ok(Some(Damage { offset: raw.start, detail: problem.to_string() }));
+                return Ok(Some(Damage { offset: raw.start.offset(), detail: problem.to_string() }));
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::line::Line;
 
+use super::cursor::Cursor;
 use super::reader::LogReader;
 use crate::disk::SharedDisk;
 
@@ -22,45 +23,45 @@ pub enum Follow {
 pub struct Follower {
     disk: SharedDisk,
     path: PathBuf,
-    offset: u64,
+    at: Cursor,
     last_hash: Option<ChainHash>,
     identity: Option<(u64, u64)>,
 }
 
 impl Follower {
-    /// Begins at an offset, which must be the beginning of a line.
-    pub fn new(disk: SharedDisk, path: PathBuf, offset: u64) -> Follower {
-        Follower { disk, path, offset, last_hash: None, identity: None }
+    /// Begins at a place.
+    pub fn new(disk: SharedDisk, path: PathBuf, at: Cursor) -> Follower {
+        Follower { disk, path, at, last_hash: None, identity: None }
     }
 
     /// Returns where it is.
-    pub fn offset(&self) -> u64 {
-        self.offset
+    pub fn at(&self) -> Cursor {
+        self.at
     }
 
     /// Looks for new lines.
     pub fn poll(&mut self) -> io::Result<Follow> {
         let reader = match LogReader::open(&*self.disk, &self.path) {
             Ok(reader) => reader,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.offset == 0 => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.at == Cursor::START => {
                 return Ok(Follow::Lines(Vec::new()));
             }
             Err(error) => return Err(error),
         };
         let identity = reader.identity()?;
         let replaced = self.identity.is_some_and(|known| known != identity);
-        if reader.len() < self.offset || (replaced && !self.same_history(&reader)?) {
+        if reader.end() < self.at || (replaced && !self.same_history(&reader)?) {
             self.restart();
             return Ok(Follow::Reset);
         }
         self.identity = Some(identity);
         let mut found = Vec::new();
-        let mut lines = reader.forward(self.offset);
+        let mut lines = reader.forward(self.at);
         while let Some(line) = lines.next()? {
             if !line.whole {
                 break;
             }
-            self.offset = line.end;
+            self.at = line.end;
             self.last_hash = Line::parse(line.bytes).ok().and_then(|line| line.hash);
             found.push(line.bytes.to_vec());
         }
@@ -68,15 +69,15 @@ impl Follower {
     }
 
     fn restart(&mut self) {
-        self.offset = 0;
+        self.at = Cursor::START;
         self.last_hash = None;
         self.identity = None;
     }
 
     /// A log that fell behind is rewritten into a new file: the same history if the same record ends here.
     fn same_history(&self, reader: &LogReader) -> io::Result<bool> {
-        let last = reader.last(self.offset, 1)?;
+        let last = reader.last(self.at, 1)?;
         let hash = last.first().and_then(|(_, bytes)| Line::parse(bytes).ok()).and_then(|line| line.hash);
-        Ok(self.offset == 0 || hash == self.last_hash)
+        Ok(self.at == Cursor::START || hash == self.last_hash)
     }
 }

@@ -2,11 +2,13 @@
 //! Never the whole file at once, never more than one line's limit in memory.
 
 mod chain;
+mod cursor;
 mod follow;
 mod reader;
 mod walk;
 
 pub(crate) use chain::broken_before;
+pub use cursor::Cursor;
 pub use follow::{Follow, Follower};
 pub use reader::{LogReader, RawLine};
 pub use walk::{Damage, Torn};

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rekindle_domain::line::peek_seq;
 
+use super::cursor::Cursor;
 use crate::disk::{Disk, DiskFile, OpenMode, read_up_to};
 
 /// Longest line that is held in memory; a longer one is reported by its place alone.
@@ -20,9 +21,9 @@ const LINEAR: u64 = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawLine<'a> {
     /// Where it begins.
-    pub start: u64,
-    /// The byte after it, newline included.
-    pub end: u64,
+    pub start: Cursor,
+    /// Where the next one does.
+    pub end: Cursor,
     /// Its bytes without the newline; nothing of a line that is too long.
     pub bytes: &'a [u8],
     /// It ends in a newline and is not too long.
@@ -43,8 +44,13 @@ impl LogReader {
         Ok(LogReader { file, len })
     }
 
+    /// Returns where the log ends.
+    pub fn end(&self) -> Cursor {
+        Cursor::at(self.len)
+    }
+
     /// Returns the length of the log in bytes.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
@@ -66,15 +72,16 @@ impl LogReader {
         Ok(bytes)
     }
 
-    /// Reads lines from an offset on, which must be the beginning of a line.
-    pub fn forward(&self, offset: u64) -> Forward<'_> {
+    /// Reads lines from a place on.
+    pub fn forward(&self, from: Cursor) -> Forward<'_> {
+        let offset = from.offset();
         Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset }
     }
 
     /// Returns the last lines before `end`, oldest first; fewer if they would take more than the limit of
     /// memory that lines are held in.
-    pub fn last(&self, end: u64, count: usize) -> io::Result<Vec<(u64, Vec<u8>)>> {
-        let end = end.min(self.len);
+    pub fn last(&self, end: Cursor, count: usize) -> io::Result<Vec<(Cursor, Vec<u8>)>> {
+        let end = end.offset().min(self.len);
         let mut window = LINEAR;
         loop {
             let from = end.saturating_sub(window);
@@ -90,7 +97,7 @@ impl LogReader {
                 let ends = starts.iter().skip(1).map(|start| start - 1).chain([body.len()]);
                 let lines = starts.iter().zip(ends);
                 return Ok(lines
-                    .map(|(start, end)| (from + *start as u64, body[*start..end].to_vec()))
+                    .map(|(start, end)| (Cursor::at(from + *start as u64), body[*start..end].to_vec()))
                     .collect());
             }
             window *= 4;
@@ -98,7 +105,7 @@ impl LogReader {
     }
 
     /// Finds where a record begins, by halves: numbers rise along the file.
-    pub fn offset_of(&self, seq: u64) -> io::Result<Option<u64>> {
+    pub fn find(&self, seq: u64) -> io::Result<Option<Cursor>> {
         let (mut low, mut high) = (0, self.len);
         while high - low > LINEAR {
             let middle = low + (high - low) / 2;
@@ -107,12 +114,12 @@ impl LogReader {
                 Some(_) | None => high = middle,
             }
         }
-        let mut lines = self.forward(low);
+        let mut lines = self.forward(Cursor::at(low));
         while let Some(line) = lines.next()? {
             match peek_seq(line.bytes).filter(|_| line.whole) {
                 Some(found) if found == seq => return Ok(Some(line.start)),
                 // Past it, and past where it could be.
-                Some(found) if found > seq && line.start > high => return Ok(None),
+                Some(found) if found > seq && line.start.offset() > high => return Ok(None),
                 Some(_) | None => {}
             }
         }
@@ -121,15 +128,16 @@ impl LogReader {
 
     /// Finds the first line after the one that `offset` is in, and its number.
     fn first_record_after(&self, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-        let mut lines = self.forward(offset);
+        let mut lines = self.forward(Cursor::at(offset));
         // The first is the rest of a line that began before.
-        let mut line = lines.next()?.map(|line| line.end);
+        let mut line = lines.next()?.map(|line| line.end.offset());
         while line.is_some_and(|start| start < end) {
             let Some(next) = lines.next()? else { break };
             if let Some(seq) = peek_seq(next.bytes).filter(|_| next.whole) {
-                return Ok((next.start < end).then_some((next.start, seq)));
+                let start = next.start.offset();
+                return Ok((start < end).then_some((start, seq)));
             }
-            line = Some(next.end);
+            line = Some(next.end.offset());
         }
         Ok(None)
     }
@@ -159,7 +167,12 @@ impl Forward<'_> {
                 self.offset += (self.used - from) as u64;
                 let whole = to - from <= MAX_LINE;
                 let bytes = if whole { &self.buffer[from..to] } else { &[] };
-                return Ok(Some(RawLine { start, end: self.offset, bytes, whole }));
+                return Ok(Some(RawLine {
+                    start: Cursor::at(start),
+                    end: Cursor::at(self.offset),
+                    bytes,
+                    whole,
+                }));
             }
             searched = self.buffer.len() - self.used;
             if searched > MAX_LINE {
@@ -174,7 +187,8 @@ impl Forward<'_> {
         self.used = self.buffer.len();
         self.offset = self.read_to;
         let rest = &self.buffer[from..];
-        Ok((!rest.is_empty()).then_some(RawLine { start, end: self.offset, bytes: rest, whole: false }))
+        let (start, end) = (Cursor::at(start), Cursor::at(self.offset));
+        Ok((!rest.is_empty()).then_some(RawLine { start, end, bytes: rest, whole: false }))
     }
 
     /// Reads more behind what was not given out; false at the end of the file.
@@ -205,6 +219,7 @@ impl Forward<'_> {
                 break;
             }
         }
-        Ok(RawLine { start, end: self.offset, bytes: &[], whole: false })
+        let (start, end) = (Cursor::at(start), Cursor::at(self.offset));
+        Ok(RawLine { start, end, bytes: &[], whole: false })
     }
 }

@@ -8,6 +8,7 @@ use rekindle_domain::session::{Problem, Replay};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::cursor::Cursor;
 use super::reader::LogReader;
 
 /// Bytes at the end that never became records: a crash in the middle of a write.
@@ -21,6 +22,13 @@ pub struct Torn {
     pub half_list: bool,
 }
 
+impl Torn {
+    /// Returns where the last whole list ends.
+    pub fn begin(&self) -> Cursor {
+        Cursor::at(self.offset)
+    }
+}
+
 /// A place in a log that cannot be right.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Damage {
@@ -28,6 +36,13 @@ pub struct Damage {
     pub offset: u64,
     /// What is wrong.
     pub detail: String,
+}
+
+impl Damage {
+    /// Returns where it begins.
+    pub fn begin(&self) -> Cursor {
+        Cursor::at(self.offset)
+    }
 }
 
 impl fmt::Display for Damage {
@@ -63,13 +78,13 @@ pub(crate) fn walk_each(
     end: u64,
     each: &mut dyn FnMut(&Replay, &Line<'_>),
 ) -> io::Result<Stop> {
-    let mut lines = reader.forward(replay.position().log_offset);
+    let mut lines = reader.forward(Cursor::at(replay.position().log_offset));
     while let Some(raw) = lines.next()? {
-        if raw.start >= end {
+        if raw.start.offset() >= end {
             break;
         }
         let problem = match Line::parse(raw.bytes) {
-            Ok(line) if raw.whole => match replay.push(&line, raw.end) {
+            Ok(line) if raw.whole => match replay.push(&line, raw.end.offset()) {
                 Ok(()) => {
                     each(replay, &line);
                     continue;
@@ -79,7 +94,7 @@ pub(crate) fn walk_each(
             Ok(_) => Problem::BadLine(rekindle_domain::line::BadLine::NotRecord("it has no end".into())),
             Err(problem) => Problem::BadLine(problem),
         };
-        let (start, last_seq) = (raw.start, replay.position().last_seq);
+        let (start, last_seq) = (raw.start.offset(), replay.position().last_seq);
         // Numbers that do not fit are no accident of a crash: both records are whole.
         let misplaced = raw.whole && !matches!(problem, Problem::BadLine(_) | Problem::Hash { .. });
         while let Some(raw) = lines.next()? {

@@ -258,7 +258,7 @@ fn a_file_system_gone_read_only_refuses_writes_and_serves_reads() {
     let error = home.append(100).expect_err("nothing can be written");
     assert!(matches!(error, AppendError::OutcomeUnknown(_) | AppendError::Storage(_)), "{error}");
     let reader = home.store.reader(home.sessions[0]).expect("reading works");
-    assert_eq!(reader.last(reader.len(), 2).expect("reading works").len(), 2);
+    assert_eq!(reader.last(reader.end(), 2).expect("reading works").len(), 2);
     let offline = Offline::open(Arc::new(home.disk.clone()), "/home").expect("looking works");
     assert_eq!(offline.sessions().expect("listing works"), home.sessions);
 }

@@ -29,7 +29,7 @@ fn on_logs(kind: FaultKind) -> Fault {
 /// Returns the numbers of the records that a reader gets.
 fn read(store: &Store<Inline>, session: SessionId) -> Vec<u64> {
     let reader = store.reader(session).expect("it can be read");
-    let mut lines = reader.forward(0);
+    let mut lines = reader.forward(rekindle_store::log::Cursor::START);
     let mut seqs = Vec::new();
     while let Some(line) = lines.next().expect("it can be read") {
         assert!(line.whole);
@@ -43,7 +43,9 @@ fn assert_served(home: &Home, session: SessionId, last: u64, what: &str) {
     assert_eq!(read(&home.store, session), (1..=last).collect::<Vec<_>>(), "{what}");
     let loaded = home.store.load(session, Want::Everything).expect("it loads");
     assert_eq!((loaded.state.last_seq, &loaded.damage, &loaded.torn), (last, &None, &None), "{what}");
-    let Follow::Lines(lines) = home.store.follower(session, 0).poll().expect("followed") else {
+    let Follow::Lines(lines) =
+        home.store.follower(session, rekindle_store::log::Cursor::START).poll().expect("followed")
+    else {
         panic!("{what}: nothing was lost");
     };
     assert_eq!(lines.len() as u64, last, "{what}");

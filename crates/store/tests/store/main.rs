@@ -14,3 +14,4 @@ mod noise;
 mod reading;
 mod repairs;
 mod times;
+mod together;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use rekindle_store::commit::Append;
-use rekindle_store::log::{Follow, Follower, LogReader};
+use rekindle_store::log::{Cursor, Follow, Follower, LogReader};
 use rekindle_testkit::sim::SimDisk;
 
 use crate::common::{Home, marked};
@@ -23,6 +23,11 @@ fn numbered(lengths: &[usize]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
+/// Returns the byte of the file that a place is, as people are told.
+fn byte(place: Cursor) -> usize {
+    place.to_string().strip_prefix("byte ").and_then(|byte| byte.parse().ok()).expect("a number")
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -36,21 +41,22 @@ proptest! {
         let whole = bytes.len();
         bytes.extend_from_slice(&numbered(&[40])[..torn]);
         let reader = reader(&bytes);
-        let mut forward = Vec::new();
-        let mut lines = reader.forward(0);
+        let (mut forward, mut end) = (Vec::new(), Cursor::START);
+        let mut lines = reader.forward(Cursor::START);
         while let Some(line) = lines.next().expect("readable") {
-            prop_assert_eq!(line.whole, (line.end as usize) <= whole);
-            prop_assert_eq!(&bytes[line.start as usize..][..line.bytes.len()], line.bytes);
+            prop_assert_eq!(line.whole, byte(line.end) <= whole);
+            prop_assert_eq!(&bytes[byte(line.start)..][..line.bytes.len()], line.bytes);
             if line.whole {
+                end = line.end;
                 forward.push((line.start, line.bytes.to_vec()));
             }
         }
         prop_assert_eq!(forward.len(), lengths.len());
-        let last = reader.last(whole as u64, count).expect("readable");
+        let last = reader.last(end, count).expect("readable");
         prop_assert_eq!(&last[..], &forward[forward.len().saturating_sub(count)..]);
         for seq in [1, 2, lengths.len() / 2, lengths.len(), lengths.len() + 1] {
             let expected = seq.checked_sub(1).and_then(|n| forward.get(n)).map(|(start, _)| *start);
-            prop_assert_eq!(reader.offset_of(seq as u64).expect("readable"), expected, "record {}", seq);
+            prop_assert_eq!(reader.find(seq as u64).expect("readable"), expected, "record {}", seq);
         }
     }
 }
@@ -60,17 +66,17 @@ fn a_line_too_long_to_hold_is_passed_over_by_its_place() {
     // A little too long is noticed with its end in memory; much too long is passed over in pieces.
     for excess in [5, 1 << 20] {
         let mut bytes = numbered(&[10]);
-        let start = bytes.len() as u64;
+        let start = bytes.len();
         bytes.extend(std::iter::repeat_n(b'z', (64 << 20) + excess));
         bytes.push(b'\n');
-        let end = bytes.len() as u64;
+        let end = bytes.len();
         bytes.extend_from_slice(b"{\"seq\":2,\"x\":0}\n");
         let reader = reader(&bytes);
-        let mut lines = reader.forward(0);
+        let mut lines = reader.forward(Cursor::START);
         assert!(lines.next().expect("readable").is_some_and(|line| line.whole));
         let long = lines.next().expect("readable").expect("a line");
-        assert_eq!((long.start, long.end, long.whole, long.bytes.len()), (start, end, false, 0));
-        assert!(lines.next().expect("readable").is_some_and(|line| line.whole && line.start == end));
+        assert_eq!((byte(long.start), byte(long.end), long.whole, long.bytes.len()), (start, end, false, 0));
+        assert!(lines.next().expect("readable").is_some_and(|line| line.whole && byte(line.start) == end));
         assert!(lines.next().expect("readable").is_none());
     }
 }
@@ -78,7 +84,7 @@ fn a_line_too_long_to_hold_is_passed_over_by_its_place() {
 #[test]
 fn a_follower_sees_each_line_once_and_never_half_a_line() {
     let home = Home::with_sessions(1, 3);
-    let mut follower = home.store.follower(home.sessions[0], 0);
+    let mut follower = home.store.follower(home.sessions[0], Cursor::START);
     let Follow::Lines(lines) = follower.poll().expect("readable") else { panic!("no reset") };
     assert_eq!(lines.len(), 4);
     assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
@@ -91,9 +97,9 @@ fn a_follower_sees_each_line_once_and_never_half_a_line() {
     let whole = bytes.clone();
     bytes.extend_from_slice(b"{\"seq\":6");
     home.disk.write_file(&path, &bytes);
-    let offset = follower.offset();
+    let at = follower.at();
     assert_eq!(follower.poll().expect("readable"), Follow::Lines(Vec::new()));
-    assert_eq!(follower.offset(), offset);
+    assert_eq!(follower.at(), at);
     // A log that was rewritten with the same history goes on; a shorter one does not.
     home.disk.remove(&path);
     home.disk.write_file(&path, &whole);
@@ -102,20 +108,20 @@ fn a_follower_sees_each_line_once_and_never_half_a_line() {
     home.disk.remove(&path);
     home.disk.write_file(&path, &other);
     assert_eq!(follower.poll().expect("readable"), Follow::Reset, "not read on in the middle of it");
-    assert_eq!(follower.offset(), 0);
+    assert_eq!(follower.at(), Cursor::START);
     home.disk.remove(&path);
     home.disk.write_file(&path, &whole);
     let Follow::Lines(lines) = follower.poll().expect("readable") else { panic!("no reset") };
     assert_eq!(lines.len(), 5);
     home.disk.truncate_file(&path, 100);
     assert_eq!(follower.poll().expect("readable"), Follow::Reset);
-    assert_eq!(follower.offset(), 0);
+    assert_eq!(follower.at(), Cursor::START);
 }
 
 #[test]
 fn following_a_log_that_does_not_exist_yet_waits_for_it() {
     let disk = SimDisk::new(1);
-    let mut follower = Follower::new(Arc::new(disk.clone()), "/log".into(), 0);
+    let mut follower = Follower::new(Arc::new(disk.clone()), "/log".into(), Cursor::START);
     assert_eq!(follower.poll().expect("nothing yet"), Follow::Lines(Vec::new()));
     disk.write_file("/log", b"{\"seq\":1}\n");
     assert_eq!(follower.poll().expect("readable"), Follow::Lines(vec![b"{\"seq\":1}".to_vec()]));

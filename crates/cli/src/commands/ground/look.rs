@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::id::SessionId;
 use rekindle_store::check::{Holding, Severity, check};
 use rekindle_store::disk::RealDisk;
+use rekindle_store::log::Cursor;
 use rekindle_store::offline::Offline;
 
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ pub(in crate::commands) fn lines(home: &Path, session: &str) -> Result<Vec<Strin
     let session: SessionId = session.parse().map_err(|error| unreadable(anyhow::anyhow!("{error}")))?;
     let offline = Offline::open(Arc::new(RealDisk), home)?;
     let reader = offline.reader(session).map_err(|error| unreadable(error.into()))?;
-    let (mut forward, mut lines) = (reader.forward(0), Vec::new());
+    let (mut forward, mut lines) = (reader.forward(Cursor::START), Vec::new());
     while let Some(line) = forward.next().map_err(|error| unreadable(error.into()))? {
         lines.push(String::from_utf8_lossy(line.bytes).into_owned());
     }

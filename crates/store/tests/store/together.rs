@@ -1,0 +1,73 @@
+//! Appends to several logs at once, all or none, and those who are told of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::peek_seq;
+use rekindle_store::Observer;
+use rekindle_store::commit::{Append, Expect, Receipt};
+
+use crate::common::{Home, created, marked};
+
+/// Counts the records that it was told of.
+#[derive(Default)]
+struct Counts(Mutex<BTreeMap<SessionId, Vec<u64>>>);
+
+impl Observer for Counts {
+    fn done(&self, session: SessionId, receipt: &Receipt) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.entry(session).or_default().extend(receipt.first_seq..=receipt.last_seq);
+    }
+
+    fn told(&self, _: SessionId, _: &Receipt) {}
+}
+
+#[test]
+fn every_observer_is_told_of_every_append_and_one_that_comes_late_reads_the_rest() {
+    let home = Home::with_sessions(2, 1);
+    let [a, b] = [home.sessions[0], home.sessions[1]];
+    let (early, late) = (Arc::new(Counts::default()), Arc::new(Counts::default()));
+    home.store.observe(early.clone());
+    let shared = |marker| {
+        Append::durable(a, vec![marked(marker, 5, None)])
+            .and(b, vec![marked(marker, 5, None), marked(marker + 1, 5, None)])
+    };
+    let receipts = home.store.append_together(shared(10)).expect("appended");
+    assert_eq!((receipts.first.last_seq, receipts.more[0].first_seq, receipts.more[0].last_seq), (3, 3, 4));
+    home.store.observe(late.clone());
+    home.store.append(shared(20)).expect("appended");
+    let seen = |counts: &Counts| counts.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    assert_eq!(seen(&early), BTreeMap::from([(a, vec![3, 4]), (b, vec![3, 4, 5, 6])]));
+    assert_eq!(seen(&late), BTreeMap::from([(a, vec![4]), (b, vec![5, 6])]));
+    // What it has missed is in the log, behind the last number that it knows.
+    let reader = home.store.reader(b).expect("a log");
+    let mut lines = reader.forward(reader.find(3).expect("readable").expect("it is there"));
+    let mut missed = Vec::new();
+    while let Some(line) = lines.next().expect("readable") {
+        missed.extend(peek_seq(line.bytes).filter(|seq| *seq < 5));
+    }
+    assert_eq!(missed, [3, 4]);
+}
+
+#[test]
+fn of_an_append_to_several_logs_nothing_is_left_when_one_refuses() {
+    let home = Home::with_sessions(2, 1);
+    let [a, b] = [home.sessions[0], home.sessions[1]];
+    let before = |session| home.store.open_session(session).expect("open").state.position();
+    let known = [before(a), before(b)];
+    let unknown = SessionId::mint(99, 99);
+    let record = || vec![marked(7, 5, None)];
+    for bad in [
+        // A session that is not open, one made twice, one whose last record is another, an empty list.
+        Append::durable(a, record()).and(b, record()).and(unknown, record()),
+        Append::durable(a, record()).and(b, vec![created()]),
+        Append { expect: Expect::LastSeq(9), ..Append::durable(a, record()).and(b, record()) },
+        Append::durable(a, record()).and(a, record()).and(b, Vec::new()),
+    ] {
+        home.store.append_together(bad).expect_err("refused");
+        assert_eq!([before(a), before(b)], known);
+    }
+    home.store.append_together(Append::durable(a, record()).and(b, record())).expect("appended");
+    assert_eq!([before(a).last_seq, before(b).last_seq], [3, 3]);
+}
