@@ -6,6 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rekindle_agent::connection::Wanted;
+use rekindle_domain::compose::begin::{continuation, with_message};
+use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::{
     CancelReason, Options, Provider, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
@@ -17,14 +19,13 @@ use rekindle_store::commit::Append;
 
 use crate::agents;
 use crate::brought;
-use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
 use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
-use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large, run_started};
-use crate::messages::{begin, content};
+use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large};
+use crate::messages::{content, named};
 use crate::request::{Change, NewSession, Permissions, Resume};
 use crate::tokens::Policy;
 use crate::view::Resumed;
@@ -79,11 +80,14 @@ pub(crate) fn create(
         created_at: None,
     };
     let mut records: Vec<Draft> = vec![created.into()];
-    let begun = prompt.map(|prompt| begin(core, prompt, None, None)).transpose()?;
-    let unsent = begun.map(|(begun, more)| {
-        records.extend(more);
-        begun.unsent
-    });
+    let unsent = match prompt {
+        Some(prompt) => {
+            let (message, run_id) = named(core, prompt.clone(), None, None)?;
+            records.extend(with_message(message, run_id, &core.supervisor.life()));
+            Some(Unsent::message(run_id, prompt))
+        }
+        None => None,
+    };
     core.bring(session, new.env);
     crash_point("create.before_file");
     core.store.create(session).map_err(|error| ServiceError::internal(&error))?;
@@ -129,7 +133,7 @@ pub(crate) fn cancel(
     by: &str,
 ) -> Result<Option<RunId>, ServiceError> {
     let state = core.store.open_session(session)?.state;
-    if !has_something_to_cancel(&state) {
+    if !is_possible(&state) {
         return Err(nothing_running());
     }
     let (reply, answer) = sync_channel(1);
@@ -194,7 +198,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     };
     let names = bring_what_it_lacks(core, &state, &resume)?;
     let run_id = RunId::mint(millis(core.now()), random()?);
-    let started = run_started(run_id, core.supervisor, None, Some(cut));
+    let started = continuation(cut, run_id, &core.supervisor.life());
     let attempt = started.attempt;
     let expect = rekindle_store::commit::Expect::LastSeq(state.last_seq);
     let records = names.into_iter().chain([started.into()]).collect();

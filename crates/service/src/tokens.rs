@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use rekindle_agent::profile::Answer;
 use rekindle_agent::said::Choice;
-use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
+use rekindle_domain::compose::wait::further_token;
+use rekindle_domain::event::{Options, Raw, TokenScope};
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256};
 use rekindle_store::commit::Current;
 
 use crate::code::Code;
-use crate::core::{Core, millis, random};
+use crate::core::{Core, millis, random, random_bytes};
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::messages::whole_json;
@@ -255,22 +256,11 @@ pub(crate) fn rejected(why: &Rejection) -> ServiceError {
 
 /// Mints a further token for an open wait. Only its hash is kept.
 pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-    let run = entry.state.open_run().filter(|run| run.wait(wait).is_some()).ok_or_else(|| closed(wait))?;
     let now = core.time().steady;
     let id = TokenId::mint(millis(now), random()?);
-    let mut secret = [0; 32];
-    secret[..16].copy_from_slice(&random()?.to_le_bytes());
-    secret[16..].copy_from_slice(&random()?.to_le_bytes());
-    let (token, presented) = Presented::mint(id, secret);
+    let (token, presented) = Presented::mint(id, random_bytes()?);
     let expires_at = now.plus_millis(FURTHER);
-    let minted = TokenMinted {
-        resume_token_id: id,
-        wait_id: wait,
-        secret_hash: presented.secret_hash().to_owned().into(),
-        scope: TokenScope { session_id: entry.state.id, run_id: run.run_id, wait_id: wait },
-        expires_at: Some(expires_at),
-        by: Some(by.to_owned().into()),
-    };
+    let minted = further_token(&entry.state, wait, &presented, expires_at, by).ok_or_else(|| closed(wait))?;
     // Right after a start it may not have been opened by anyone.
     core.store.open_session(entry.state.id)?;
     core.append(entry.state.id, vec![minted.into()])?;

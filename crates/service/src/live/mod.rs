@@ -17,11 +17,10 @@ pub use prompt::Unsent;
 pub use say::Queued;
 pub use turn::Progress;
 
-pub(crate) use append::{derived, keep_large};
+pub(crate) use append::keep_large;
 pub(crate) use command::command;
 use own::{Own, OwnSession};
 use say::Answerer;
-pub(crate) use say::{revocations, run_started, withdrawn_with_run};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,6 +30,7 @@ use std::time::{Duration, Instant};
 use rekindle_agent::connection::{Connection, Delta, Wanted};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
+use rekindle_domain::compose::begin::Life;
 use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
@@ -38,6 +38,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
 use rekindle_holder::client::{Control, FollowError, Follower, LockState, RequestError, inspect};
 use rekindle_holder::dir::HolderDir;
+use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
@@ -74,6 +75,13 @@ pub struct Supervisor {
     pub epoch: u64,
     /// The clock.
     pub steady: Steady,
+}
+
+impl Supervisor {
+    /// Returns what a run that begins now says of the daemon and its machine.
+    pub(crate) fn life(self) -> Life {
+        Life { boot_id: self.boot_id, machine_boot: machine_boot().ok() }
+    }
 }
 
 /// A session with a living agent.
@@ -394,6 +402,13 @@ fn random() -> Result<u128, LiveError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
     Ok(u128::from_le_bytes(bytes))
+}
+
+/// Returns the secret of a token.
+fn secret() -> Result<[u8; 32], LiveError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
+    Ok(bytes)
 }
 
 fn millis() -> u64 {
