@@ -20,6 +20,20 @@ fn every_kind_of_the_format_is_known_by_its_name() {
 }
 
 #[test]
+fn what_people_say_and_what_is_decided_must_be_on_disk_and_what_an_agent_says_need_not() {
+    let subjects = ["session.", "run.", "token.", "input."];
+    let others = ["message.user", "agent.launching", "agent.started", "agent.ready"];
+    for kind in Kind::ALL {
+        let name = kind.as_str();
+        let decided = subjects.iter().any(|front| name.starts_with(front)) || others.contains(&name);
+        let expected = if decided { Durability::Disk } else { Durability::Process };
+        assert_eq!(kind.durability(), expected, "{name}");
+    }
+    let newer = Event::read("galaxy.merged", "{}").expect("kept");
+    assert_eq!(newer.durability(), Durability::Disk);
+}
+
+#[test]
 fn a_sample_of_every_kind_is_read_and_written_alike() {
     let samples = include_str!("samples.jsonl");
     let mut seen = Vec::new();

@@ -9,7 +9,7 @@ use rekindle_agent::said::{Outcome, Request};
 use rekindle_domain::compose::interrupt::{Ending, end_run, end_turn};
 use rekindle_domain::compose::wait::{NewWait, open, withdraw};
 use rekindle_domain::event::{
-    AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
+    AgentExited, CancelReason, Durability, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
     SessionRestored,
 };
 use rekindle_domain::id::RunId;
@@ -111,11 +111,8 @@ impl Live {
     /// Appends records and takes them in; large payloads are stored first.
     pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt, LiveError> {
         keep_large(&self.store, &mut records)?;
-        let persist = if records.iter().any(|draft| must_be_on_disk(&draft.event)) {
-            Persist::Disk
-        } else {
-            Persist::Process
-        };
+        let on_disk = records.iter().any(|draft| draft.event.durability() == Durability::Disk);
+        let persist = if on_disk { Persist::Disk } else { Persist::Process };
         let append = Append { persist, ..Append::durable(self.session, records.clone()) };
         crash_point("live.append.before");
         let receipt = self.store.append(append)?;
@@ -284,16 +281,6 @@ pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), Liv
 /// Adds a list that was composed to the records of an item.
 fn add_all(taken: &mut Taken, records: Vec<Draft>) {
     records.into_iter().for_each(|draft| taken.add(draft.event));
-}
-
-/// Tells whether a record must survive a power cut before anything follows from it.
-fn must_be_on_disk(event: &Event<'_>) -> bool {
-    let name = event.name();
-    ["run.", "token.", "session.", "input."].iter().any(|front| name.starts_with(front))
-        || matches!(
-            event,
-            Event::MessageUser(_) | Event::AgentLaunching(_) | Event::AgentStarted(_) | Event::AgentReady(_)
-        )
 }
 
 fn ends_run(event: &Event<'_>) -> bool {
