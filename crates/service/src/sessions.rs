@@ -24,10 +24,9 @@ use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
-use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large};
+use crate::live::{Unsent, keep_large};
 use crate::messages::{content, named};
-use crate::request::{Change, NewSession, Permissions, Resume};
-use crate::tokens::Policy;
+use crate::request::{Change, NewSession, Resume};
 use crate::view::Resumed;
 use crate::worker::{Cancelling, Command, GRACE};
 
@@ -105,22 +104,16 @@ pub(crate) fn create(
 }
 
 fn options(new: &NewSession) -> Options {
-    let mut options = Options { resume: new.resume, on_uncertain: new.on_uncertain, ..Options::default() };
-    let word = match new.permissions {
-        Permissions::Ask => None,
-        Permissions::Allow => Some("allow"),
-        Permissions::Deny => Some("deny"),
+    let mut options = Options {
+        resume: new.resume,
+        on_uncertain: new.on_uncertain,
+        mode: new.mode.clone(),
+        permissions: new.permissions,
+        wait_timeout_s: new.wait_timeout_s,
+        ..Options::default()
     };
-    let more = [
-        (Policy::SETTING, word.map(Into::into)),
-        (MODE, new.mode.clone().map(Into::into)),
-        (WAIT_TIMEOUT, new.wait_timeout_s.map(Into::into)),
-        (brought::UMASK, new.umask.map(|umask| umask.to_string().into())),
-    ];
-    for (name, value) in more {
-        if let Some(value) = value {
-            options.extra.insert(name.to_owned(), value);
-        }
+    if let Some(umask) = new.umask {
+        options.extra.insert(brought::UMASK.to_owned(), umask.to_string().into());
     }
     options
 }
@@ -316,11 +309,7 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         updated.options = Some(options);
     }
     if let Some(mode) = change.mode {
-        updated
-            .options
-            .get_or_insert_with(|| state.options.clone())
-            .extra
-            .insert(MODE.to_owned(), mode.into());
+        updated.options.get_or_insert_with(|| state.options.clone()).set_mode(mode);
     }
     if change.model.is_some() {
         updated.provider = Some(Provider { model: change.model, ..state.provider.clone() });

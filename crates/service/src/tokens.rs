@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rekindle_agent::profile::Answer;
 use rekindle_agent::said::Choice;
 use rekindle_domain::compose::wait::further_token;
-use rekindle_domain::event::{Options, Raw, TokenScope};
+use rekindle_domain::event::{Permissions, Raw, TokenScope};
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256};
@@ -112,32 +112,12 @@ impl OwnAnswer {
     }
 }
 
-/// What is answered to permissions without asking anyone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
-    Ask,
-    Allow,
-    Deny,
-}
-
-impl Policy {
-    /// The name of the setting.
-    pub(crate) const SETTING: &'static str = "permissions";
-
-    pub(crate) fn of(options: &Options) -> Policy {
-        match options.extra.get(Policy::SETTING).and_then(|value| value.as_str()) {
-            Some("allow") => Policy::Allow,
-            Some("deny") => Policy::Deny,
-            _ => Policy::Ask,
-        }
-    }
-
-    pub(crate) fn option(self) -> Option<&'static str> {
-        match self {
-            Policy::Ask => None,
-            Policy::Allow => Some("allow_once"),
-            Policy::Deny => Some("reject_once"),
-        }
+/// Returns the kind of option that is chosen when a permission is asked for, without asking anyone; none if someone is asked.
+pub(crate) fn chosen_by_policy(permissions: Permissions) -> Option<&'static str> {
+    match permissions {
+        Permissions::Ask => None,
+        Permissions::Allow => Some("allow_once"),
+        Permissions::Deny => Some("reject_once"),
     }
 }
 

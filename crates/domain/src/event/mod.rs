@@ -21,8 +21,8 @@ pub use run::{
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
-    MessageAgent, MessageUser, OnUncertain, Options, Provider, ResumePolicy, SessionClosed, SessionCreated,
-    SessionDeleted, SessionUpdated,
+    MessageAgent, MessageUser, OnUncertain, Options, Permissions, Provider, ResumePolicy, SessionClosed,
+    SessionCreated, SessionDeleted, SessionUpdated,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{

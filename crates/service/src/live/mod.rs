@@ -31,7 +31,7 @@ use rekindle_agent::connection::{Connection, Delta, Wanted};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::compose::begin::Life;
-use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
+use rekindle_domain::event::{Event, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
@@ -58,10 +58,6 @@ const COPIED: &str = "this home is a copy, and the original may have gone on wit
 
 /// What a notice is called that says that a session was not brought back in time.
 const LOAD_TIMED_OUT: &str = "load_timed_out";
-
-/// Names of settings of a session.
-pub(crate) const MODE: &str = "mode";
-pub(crate) const WAIT_TIMEOUT: &str = "wait_timeout_s";
 
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
@@ -258,7 +254,7 @@ impl Live {
             story,
             own,
             wanted: wanted(&state),
-            wait_timeout: wait_timeout(&state.options),
+            wait_timeout: state.options.wait_timeout_s.map(Duration::from_secs),
             listener: None,
             damage: None,
             trouble: None,
@@ -389,13 +385,7 @@ impl Live {
 
 /// Returns what a session wants of its agent.
 pub(crate) fn wanted(state: &SessionState) -> Wanted {
-    let mode = state.options.extra.get(MODE).and_then(|mode| mode.as_str()).map(str::to_owned);
-    Wanted { mode, model: state.provider.model.clone() }
-}
-
-/// Returns how long a question may wait, by a session's settings.
-fn wait_timeout(options: &Options) -> Option<Duration> {
-    options.extra.get(WAIT_TIMEOUT)?.as_u64().map(Duration::from_secs)
+    Wanted { mode: state.options.mode.clone(), model: state.provider.model.clone() }
 }
 
 fn random() -> Result<u128, LiveError> {
