@@ -8,6 +8,7 @@ use rekindle_domain::compose::begin::{self as composed, Given, Turn};
 use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::projector::{HolderProof, WaitState, wait_state};
 use rekindle_domain::session::{MessageKey, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
 use serde_json::Value;
@@ -108,9 +109,11 @@ fn plan(
     Ok(Plan::New(New { message_id, records, begun, instead, expect }))
 }
 
-/// Tells whether the agent that asked is gone, and nobody has begun anything since.
+/// Tells whether a wait is void by what is recorded: only then its answer can begin a run. What is only seen of an agent is
+/// recorded in a moment.
 pub(crate) fn is_void(state: &SessionState, wait: WaitId) -> bool {
-    state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
+    let found = state.run.as_ref().and_then(|run| Some((run, run.wait(wait)?)));
+    found.is_some_and(|(run, wait)| wait_state(run, wait, HolderProof::Pending) == WaitState::Void)
 }
 
 /// Returns the records that may be of a message with a key.
