@@ -5,7 +5,7 @@ use std::path::Path;
 use rekindle_domain::event::{Event, Provider};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
-use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::projector::{HolderProof, Observed, project, wait_state};
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
@@ -97,9 +97,9 @@ pub(crate) fn look(home: &Offline, state: &SessionState) -> Found {
 pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<Value> {
     let state = &loaded.state;
     let Some(run) = state.run.as_ref().filter(|_| !state.deleted) else { return Vec::new() };
-    let gone = matches!(found, Found::Dead | Found::Vanished { .. });
-    let word = if run.end.is_none() && !gone { "open" } else { "void" };
+    let holder = found.proof().unwrap_or(HolderProof::Pending);
     let wait = |wait: &rekindle_domain::session::Wait| {
+        let word = wait_state(run, wait, holder).as_str();
         json!({
             "wait_id": wait.wait_id, "session_id": state.id, "run_id": run.run_id, "kind": wait.kind, "state": word,
             "request": request(home, state.id, wait.since_seq), "since": wait.since, "deadline_at": wait.deadline_at,

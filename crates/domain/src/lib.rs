@@ -1,8 +1,10 @@
-//! What a session is and what its log means: ids, events, the fold from log to state, the status projector,
-//! the rules of resume tokens and of access tokens. Pure: no I/O, no async, no clock; time and evidence come in as arguments.
+//! What a session is and what its log means: ids, events, the fold from log to state, the records of every append, the
+//! status projector, the rules of resume tokens and of access tokens. Pure: no I/O, no async, no clock; time, randomness and
+//! evidence come in as arguments.
 
 pub mod access;
 pub mod chain;
+pub mod compose;
 pub mod event;
 pub mod id;
 pub mod line;

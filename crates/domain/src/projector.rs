@@ -194,6 +194,34 @@ fn open(
     }
 }
 
+/// Whether a wait of the latest run can be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitState {
+    /// As it was asked.
+    Open,
+    /// Not as it was asked, because whoever asked is gone: the answer to an agent's question begins a new run.
+    Void,
+}
+
+impl WaitState {
+    /// Returns the word used everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitState::Open => "open",
+            WaitState::Void => "void",
+        }
+    }
+}
+
+/// Derives whether a wait of a session's latest run can be answered. While the run goes on only proof that the agent is gone
+/// makes a wait void (I9), and only one of the agent's: a program that opened one is answered as long as there is a run.
+///
+/// Whoever appends goes by what is recorded alone: that is [`HolderProof::Pending`].
+pub fn wait_state(run: &Run, wait: &Wait, holder: HolderProof) -> WaitState {
+    let gone = holder == HolderProof::Gone && !wait.kind.is_outside();
+    if run.end.is_some() || gone { WaitState::Void } else { WaitState::Open }
+}
+
 /// Returns what is known of the recorded holder, or none if none was recorded.
 fn holder_proof(state: &SessionState, observed: &Observed) -> Option<HolderProof> {
     let agent = state.agent.as_ref()?;

@@ -119,10 +119,15 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns 128 random bits for an id.
 pub(crate) fn random() -> Result<u128, ServiceError> {
-    let mut bytes = [0; 16];
+    Ok(u128::from_le_bytes(random_bytes()?))
+}
+
+/// Returns random bytes: those of an id, or the secret of a token.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], ServiceError> {
+    let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|_| ServiceError::new(Code::NoRandomness, "the system has no random numbers"))?;
-    Ok(u128::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 /// Returns the time as ids have it.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use rekindle_domain::compose::cancel;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
 
-use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
 use crate::core::Core;
 use crate::directory::{Directory, Entry};
@@ -31,7 +31,7 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
     // From here on nothing begins, whatever is asked for.
     core.stopping.store(true, Ordering::Relaxed);
     let all = core.directory.all(&core.store);
-    let pending = |entry: &&Entry| entry.is_usable() && has_something_to_cancel(&entry.state);
+    let pending = |entry: &&Entry| entry.is_usable() && cancel::is_possible(&entry.state);
     let mut uncancelled: BTreeSet<SessionId> =
         all.iter().filter(pending).map(|entry| entry.state.id).collect();
     cancel_all(core, &mut uncancelled, by);

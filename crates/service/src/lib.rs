@@ -5,7 +5,6 @@ pub mod access;
 mod agents;
 mod answers;
 mod brought;
-mod cancelling;
 pub mod code;
 pub mod common;
 mod core;

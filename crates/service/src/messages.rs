@@ -4,10 +4,12 @@ use std::io;
 use std::sync::Arc;
 
 use rekindle_agent::blob::oversize;
-use rekindle_domain::event::{Event, MessageUser, Raw};
+use rekindle_domain::compose::begin::{self as composed, Given, Turn};
+use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::{Draft, Line};
-use rekindle_domain::session::{MAX_QUEUED, MessageKey, Run, SessionState};
+use rekindle_domain::projector::{HolderProof, WaitState, wait_state};
+use rekindle_domain::session::{MessageKey, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,7 +20,7 @@ use crate::core::{Core, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
-use crate::live::{Unsent, keep_large, run_started};
+use crate::live::{Unsent, keep_large};
 use crate::request::{Content, NewMessage};
 use crate::sessions::say_instead;
 use crate::tokens;
@@ -28,32 +30,17 @@ use crate::worker::Command;
 /// Tries of an append that someone else came before.
 const TRIES: usize = 16;
 
-/// A run that begins with a message.
-pub(crate) struct Begun {
-    message_id: MessageId,
-    run_id: RunId,
-    pub(crate) unsent: Unsent,
-}
-
-/// Makes the records of a run that begins with a message.
-pub(crate) fn begin(
+/// Names a message, and the run that may begin with it.
+pub(crate) fn named(
     core: &Core,
     content: Raw<'static>,
     key: Option<&Key>,
     wait_id: Option<WaitId>,
-) -> Result<(Begun, Vec<Draft>), ServiceError> {
+) -> Result<(composed::NewMessage, RunId), ServiceError> {
     let now = millis(core.now());
     let (message_id, run_id) = (MessageId::mint(now, random()?), RunId::mint(now, random()?));
-    let message = MessageUser {
-        message_id,
-        content: content.clone(),
-        idempotency_key: key.map(|key| key.as_stored().into()),
-        queued: false,
-        wait_id,
-    };
-    let started = run_started(run_id, core.supervisor, Some(message_id), None);
-    let unsent = Unsent::message(run_id, content);
-    Ok((Begun { message_id, run_id, unsent }, vec![message.into(), started.into()]))
+    let idempotency_key = key.map(Key::as_stored);
+    Ok((composed::NewMessage { message_id, content, idempotency_key, wait_id }, run_id))
 }
 
 /// What a message comes to.
@@ -68,8 +55,8 @@ enum Plan {
 struct New {
     message_id: MessageId,
     records: Vec<Draft>,
-    /// What it begins; else it waits for its turn.
-    begun: Option<Begun>,
+    /// What is said in the run that begins with it; else it waits for its turn.
+    begun: Option<Unsent>,
     /// Whoever is waited for need not answer any more.
     instead: bool,
     expect: Expect,
@@ -81,7 +68,7 @@ impl New {
     }
 
     fn run_id(&self) -> Option<RunId> {
-        self.begun.as_ref().map(|begun| begun.run_id)
+        self.begun.as_ref().map(|unsent| unsent.run_id)
     }
 }
 
@@ -110,39 +97,23 @@ fn plan(
     // A key and a wait were looked for in what there was, and names are added to it: nothing may have come since.
     let looked = key.is_some() || wait_id.is_some() || names.is_some();
     let expect = if looked { now } else { Expect::Anything };
-    let at_rest = state.open_run().is_none();
-    // What someone answers to a question is not put behind what was said before it.
-    if at_rest && (state.queue.is_empty() || wait_id.is_some()) {
-        let (begun, mut records) = begin(core, content, key, wait_id)?;
-        records.extend(names);
-        let message_id = begun.message_id;
-        return Ok(Plan::New(New { message_id, records, begun: Some(begun), instead: false, expect }));
-    }
-    if state.queue.len() >= MAX_QUEUED {
-        let message = format!("{MAX_QUEUED} messages wait for their turn already");
-        return Err(ServiceError::new(Code::QueueFull, message).hint("rekindle cancel empties the queue"));
-    }
-    let message_id = MessageId::mint(millis(core.now()), random()?);
-    let idempotency_key = key.map(|key| key.as_stored().into());
-    let queued = MessageUser { message_id, content, idempotency_key, queued: true, wait_id };
-    // Into a wait of the agent's it comes instead of the answer. What a program waits for keeps nobody from working.
-    let instead = state.open_run().is_some_and(Run::has_asked);
-    let mut records: Vec<Draft> = vec![queued.into()];
-    // The message is the first of its records, or the last if it comes behind a cancel.
-    records.splice(if instead { 0..0 } else { 1..1 }, names);
-    let mut expect = expect;
-    // Someone speaks after an interruption: nothing is continued by itself any more, and who waits longest gets his turn.
-    if at_rest && state.recovery.interruption.is_some() {
-        let run_id = RunId::mint(millis(core.now()), random()?);
-        records.push(run_started(run_id, core.supervisor, state.queue.first().copied(), None).into());
-        expect = now;
-    }
-    Ok(Plan::New(New { message_id, records, begun: None, instead, expect }))
+    let (message, run_id) = named(core, content.clone(), key, wait_id)?;
+    let message_id = message.message_id;
+    let given = composed::message(state, message, names, run_id, &core.supervisor.life());
+    let Given { records, turn } = given
+        .map_err(|full| ServiceError::new(Code::QueueFull, full).hint("rekindle cancel empties the queue"))?;
+    let begun = (turn == Turn::Now).then(|| Unsent::message(run_id, content));
+    // Whoever gives another message its turn must have seen the queue as it is.
+    let expect = if turn == Turn::BehindOldest { now } else { expect };
+    let instead = turn == Turn::InsteadOfAnswer;
+    Ok(Plan::New(New { message_id, records, begun, instead, expect }))
 }
 
-/// Tells whether the agent that asked is gone, and nobody has begun anything since.
+/// Tells whether a wait is void by what is recorded: only then its answer can begin a run. What is only seen of an agent is
+/// recorded in a moment.
 pub(crate) fn is_void(state: &SessionState, wait: WaitId) -> bool {
-    state.run.as_ref().is_some_and(|run| run.end.is_some() && run.wait(wait).is_some())
+    let found = state.run.as_ref().and_then(|run| Some((run, run.wait(wait)?)));
+    found.is_some_and(|(run, wait)| wait_state(run, wait, HolderProof::Pending) == WaitState::Void)
 }
 
 /// Returns the records that may be of a message with a key.
@@ -297,7 +268,7 @@ pub(crate) fn message_soon(
 /// A message is on disk: its session's worker is told.
 fn tell(core: &Arc<Core>, session: SessionId, new: New) -> Result<(), ServiceError> {
     let command = match new.begun {
-        Some(begun) => Command::Prompt(begun.unsent, new.records),
+        Some(unsent) => Command::Prompt(unsent, new.records),
         None => Command::Look,
     };
     core.workers.tell(core, session, command)

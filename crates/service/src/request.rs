@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{OnUncertain, ResumePolicy};
+use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -113,19 +113,6 @@ pub enum AgentChoice {
         #[schemars(length(min = 1), extend("prefixItems" = [{"type": "string", "minLength": 1}]))]
         command: Vec<String>,
     },
-}
-
-/// What is answered to permission requests without asking anyone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Permissions {
-    /// Someone is asked.
-    #[default]
-    Ask,
-    /// Yes, once.
-    Allow,
-    /// No, once.
-    Deny,
 }
 
 /// What is said to an agent: text, or blocks as its protocol has them.

@@ -6,6 +6,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rekindle_agent::connection::Wanted;
+use rekindle_domain::compose::begin::{continuation, with_message};
+use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::{
     CancelReason, Options, Provider, Raw, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
@@ -17,16 +19,14 @@ use rekindle_store::commit::Append;
 
 use crate::agents;
 use crate::brought;
-use crate::cancelling::has_something_to_cancel;
 use crate::code::Code;
 use crate::core::{Core, locked, millis, random};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
 use crate::key::Key;
-use crate::live::{MODE, Unsent, WAIT_TIMEOUT, keep_large, run_started};
-use crate::messages::{begin, content};
-use crate::request::{Change, NewSession, Permissions, Resume};
-use crate::tokens::Policy;
+use crate::live::{Unsent, keep_large};
+use crate::messages::{content, named};
+use crate::request::{Change, NewSession, Resume};
 use crate::view::Resumed;
 use crate::worker::{Cancelling, Command, GRACE};
 
@@ -79,11 +79,14 @@ pub(crate) fn create(
         created_at: None,
     };
     let mut records: Vec<Draft> = vec![created.into()];
-    let begun = prompt.map(|prompt| begin(core, prompt, None, None)).transpose()?;
-    let unsent = begun.map(|(begun, more)| {
-        records.extend(more);
-        begun.unsent
-    });
+    let unsent = match prompt {
+        Some(prompt) => {
+            let (message, run_id) = named(core, prompt.clone(), None, None)?;
+            records.extend(with_message(message, run_id, &core.supervisor.life()));
+            Some(Unsent::message(run_id, prompt))
+        }
+        None => None,
+    };
     core.bring(session, new.env);
     crash_point("create.before_file");
     core.store.create(session).map_err(|error| ServiceError::internal(&error))?;
@@ -101,22 +104,16 @@ pub(crate) fn create(
 }
 
 fn options(new: &NewSession) -> Options {
-    let mut options = Options { resume: new.resume, on_uncertain: new.on_uncertain, ..Options::default() };
-    let word = match new.permissions {
-        Permissions::Ask => None,
-        Permissions::Allow => Some("allow"),
-        Permissions::Deny => Some("deny"),
+    let mut options = Options {
+        resume: new.resume,
+        on_uncertain: new.on_uncertain,
+        mode: new.mode.clone(),
+        permissions: new.permissions,
+        wait_timeout_s: new.wait_timeout_s,
+        ..Options::default()
     };
-    let more = [
-        (Policy::SETTING, word.map(Into::into)),
-        (MODE, new.mode.clone().map(Into::into)),
-        (WAIT_TIMEOUT, new.wait_timeout_s.map(Into::into)),
-        (brought::UMASK, new.umask.map(|umask| umask.to_string().into())),
-    ];
-    for (name, value) in more {
-        if let Some(value) = value {
-            options.extra.insert(name.to_owned(), value);
-        }
+    if let Some(umask) = new.umask {
+        options.extra.insert(brought::UMASK.to_owned(), umask.to_string().into());
     }
     options
 }
@@ -129,7 +126,7 @@ pub(crate) fn cancel(
     by: &str,
 ) -> Result<Option<RunId>, ServiceError> {
     let state = core.store.open_session(session)?.state;
-    if !has_something_to_cancel(&state) {
+    if !is_possible(&state) {
         return Err(nothing_running());
     }
     let (reply, answer) = sync_channel(1);
@@ -194,7 +191,7 @@ pub(crate) fn resume(core: &Arc<Core>, session: SessionId, resume: Resume) -> Re
     };
     let names = bring_what_it_lacks(core, &state, &resume)?;
     let run_id = RunId::mint(millis(core.now()), random()?);
-    let started = run_started(run_id, core.supervisor, None, Some(cut));
+    let started = continuation(cut, run_id, &core.supervisor.life());
     let attempt = started.attempt;
     let expect = rekindle_store::commit::Expect::LastSeq(state.last_seq);
     let records = names.into_iter().chain([started.into()]).collect();
@@ -312,11 +309,7 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         updated.options = Some(options);
     }
     if let Some(mode) = change.mode {
-        updated
-            .options
-            .get_or_insert_with(|| state.options.clone())
-            .extra
-            .insert(MODE.to_owned(), mode.into());
+        updated.options.get_or_insert_with(|| state.options.clone()).set_mode(mode);
     }
     if change.model.is_some() {
         updated.provider = Some(Provider { model: change.model, ..state.provider.clone() });

@@ -3,7 +3,7 @@
 use rekindle_domain::event::{Event, Raw, WaitKind};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
-use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
+use rekindle_domain::projector::{Derived, HolderProof, Observed, project, wait_state};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::{Run, SessionState, Wait};
 use rekindle_domain::token::TokenIndex;
@@ -141,14 +141,12 @@ pub(crate) fn wait_of(core: &Core, entry: &Entry, wait_id: WaitId) -> Option<Wai
 
 fn wait(core: &Core, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
     let seen = core.workers.seat(session_id).and_then(|seat| seat.seen().holder);
-    let gone = seen == Some(HolderProof::Gone);
     WaitView {
         wait_id: wait.wait_id,
         session_id,
         run_id: run.run_id,
         kind: kind(wait.kind),
-        // As the status has it: whoever is proven gone waits for nothing, recorded or not.
-        state: if run.end.is_none() && !gone { "open" } else { "void" },
+        state: wait_state(run, wait, seen.unwrap_or(HolderProof::Pending)).as_str(),
         request: request(core, session_id, wait),
         since: wait.since,
         deadline_at: wait.deadline_at,

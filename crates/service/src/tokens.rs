@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use rekindle_agent::profile::Answer;
 use rekindle_agent::said::Choice;
-use rekindle_domain::event::{Options, Raw, TokenMinted, TokenScope};
+use rekindle_domain::compose::wait::further_token;
+use rekindle_domain::event::{Permissions, Raw, TokenScope};
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Presented, Rejection, TokenIndex, TokenState, sha256};
 use rekindle_store::commit::Current;
 
 use crate::code::Code;
-use crate::core::{Core, millis, random};
+use crate::core::{Core, millis, random, random_bytes};
 use crate::directory::Entry;
 use crate::error::ServiceError;
 use crate::messages::whole_json;
@@ -111,32 +112,12 @@ impl OwnAnswer {
     }
 }
 
-/// What is answered to permissions without asking anyone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
-    Ask,
-    Allow,
-    Deny,
-}
-
-impl Policy {
-    /// The name of the setting.
-    pub(crate) const SETTING: &'static str = "permissions";
-
-    pub(crate) fn of(options: &Options) -> Policy {
-        match options.extra.get(Policy::SETTING).and_then(|value| value.as_str()) {
-            Some("allow") => Policy::Allow,
-            Some("deny") => Policy::Deny,
-            _ => Policy::Ask,
-        }
-    }
-
-    pub(crate) fn option(self) -> Option<&'static str> {
-        match self {
-            Policy::Ask => None,
-            Policy::Allow => Some("allow_once"),
-            Policy::Deny => Some("reject_once"),
-        }
+/// Returns the kind of option that is chosen when a permission is asked for, without asking anyone; none if someone is asked.
+pub(crate) fn chosen_by_policy(permissions: Permissions) -> Option<&'static str> {
+    match permissions {
+        Permissions::Ask => None,
+        Permissions::Allow => Some("allow_once"),
+        Permissions::Deny => Some("reject_once"),
     }
 }
 
@@ -255,22 +236,11 @@ pub(crate) fn rejected(why: &Rejection) -> ServiceError {
 
 /// Mints a further token for an open wait. Only its hash is kept.
 pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-    let run = entry.state.open_run().filter(|run| run.wait(wait).is_some()).ok_or_else(|| closed(wait))?;
     let now = core.time().steady;
     let id = TokenId::mint(millis(now), random()?);
-    let mut secret = [0; 32];
-    secret[..16].copy_from_slice(&random()?.to_le_bytes());
-    secret[16..].copy_from_slice(&random()?.to_le_bytes());
-    let (token, presented) = Presented::mint(id, secret);
+    let (token, presented) = Presented::mint(id, random_bytes()?);
     let expires_at = now.plus_millis(FURTHER);
-    let minted = TokenMinted {
-        resume_token_id: id,
-        wait_id: wait,
-        secret_hash: presented.secret_hash().to_owned().into(),
-        scope: TokenScope { session_id: entry.state.id, run_id: run.run_id, wait_id: wait },
-        expires_at: Some(expires_at),
-        by: Some(by.to_owned().into()),
-    };
+    let minted = further_token(&entry.state, wait, &presented, expires_at, by).ok_or_else(|| closed(wait))?;
     // Right after a start it may not have been opened by anyone.
     core.store.open_session(entry.state.id)?;
     core.append(entry.state.id, vec![minted.into()])?;

@@ -21,8 +21,8 @@ pub use run::{
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
-    MessageAgent, MessageUser, OnUncertain, Options, Provider, ResumePolicy, SessionClosed, SessionCreated,
-    SessionDeleted, SessionUpdated,
+    MessageAgent, MessageUser, OnUncertain, Options, Permissions, Provider, ResumePolicy, SessionClosed,
+    SessionCreated, SessionDeleted, SessionUpdated,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{
@@ -30,9 +30,9 @@ pub use upkeep::{
     StatusDerived,
 };
 
-/// Declares the table of kinds: variant, payload, name on disk, and whether the fold looks at it.
+/// Declares the table of kinds: variant, payload, name on disk, whether the fold looks at it, and what it must survive.
 macro_rules! kinds {
-    ($($variant:ident($payload:ty) = $name:literal, $effect:ident;)*) => {
+    ($($variant:ident($payload:ty) = $name:literal, $effect:ident, $durability:ident;)*) => {
         /// The name of an event kind.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Kind {
@@ -58,6 +58,11 @@ macro_rules! kinds {
             pub fn effect(self) -> Effect {
                 match self { $(Kind::$variant => Effect::$effect,)* }
             }
+
+            /// Returns what a record of this kind must survive before anything follows from it.
+            pub fn durability(self) -> Durability {
+                match self { $(Kind::$variant => Durability::$durability,)* }
+            }
         }
 
         /// One thing that happened.
@@ -80,6 +85,12 @@ macro_rules! kinds {
                     $(Event::$variant(_) => Some(Kind::$variant),)*
                     Event::Unknown { .. } => None,
                 }
+            }
+
+            /// Returns what its record must survive before anything follows from it. Of a kind that this version does not know
+            /// the most is asked.
+            pub fn durability(&self) -> Durability {
+                self.kind().map_or(Durability::Disk, Kind::durability)
             }
 
             /// Returns the kind's name on disk.
@@ -130,44 +141,54 @@ pub enum Effect {
     Position,
 }
 
+/// What a record must survive before anything follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A power cut: it is on disk before we act or answer. What people say, what is said to agents, and every decision about
+    /// a session, a run or a token.
+    Disk,
+    /// The end of our process: it is with the kernel, and on disk soon. What an agent says; its journal has it too.
+    Process,
+}
+
 kinds! {
-    SessionCreated(SessionCreated<'a>) = "session.created", State;
-    SessionUpdated(SessionUpdated<'a>) = "session.updated", State;
-    SessionClosed(SessionClosed<'a>) = "session.closed", State;
-    SessionDeleted(SessionDeleted<'a>) = "session.deleted", State;
-    MessageUser(MessageUser<'a>) = "message.user", State;
-    MessageAgent(MessageAgent<'a>) = "message.agent", Position;
-    MessageThought(MessageThought<'a>) = "message.thought", Position;
-    ToolCall(ToolCall<'a>) = "tool.call", State;
-    ToolUpdate(ToolUpdate<'a>) = "tool.update", State;
-    PlanUpdated(PlanUpdated<'a>) = "plan.updated", Position;
-    UsageUpdated(UsageUpdated<'a>) = "usage.updated", State;
-    ModeUpdated(ModeUpdated<'a>) = "mode.updated", Position;
-    AgentNotice(AgentNotice<'a>) = "agent.notice", Position;
-    InputQueued(InputQueued<'a>) = "input.queued", State;
-    AgentLaunching(AgentLaunching<'a>) = "agent.launching", State;
-    AgentStarted(AgentStarted<'a>) = "agent.started", State;
-    AgentReady(AgentReady<'a>) = "agent.ready", State;
-    AgentExited(AgentExited<'a>) = "agent.exited", State;
-    RunStarted(RunStarted<'a>) = "run.started", State;
-    RunCancelRequested(RunCancelRequested<'a>) = "run.cancel_requested", State;
-    RunWaiting(RunWaiting<'a>) = "run.waiting", State;
-    RunResumed(RunResumed<'a>) = "run.resumed", State;
-    RunAdopted(RunAdopted) = "run.adopted", State;
-    RunCompleted(RunCompleted<'a>) = "run.completed", State;
-    RunFailed(RunFailed<'a>) = "run.failed", State;
-    RunCancelled(RunCancelled<'a>) = "run.cancelled", State;
-    RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State;
-    TokenMinted(TokenMinted<'a>) = "token.minted", Token;
-    TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token;
-    TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token;
-    TokenExpired(TokenExpired) = "token.expired", Token;
-    SessionRestored(SessionRestored<'a>) = "session.restored", Position;
-    SnapshotCreated(SnapshotCreated) = "snapshot.created", Position;
-    SnapshotFailed(SnapshotFailed<'a>) = "snapshot.failed", Position;
-    SnapshotRestored(SnapshotRestored<'a>) = "snapshot.restored", Position;
-    LogRepaired(LogRepaired<'a>) = "log.repaired", Position;
-    StatusDerived(StatusDerived<'a>) = "status.derived", Position;
+    SessionCreated(SessionCreated<'a>) = "session.created", State, Disk;
+    SessionUpdated(SessionUpdated<'a>) = "session.updated", State, Disk;
+    SessionClosed(SessionClosed<'a>) = "session.closed", State, Disk;
+    SessionDeleted(SessionDeleted<'a>) = "session.deleted", State, Disk;
+    MessageUser(MessageUser<'a>) = "message.user", State, Disk;
+    MessageAgent(MessageAgent<'a>) = "message.agent", Position, Process;
+    MessageThought(MessageThought<'a>) = "message.thought", Position, Process;
+    ToolCall(ToolCall<'a>) = "tool.call", State, Process;
+    ToolUpdate(ToolUpdate<'a>) = "tool.update", State, Process;
+    PlanUpdated(PlanUpdated<'a>) = "plan.updated", Position, Process;
+    UsageUpdated(UsageUpdated<'a>) = "usage.updated", State, Process;
+    ModeUpdated(ModeUpdated<'a>) = "mode.updated", Position, Process;
+    AgentNotice(AgentNotice<'a>) = "agent.notice", Position, Process;
+    InputQueued(InputQueued<'a>) = "input.queued", State, Disk;
+    AgentLaunching(AgentLaunching<'a>) = "agent.launching", State, Disk;
+    AgentStarted(AgentStarted<'a>) = "agent.started", State, Disk;
+    AgentReady(AgentReady<'a>) = "agent.ready", State, Disk;
+    AgentExited(AgentExited<'a>) = "agent.exited", State, Process;
+    RunStarted(RunStarted<'a>) = "run.started", State, Disk;
+    RunCancelRequested(RunCancelRequested<'a>) = "run.cancel_requested", State, Disk;
+    RunWaiting(RunWaiting<'a>) = "run.waiting", State, Disk;
+    RunResumed(RunResumed<'a>) = "run.resumed", State, Disk;
+    RunAdopted(RunAdopted) = "run.adopted", State, Disk;
+    RunCompleted(RunCompleted<'a>) = "run.completed", State, Disk;
+    RunFailed(RunFailed<'a>) = "run.failed", State, Disk;
+    RunCancelled(RunCancelled<'a>) = "run.cancelled", State, Disk;
+    RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State, Disk;
+    TokenMinted(TokenMinted<'a>) = "token.minted", Token, Disk;
+    TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token, Disk;
+    TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token, Disk;
+    TokenExpired(TokenExpired) = "token.expired", Token, Disk;
+    SessionRestored(SessionRestored<'a>) = "session.restored", Position, Disk;
+    SnapshotCreated(SnapshotCreated) = "snapshot.created", Position, Process;
+    SnapshotFailed(SnapshotFailed<'a>) = "snapshot.failed", Position, Process;
+    SnapshotRestored(SnapshotRestored<'a>) = "snapshot.restored", Position, Process;
+    LogRepaired(LogRepaired<'a>) = "log.repaired", Position, Process;
+    StatusDerived(StatusDerived<'a>) = "status.derived", Position, Process;
 }
 
 /// What an agent thought aloud; written like what it said.

@@ -57,18 +57,93 @@ pub enum OnUncertain {
     Continue,
 }
 
+/// What is answered to permission requests without asking anyone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permissions {
+    /// Someone is asked.
+    #[default]
+    Ask,
+    /// Yes, once.
+    Allow,
+    /// No, once.
+    Deny,
+}
+
+impl Permissions {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+    fn is_ask(&self) -> bool {
+        *self == Permissions::Ask
+    }
+}
+
 /// Settings of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(from = "StoredOptions")]
 pub struct Options {
     /// Whether it continues by itself after an interruption.
-    #[serde(default)]
     pub resume: ResumePolicy,
     /// What uncertain tool calls do to that.
-    #[serde(default)]
     pub on_uncertain: OnUncertain,
-    /// Settings this version does not know; kept.
+    /// The mode that its agent is to work in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// What is answered to permission requests without asking anyone.
+    #[serde(skip_serializing_if = "Permissions::is_ask")]
+    pub permissions: Permissions,
+    /// How long a question of its agent's may wait for its answer, in seconds; for ever without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_timeout_s: Option<u64>,
+    /// Settings this version does not know, and values of those it knows that mean nothing to it; kept.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Options {
+    /// Sets the mode that its agent is to work in, whatever was said before.
+    pub fn set_mode(&mut self, mode: String) {
+        self.extra.remove(MODE);
+        self.mode = Some(mode);
+    }
+}
+
+/// Names of settings as they are stored.
+const MODE: &str = "mode";
+const PERMISSIONS: &str = "permissions";
+const WAIT_TIMEOUT: &str = "wait_timeout_s";
+
+/// Settings as they are stored. A value that another version wrote and that means nothing to this one is no reason to refuse
+/// the record that has it: it counts as not set, and is kept.
+#[derive(Deserialize)]
+struct StoredOptions {
+    #[serde(default)]
+    resume: ResumePolicy,
+    #[serde(default)]
+    on_uncertain: OnUncertain,
+    #[serde(flatten)]
+    rest: serde_json::Map<String, serde_json::Value>,
+}
+
+impl From<StoredOptions> for Options {
+    fn from(stored: StoredOptions) -> Options {
+        let StoredOptions { resume, on_uncertain, rest: mut extra } = stored;
+        let mode = extra.get(MODE).and_then(|mode| mode.as_str()).map(str::to_owned);
+        let permissions = match extra.get(PERMISSIONS).and_then(|word| word.as_str()) {
+            Some("allow") => Permissions::Allow,
+            Some("deny") => Permissions::Deny,
+            _ => Permissions::Ask,
+        };
+        let wait_timeout_s = extra.get(WAIT_TIMEOUT).and_then(serde_json::Value::as_u64);
+        let understood = [
+            (MODE, mode.is_some()),
+            (PERMISSIONS, permissions != Permissions::Ask),
+            (WAIT_TIMEOUT, wait_timeout_s.is_some()),
+        ];
+        for (name, _) in understood.iter().filter(|(_, understood)| *understood) {
+            extra.remove(*name);
+        }
+        Options { resume, on_uncertain, mode, permissions, wait_timeout_s, extra }
+    }
 }
 
 /// A session came to be. Always the first record.

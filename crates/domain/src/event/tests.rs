@@ -20,6 +20,20 @@ fn every_kind_of_the_format_is_known_by_its_name() {
 }
 
 #[test]
+fn what_people_say_and_what_is_decided_must_be_on_disk_and_what_an_agent_says_need_not() {
+    let subjects = ["session.", "run.", "token.", "input."];
+    let others = ["message.user", "agent.launching", "agent.started", "agent.ready"];
+    for kind in Kind::ALL {
+        let name = kind.as_str();
+        let decided = subjects.iter().any(|front| name.starts_with(front)) || others.contains(&name);
+        let expected = if decided { Durability::Disk } else { Durability::Process };
+        assert_eq!(kind.durability(), expected, "{name}");
+    }
+    let newer = Event::read("galaxy.merged", "{}").expect("kept");
+    assert_eq!(newer.durability(), Durability::Disk);
+}
+
+#[test]
 fn a_sample_of_every_kind_is_read_and_written_alike() {
     let samples = include_str!("samples.jsonl");
     let mut seen = Vec::new();
@@ -65,4 +79,50 @@ fn words_are_those_on_disk_and_lists_are_in_order() {
         assert_eq!(how as usize, index);
     }
     assert!(Kind::ALL.iter().enumerate().all(|(index, kind)| *kind as usize == index));
+}
+
+#[test]
+fn settings_are_read_as_they_were_always_written_and_what_nobody_knows_is_kept() {
+    let read = |text: &str| serde_json::from_str::<Options>(text).expect(text);
+    // Read and written, with what is made of permissions, mode and timeout.
+    for (text, permissions, mode, timeout) in [
+        (r#"{"resume":"auto","on_uncertain":"ask"}"#, Permissions::Ask, None, None),
+        (r#"{"resume":"ask","on_uncertain":"continue","mode":"plan"}"#, Permissions::Ask, Some("plan"), None),
+        (
+            r#"{"resume":"never","on_uncertain":"ask","mode":"plan","permissions":"allow","wait_timeout_s":60}"#,
+            Permissions::Allow,
+            Some("plan"),
+            Some(60),
+        ),
+        (
+            r#"{"resume":"auto","on_uncertain":"ask","permissions":"deny","umask":"0027"}"#,
+            Permissions::Deny,
+            None,
+            None,
+        ),
+        // What another version means by these is not known, and says nothing; it is no reason to refuse a log.
+        (
+            r#"{"resume":"auto","on_uncertain":"ask","mode":{"id":5},"permissions":"sometimes","wait_timeout_s":"1m"}"#,
+            Permissions::Ask,
+            None,
+            None,
+        ),
+        (
+            r#"{"resume":"auto","on_uncertain":"ask","mode":null,"permissions":"ask","stars":[1]}"#,
+            Permissions::Ask,
+            None,
+            None,
+        ),
+        (r#"{"resume":"auto","on_uncertain":"ask","wait_timeout_s":-1}"#, Permissions::Ask, None, None),
+    ] {
+        let options = read(text);
+        let found = (options.permissions, options.mode.as_deref(), options.wait_timeout_s);
+        assert_eq!(found, (permissions, mode, timeout), "{text}");
+        assert_eq!(serde_json::to_string(&options).expect("JSON"), text);
+    }
+    assert_eq!(read("{}"), Options::default());
+    let mut odd = read(r#"{"mode":5}"#);
+    odd.set_mode("plan".to_owned());
+    let again = read(&serde_json::to_string(&odd).expect("JSON"));
+    assert_eq!((again.mode.as_deref(), again.extra.len()), (Some("plan"), 0));
 }

@@ -228,6 +228,31 @@ fn an_interrupted_status_stays_until_the_next_run() {
     check(&[STARTED, WAIT, RESTARTED, "run.started run=2"], &here(Lock), Running, 7);
 }
 
+// I9: only proof makes a wait void while its run goes on, and only one of the agent's.
+#[test]
+fn a_wait_is_void_once_its_run_has_ended_or_its_agent_is_proven_gone() {
+    let outside = "run.waiting wait_kind=external; token.minted";
+    let ended = "run.interrupted";
+    for (appends, proof, expected) in [
+        (&[STARTED, AGENT, WAIT][..], Pending, WaitState::Open),
+        (&[STARTED, AGENT, WAIT], Lock, WaitState::Open),
+        (&[STARTED, AGENT, WAIT], Unresponsive, WaitState::Open),
+        (&[STARTED, AGENT, WAIT], Gone, WaitState::Void),
+        (&[STARTED, AGENT, WAIT, ended], Pending, WaitState::Void),
+        (&[STARTED, AGENT, WAIT, ended], Lock, WaitState::Void),
+        // Its deadline and its token are another matter: the status tells of those.
+        (&[STARTED, AGENT, "run.waiting deadline=5; token.minted", "token.revoked"], Lock, WaitState::Open),
+        // A program is answered whatever becomes of the agent, as long as there is a run.
+        (&[STARTED, AGENT, outside], Gone, WaitState::Open),
+        (&[STARTED, AGENT, outside, ended], Pending, WaitState::Void),
+    ] {
+        let state = Log::of(appends).replay.state;
+        let run = state.run.as_ref().expect("a run");
+        assert_eq!(wait_state(run, &run.waits[0], proof), expected, "{appends:?} {proof:?}");
+    }
+    assert_eq!([WaitState::Open, WaitState::Void].map(WaitState::as_str), ["open", "void"]);
+}
+
 // I8: a recorded status is for subscribers; the projector does not believe it.
 #[test]
 fn a_recorded_status_changes_nothing() {

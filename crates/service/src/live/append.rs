@@ -6,15 +6,15 @@ use rekindle_agent::blob;
 use rekindle_agent::connection::{Ask, Exited, Taken};
 use rekindle_agent::replay::compare;
 use rekindle_agent::said::{Outcome, Request};
+use rekindle_domain::compose::interrupt::{Ending, end_run, end_turn};
+use rekindle_domain::compose::wait::{NewWait, open, withdraw};
 use rekindle_domain::event::{
-    AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, ResumeHow, RunCancelled,
-    RunFailed, RunInterrupted, RunResumed, RunWaiting, SessionRestored, StatusDerived, TokenMinted,
-    TokenScope,
+    AgentExited, CancelReason, Durability, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
+    SessionRestored,
 };
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Draft;
-use rekindle_domain::projector::status_after;
-use rekindle_domain::session::{End, Run};
+use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::{ExitNote, HolderDir, Launch};
 use rekindle_holder::identity::machine_boot;
@@ -22,8 +22,7 @@ use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::error::tells_of_shortage;
-use super::say::{revocations, withdrawn_with_run};
-use super::{Live, LiveError, Progress, new_wait, random};
+use super::{Live, LiveError, Progress, new_wait, secret};
 use crate::crash::crash_point;
 use crate::sign_in::refusal;
 
@@ -68,32 +67,20 @@ impl Live {
             }
         }
         if let Some(ended) = taken.ended.take() {
-            let state = self.store.open_session(self.session)?.state;
-            let cancel = state.run.as_ref().and_then(|run| run.cancel);
-            if let Some(run) = state.open_run().filter(|run| ended.run_id == Some(run.run_id)) {
-                let tokens = self.store.open_session(self.session)?.tokens;
-                withdrawn_with_run(run, &tokens).into_iter().for_each(|draft| taken.add(draft.event));
-            }
-            match (cancel, ended.run_id) {
-                // Nobody answered in time: that is an interruption, whatever the agent calls it.
-                (Some(CancelReason::WaitTimeout), Some(run_id)) => {
-                    let (reason, uncertain) = (InterruptReason::WaitTimeout, Vec::new());
-                    taken.add(RunInterrupted {
-                        run_id,
-                        reason,
-                        uncertain,
-                        uncertain_turn: false,
-                        detail: None,
-                    });
+            let current = self.store.open_session(self.session)?;
+            let cancel = current.state.run.as_ref().and_then(|run| run.cancel);
+            let end = match (ended.event(cancel), &ended.outcome) {
+                (Some(Event::RunFailed(failed)), Outcome::Failed(failure)) => {
+                    let error = refusal(failure, &current.state.provider, &self.connection).into();
+                    Some(self.with_last_errors(RunFailed { error, ..failed }).into())
                 }
-                _ => match (ended.event(cancel), &ended.outcome) {
-                    (Some(Event::RunFailed(failed)), Outcome::Failed(failure)) => {
-                        let error = refusal(failure, &state.provider, &self.connection).into();
-                        taken.add(self.with_last_errors(RunFailed { error, ..failed }));
-                    }
-                    (Some(event), _) => taken.add(event),
-                    (None, _) => {}
-                },
+                (end, _) => end,
+            };
+            let run = current.state.open_run().filter(|run| ended.run_id == Some(run.run_id));
+            match (end, run) {
+                (Some(end), Some(run)) => add_all(&mut taken, end_turn(run, &current.tokens, end)),
+                (Some(end), None) => taken.add(end),
+                (None, _) => {}
             }
             progress.ended = ended.run_id;
         }
@@ -124,11 +111,8 @@ impl Live {
     /// Appends records and takes them in; large payloads are stored first.
     pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt, LiveError> {
         keep_large(&self.store, &mut records)?;
-        let persist = if records.iter().any(|draft| must_be_on_disk(&draft.event)) {
-            Persist::Disk
-        } else {
-            Persist::Process
-        };
+        let on_disk = records.iter().any(|draft| draft.event.durability() == Durability::Disk);
+        let persist = if on_disk { Persist::Disk } else { Persist::Process };
         let append = Append { persist, ..Append::durable(self.session, records.clone()) };
         crash_point("live.append.before");
         let receipt = self.store.append(append)?;
@@ -155,29 +139,20 @@ impl Live {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
         let (wait_id, resume_token_id) = new_wait()?;
-        let now = self.supervisor.steady.now();
-        let timeout = self.wait_timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
-        let deadline_at = timeout.map(|timeout| now.plus_millis(timeout));
-        taken.add(RunWaiting {
+        let wait = NewWait {
             run_id,
             wait_id,
-            wait_kind: ask.kind,
             resume_token_id,
-            deadline_at,
-            tool_call_id: ask.tool_call_id.clone().map(Into::into),
-            request: Some(ask.request.clone()),
+            secret: secret()?,
+            kind: ask.kind,
+            tool_call_id: ask.tool_call_id.clone(),
+            request: ask.request.clone(),
             by: None,
             idempotency_key: None,
-        });
-        taken.add(TokenMinted {
-            resume_token_id,
-            wait_id,
-            // The wait's own secret is shown to nobody: only its hash ever exists.
-            secret_hash: sha256_hex(&[random()?.to_le_bytes(), random()?.to_le_bytes()].concat()).into(),
-            scope: TokenScope { session_id: self.session, run_id, wait_id },
-            expires_at: deadline_at,
-            by: None,
-        });
+            now: self.supervisor.steady.now(),
+            timeout: self.wait_timeout,
+        };
+        add_all(taken, open(self.session, wait));
         progress.waits.push(wait_id);
         Ok(())
     }
@@ -185,12 +160,7 @@ impl Live {
     fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<(), LiveError> {
         let (Some(run_id), Some(wait_id)) = (ask.run_id, ask.wait_id) else { return Ok(()) };
         let tokens = self.store.open_session(self.session)?.tokens;
-        for revoked in revocations(&tokens, wait_id, None, "withdrawn") {
-            taken.add(revoked.event);
-        }
-        let how = ResumeHow::Withdrawn;
-        let by = Some("agent".into());
-        taken.add(RunResumed { run_id, wait_id, answer: None, by, how, granted: None });
+        add_all(taken, withdraw(run_id, wait_id, &tokens));
         Ok(())
     }
 
@@ -234,7 +204,7 @@ impl Live {
         let state = self.store.open_session(self.session)?.state;
         let ends = taken.records.iter().any(|draft| ends_run(&draft.event));
         if let Some(run) = state.open_run().filter(|_| !ends) {
-            self.end_run(taken, run, exited)?;
+            self.end_with_agent(taken, run, exited)?;
         }
         let tail = note.map(|note| note.stderr_tail).filter(|tail| !tail.is_empty());
         let holder_id = self.connection.holder();
@@ -244,7 +214,7 @@ impl Live {
 
     /// Ends the run of an agent that is gone. One whose prompt reached nobody has noticed nothing: the next agent gets
     /// it, unless no other could be started either. One that was to be cancelled is (I13).
-    fn end_run(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<(), LiveError> {
+    fn end_with_agent(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<(), LiveError> {
         let nobody = matches!(exited, Exited::NeverAsked | Exited::NeverStarted { .. });
         let reached = !nobody && self.connection.may_have_reached(run.run_id);
         let cancelled = run.cancel.filter(|why| *why != CancelReason::WaitTimeout);
@@ -252,22 +222,14 @@ impl Live {
         if !reached && cancelled.is_none() && !unfit {
             return Ok(());
         }
-        let run_id = run.run_id;
         let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
-        let tokens = self.store.open_session(self.session)?.tokens;
-        withdrawn_with_run(run, &tokens).into_iter().for_each(|draft| taken.add(draft.event));
-        if let Some(why) = cancelled {
-            let by = if why == CancelReason::User { "user" } else { "daemon" };
-            taken.add(RunCancelled { run_id, by: Some(by.into()) });
-        } else if let Exited::NeverStarted { error } = exited {
+        let ending = if let Exited::NeverStarted { error } = exited {
             let program = launch.and_then(|launch| launch.argv.into_iter().next()).unwrap_or_default();
-            let error = format!("the agent could not be started: {program}: {error}").into();
-            taken.add(RunFailed { run_id, error });
+            Ending::Failed { error: format!("the agent could not be started: {program}: {error}") }
         } else {
             let rebooted =
                 launch.zip(machine_boot().ok()).is_some_and(|(then, now)| then.machine_boot != now);
             let reason = match exited {
-                _ if run.cancel.is_some() => InterruptReason::WaitTimeout,
                 Exited::Ended { .. } => InterruptReason::AgentExit,
                 _ if rebooted => InterruptReason::MachineRestart,
                 _ => InterruptReason::HolderLost,
@@ -277,15 +239,10 @@ impl Live {
             let uncertain_turn = reason == InterruptReason::MachineRestart
                 || self.damage.is_some()
                 || self.connection.profile().process_is_turn();
-            let detail = self.damage.clone().map(Into::into);
-            taken.add(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail });
-            taken.add(derived(run, reason));
-        }
-        for wait in run.waits.iter().filter(|wait| !wait.kind.is_outside()) {
-            for revoked in revocations(&tokens, wait.wait_id, None, "interrupted") {
-                taken.add(revoked.event);
-            }
-        }
+            Ending::Interrupted { reason, uncertain, uncertain_turn, detail: self.damage.clone() }
+        };
+        let tokens = self.store.open_session(self.session)?.tokens;
+        add_all(taken, end_run(run, &tokens, ending));
         Ok(())
     }
 
@@ -321,20 +278,9 @@ pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), Liv
     Ok(())
 }
 
-/// Returns the record that says what an interruption makes of a session's status; for those who only read the log.
-pub(crate) fn derived(run: &Run, reason: InterruptReason) -> StatusDerived<'static> {
-    let status = status_after(End::Interrupted { reason, waiting: run.has_asked() });
-    StatusDerived { status: status.as_str().into() }
-}
-
-/// Tells whether a record must survive a power cut before anything follows from it.
-fn must_be_on_disk(event: &Event<'_>) -> bool {
-    let name = event.name();
-    ["run.", "token.", "session.", "input."].iter().any(|front| name.starts_with(front))
-        || matches!(
-            event,
-            Event::MessageUser(_) | Event::AgentLaunching(_) | Event::AgentStarted(_) | Event::AgentReady(_)
-        )
+/// Adds a list that was composed to the records of an item.
+fn add_all(taken: &mut Taken, records: Vec<Draft>) {
+    records.into_iter().for_each(|draft| taken.add(draft.event));
 }
 
 fn ends_run(event: &Event<'_>) -> bool {

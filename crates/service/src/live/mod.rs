@@ -17,11 +17,10 @@ pub use prompt::Unsent;
 pub use say::Queued;
 pub use turn::Progress;
 
-pub(crate) use append::{derived, keep_large};
+pub(crate) use append::keep_large;
 pub(crate) use command::command;
 use own::{Own, OwnSession};
 use say::Answerer;
-pub(crate) use say::{revocations, run_started, withdrawn_with_run};
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,13 +30,15 @@ use std::time::{Duration, Instant};
 use rekindle_agent::connection::{Connection, Delta, Wanted};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
-use rekindle_domain::event::{Event, Options, ResumeHow, RunAdopted};
+use rekindle_domain::compose::begin::Life;
+use rekindle_domain::event::{Event, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
 use rekindle_holder::client::{Control, FollowError, Follower, LockState, RequestError, inspect};
 use rekindle_holder::dir::HolderDir;
+use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
@@ -59,10 +60,6 @@ const COPIED: &str = "this home is a copy, and the original may have gone on wit
 /// What a notice is called that says that a session was not brought back in time.
 const LOAD_TIMED_OUT: &str = "load_timed_out";
 
-/// Names of settings of a session.
-pub(crate) const MODE: &str = "mode";
-pub(crate) const WAIT_TIMEOUT: &str = "wait_timeout_s";
-
 /// How long any step with a holder may take.
 const STEP: Duration = Duration::from_secs(2);
 
@@ -75,6 +72,13 @@ pub struct Supervisor {
     pub epoch: u64,
     /// The clock.
     pub steady: Steady,
+}
+
+impl Supervisor {
+    /// Returns what a run that begins now says of the daemon and its machine.
+    pub(crate) fn life(self) -> Life {
+        Life { boot_id: self.boot_id, machine_boot: machine_boot().ok() }
+    }
 }
 
 /// A session with a living agent.
@@ -251,7 +255,7 @@ impl Live {
             story,
             own,
             wanted: wanted(&state),
-            wait_timeout: wait_timeout(&state.options),
+            wait_timeout: state.options.wait_timeout_s.map(Duration::from_secs),
             listener: None,
             damage: None,
             trouble: None,
@@ -382,19 +386,20 @@ impl Live {
 
 /// Returns what a session wants of its agent.
 pub(crate) fn wanted(state: &SessionState) -> Wanted {
-    let mode = state.options.extra.get(MODE).and_then(|mode| mode.as_str()).map(str::to_owned);
-    Wanted { mode, model: state.provider.model.clone() }
-}
-
-/// Returns how long a question may wait, by a session's settings.
-fn wait_timeout(options: &Options) -> Option<Duration> {
-    options.extra.get(WAIT_TIMEOUT)?.as_u64().map(Duration::from_secs)
+    Wanted { mode: state.options.mode.clone(), model: state.provider.model.clone() }
 }
 
 fn random() -> Result<u128, LiveError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
     Ok(u128::from_le_bytes(bytes))
+}
+
+/// Returns the secret of a token.
+fn secret() -> Result<[u8; 32], LiveError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
+    Ok(bytes)
 }
 
 fn millis() -> u64 {

@@ -20,7 +20,7 @@ const PAGE: usize = 256;
 /// Something that is to be said.
 #[derive(Debug, Clone)]
 pub struct Unsent {
-    pub(super) run_id: RunId,
+    pub(crate) run_id: RunId,
     what: What,
 }
 

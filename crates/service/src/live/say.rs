@@ -2,16 +2,14 @@
 
 use rekindle_agent::connection::{Ask, NextSetting};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
-use rekindle_domain::event::{
-    CancelReason, Event, InputKind, MessageUser, Raw, ResumeHow, RunCancelRequested, RunCancelled, RunFailed,
-    RunResumed, RunStarted, SessionRestored, TokenConsumed, TokenRevoked,
-};
+use rekindle_domain::compose::answer::{self, answer};
+use rekindle_domain::compose::begin::{NewMessage, with_message};
+use rekindle_domain::compose::cancel::{Agent, Cancel, cancel};
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::{CancelReason, Event, InputKind, Raw, SessionRestored};
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
-use rekindle_domain::session::Run;
-use rekindle_domain::token::{TokenIndex, TokenState};
 use rekindle_holder::client::RequestError;
-use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::log::Cursor;
@@ -98,7 +96,11 @@ impl Live {
     fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<(), LiveError> {
         let Some(unsent) = self.prompt.take() else { return Ok(()) };
         let run_id = unsent.run_id;
-        self.append(vec![RunFailed { run_id, error: why.into() }.into()])?;
+        let current = self.store.open_session(self.session)?;
+        let run = current.state.open_run().filter(|run| run.run_id == run_id);
+        if let Some(run) = run {
+            self.append(end_run(run, &current.tokens, Ending::Failed { error: why }))?;
+        }
         progress.ended = Some(run_id);
         Ok(())
     }
@@ -125,32 +127,13 @@ impl Live {
         let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
         let current = self.store.open_session(self.session)?;
         let wait = current.state.run.as_ref().and_then(|run| run.wait(wait_id));
-        let own = wait.ok_or(LiveError::NoSuchWait(wait_id))?.resume_token_id;
-        let consumed = token.unwrap_or(own);
+        let wait = wait.ok_or(LiveError::NoSuchWait(wait_id))?;
         self.input_seq += 1;
-        let answer =
-            std::str::from_utf8(&outgoing.line).ok().map(|line| Raw::text(line.trim_end()).into_owned());
-        let mut records: Vec<Draft> = vec![
-            TokenConsumed {
-                resume_token_id: consumed,
-                wait_id,
-                answer_hash: Some(hash.to_owned().into()),
-                by: Some(by.to_owned().into()),
-            }
-            .into(),
-            RunResumed {
-                run_id,
-                wait_id,
-                answer,
-                by: Some(by.to_owned().into()),
-                how: ResumeHow::Answered,
-                granted,
-            }
-            .into(),
-        ];
-        records.extend(revocations(&current.tokens, wait_id, Some(consumed), "answered"));
-        records.push(self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id)).into());
-        self.append(records)?;
+        let line = std::str::from_utf8(&outgoing.line).ok();
+        let line = line.map(|line| Raw::text(line.trim_end()).into_owned());
+        let given = answer::Answer { by, token, hash: hash.to_owned(), answer: line, granted };
+        let told = self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id));
+        self.append(answer(run_id, wait, &current.tokens, given, Some(told)))?;
         crash_point("live.answer.after_record");
         let sent = self.send(self.input_seq, "answer", &outgoing.line);
         self.note_unsent(sent);
@@ -170,31 +153,18 @@ impl Live {
         let run = current.state.open_run().filter(|run| run.cancel.is_none());
         let Some(run) = run else { return Ok(None) };
         let run_id = run.run_id;
-        let requested =
-            RunCancelRequested { run_id: Some(run_id), by: Some(by.to_owned().into()), why, dropped };
-        let mut records: Vec<Draft> = vec![requested.into()];
-        for wait in &run.waits {
-            let wait_id = wait.wait_id;
-            let (how, reason) = match why {
-                CancelReason::WaitTimeout => (ResumeHow::Timeout, "timeout"),
-                _ => (ResumeHow::Cancelled, "cancelled"),
-            };
-            records.extend(revocations(&current.tokens, wait_id, None, reason));
-            let by = Some(by.to_owned().into());
-            records.push(RunResumed { run_id, wait_id, answer: None, by, how, granted: None }.into());
-        }
-        // What was not said yet is never said. A command is at work all the same: its run ends with it.
+        // What was not said yet is never said.
         let unsaid = self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some();
-        if unsaid && !self.connection.profile().process_is_turn() {
-            records.push(RunCancelled { run_id, by: Some(by.to_owned().into()) }.into());
-        }
-        let mut lines = Vec::new();
+        let is_command = self.connection.profile().process_is_turn();
+        let (mut told, mut lines) = (Vec::new(), Vec::new());
         for (_, outgoing) in self.connection.cancel() {
             self.input_seq += 1;
-            records.push(self.queued(outgoing.what, &outgoing.line, Some(run_id), None).into());
+            told.push(self.queued(outgoing.what, &outgoing.line, Some(run_id), None));
             lines.push((self.input_seq, outgoing));
         }
-        records.extend(behind);
+        let agent = Agent::Present { unsaid, is_command, told };
+        let asked = Cancel { why, by, dropped, agent, behind };
+        let records = cancel(&current.state, &current.tokens, asked);
         let receipt = self.append(records)?;
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
@@ -287,60 +257,13 @@ pub(super) struct Answerer<'a> {
     pub(super) granted: Option<bool>,
 }
 
-/// Returns records that take back every active token of a wait, except one.
-pub(crate) fn revocations(
-    tokens: &TokenIndex,
-    wait: WaitId,
-    except: Option<TokenId>,
-    reason: &'static str,
-) -> Vec<Draft> {
-    let active = tokens.tokens.iter().filter(|(id, token)| {
-        token.scope.wait_id == wait && token.state == TokenState::Active && Some(**id) != except
-    });
-    let revoked = |(id, _): (&TokenId, _)| {
-        TokenRevoked { resume_token_id: *id, wait_id: Some(wait), reason: reason.into(), by: None }.into()
-    };
-    active.map(revoked).collect()
-}
-
-/// Returns records that end what programs wait for on a run that ends: nobody is there any more for whom they asked.
-pub(crate) fn withdrawn_with_run(run: &Run, tokens: &TokenIndex) -> Vec<Draft> {
-    let mut records = Vec::new();
-    for wait in run.waits.iter().filter(|wait| wait.kind.is_outside()) {
-        records.extend(revocations(tokens, wait.wait_id, None, "run_ended"));
-        let (run_id, wait_id) = (run.run_id, wait.wait_id);
-        let (by, how) = (Some("daemon".into()), ResumeHow::Withdrawn);
-        records.push(RunResumed { run_id, wait_id, answer: None, by, how, granted: None }.into());
-    }
-    records
-}
-
-/// Returns the record of a run that begins: with a message, or as the continuation of one that was cut.
-pub(crate) fn run_started(
-    run_id: RunId,
-    supervisor: Supervisor,
-    message_id: Option<MessageId>,
-    cut: Option<&Run>,
-) -> RunStarted<'static> {
-    RunStarted {
-        run_id,
-        boot_id: supervisor.boot_id,
-        machine_boot: machine_boot().ok().map(Into::into),
-        message_id,
-        attempt: cut.map_or(1, |cut| cut.attempt + 1),
-        continues: cut.map(|cut| cut.run_id),
-        origin_run_id: cut.map(|cut| cut.origin_run_id),
-    }
-}
-
 /// Returns the records of a prompt and the run that begins with it.
 fn begun(text: &str, supervisor: Supervisor) -> Result<(RunId, Vec<Draft>), LiveError> {
     let run_id = RunId::mint(millis(), random()?);
     let message_id = MessageId::mint(millis(), random()?);
     let content = Raw::text(text).into_owned();
-    let message = MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
-    let started = run_started(run_id, supervisor, Some(message_id), None);
-    Ok((run_id, vec![message.into(), started.into()]))
+    let message = NewMessage { message_id, content, idempotency_key: None, wait_id: None };
+    Ok((run_id, with_message(message, run_id, &supervisor.life())))
 }
 
 fn word(what: InputKind) -> &'static str {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use rekindle_domain::event::{Event, RunFailed};
+use rekindle_domain::compose::begin::{continuation, from_queue};
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::Event;
 use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
@@ -16,7 +18,7 @@ use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
 use crate::live::prompt::find_back;
-use crate::live::{Live, LiveError, run_started, withdrawn_with_run};
+use crate::live::{Live, LiveError};
 
 impl Worker {
     pub(super) fn launch(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
@@ -131,9 +133,7 @@ impl Worker {
     ) -> Result<(), ServiceError> {
         if let Some(run) = state.open_run() {
             let tokens = core.store.open_session(self.session)?.tokens;
-            let mut records = withdrawn_with_run(run, &tokens);
-            records.push(RunFailed { run_id: run.run_id, error: error.into() }.into());
-            core.append(self.session, records)?;
+            core.append(self.session, end_run(run, &tokens, Ending::Failed { error }))?;
         }
         Ok(())
     }
@@ -144,8 +144,9 @@ impl Worker {
         core: &Core,
         state: &SessionState,
     ) -> Result<(), ServiceError> {
+        let Some(cut) = &state.run else { return Ok(()) };
         let run_id = RunId::mint(millis(core.now()), random()?);
-        let started = run_started(run_id, core.supervisor, None, state.run.as_ref());
+        let started = continuation(cut, run_id, &core.supervisor.life());
         crash_point("resume.before_start");
         core.append(self.session, vec![started.into()])?;
         crash_point("resume.after_start");
@@ -155,7 +156,7 @@ impl Worker {
     /// Gives the oldest prompt of the queue its turn.
     pub(super) fn begin(&mut self, core: &Core, message: MessageId) -> Result<(), ServiceError> {
         let run_id = RunId::mint(millis(core.now()), random()?);
-        let started = run_started(run_id, core.supervisor, Some(message), None);
+        let started = from_queue(message, run_id, &core.supervisor.life());
         core.append(self.session, vec![started.into()])?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_domain::event::RunCancelled;
+use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::remove;
@@ -89,7 +89,7 @@ impl Worker {
             Step::Launch => self.launch(core, &state),
             Step::Cancel => {
                 let Some(run) = state.open_run() else { return Ok(Then::Again) };
-                core.append(self.session, vec![RunCancelled { run_id: run.run_id, by: None }.into()])?;
+                core.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
                 Ok(Then::Again)
             }
             Step::Fail(held) => {

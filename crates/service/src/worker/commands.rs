@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rekindle_domain::compose::cancel::{self, Agent, Cancel, cancel};
 use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
@@ -12,7 +13,6 @@ use rekindle_store::{LoadError, OpenSessionError};
 
 use super::observe::observe;
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
-use crate::cancelling::{cancel_records, has_something_to_cancel};
 use crate::code::Code;
 use crate::core::Core;
 use crate::crash::crash_point;
@@ -189,7 +189,7 @@ impl Worker {
             if !waits || seq != state.last_seq {
                 return Err(moved());
             }
-        } else if !has_something_to_cancel(state) {
+        } else if !cancel::is_possible(state) {
             return Err(nothing_running());
         }
         // Those that wait now: one that waited when the cancel was asked for may have had its turn since.
@@ -202,8 +202,8 @@ impl Worker {
             self.cancelled = Some((run.run_id, Instant::now()));
             return Ok(Cancelled { run_id, recorded });
         }
-        let mut records = cancel_records(state, &current.tokens, *why, by, dropped);
-        records.extend(behind);
+        let asked = Cancel { why: *why, by, dropped, agent: Agent::Absent, behind };
+        let records = cancel(state, &current.tokens, asked);
         let recorded = match records.is_empty() {
             true => None,
             false => Some(core.append(self.session, records)?),

@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{
-    Event, ResumeHow, RunResumed, RunWaiting, TokenConsumed, TokenExpired, TokenMinted, TokenScope,
-};
+use rekindle_domain::compose::answer::{Answer, answer};
+use rekindle_domain::compose::expire::expire;
+use rekindle_domain::compose::wait::{NewWait, open};
 use rekindle_domain::id::{RunId, TokenId, WaitId};
-use rekindle_domain::line::Draft;
 use rekindle_domain::session::{SessionState, Wait};
-use rekindle_domain::time::{Moment, Now};
-use rekindle_domain::token::{TokenIndex, sha256_hex};
+use rekindle_domain::time::Now;
+use rekindle_domain::token::TokenIndex;
 use rekindle_store::commit::Current;
 
 use super::{Answering, Opening, Worker};
 use crate::code::Code;
-use crate::core::{Core, millis, random};
+use crate::core::{Core, millis, random, random_bytes};
 use crate::crash::crash_point;
 use crate::error::ServiceError;
-use crate::live::{keep_large, revocations};
+use crate::key::Key;
+use crate::live::keep_large;
 use crate::sessions::nothing_running;
 use crate::view::AnswerTaken;
 
@@ -44,32 +44,20 @@ impl Worker {
         let (run_id, now) = (run.run_id, core.time().steady);
         let (wait_id, resume_token_id) =
             (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
-        let timeout = new.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX));
-        let deadline_at = timeout.map(|timeout| now.plus_millis(timeout));
-        let mut records: Vec<Draft> = vec![
-            RunWaiting {
-                run_id,
-                wait_id,
-                wait_kind: new.kind,
-                resume_token_id,
-                deadline_at,
-                tool_call_id: None,
-                request: Some(new.request.clone()),
-                by: Some(new.by.clone().into()),
-                idempotency_key: new.key.as_ref().map(|key| key.as_stored().into()),
-            }
-            .into(),
-            TokenMinted {
-                resume_token_id,
-                wait_id,
-                // The wait's own secret is shown to nobody: only its hash ever exists.
-                secret_hash: sha256_hex(&[random()?.to_le_bytes(), random()?.to_le_bytes()].concat()).into(),
-                scope: TokenScope { session_id: self.session, run_id, wait_id },
-                expires_at: deadline_at,
-                by: None,
-            }
-            .into(),
-        ];
+        let wait = NewWait {
+            run_id,
+            wait_id,
+            resume_token_id,
+            secret: random_bytes()?,
+            kind: new.kind,
+            tool_call_id: None,
+            request: new.request.clone(),
+            by: Some(new.by.clone()),
+            idempotency_key: new.key.as_ref().map(Key::as_stored),
+            now,
+            timeout: new.timeout,
+        };
+        let mut records = open(self.session, wait);
         keep_large(&core.store, &mut records)?;
         crash_point("open_wait.before");
         core.append(self.session, records)?;
@@ -87,21 +75,11 @@ impl Worker {
         wait: &Wait,
         asked: &Answering,
     ) -> Result<AnswerTaken, ServiceError> {
-        let wait_id = wait.wait_id;
-        let consumed = asked.token.unwrap_or(wait.resume_token_id);
-        let by = || Some(asked.by.clone().into());
-        let answer = Some(asked.answer.as_given());
-        let mut records: Vec<Draft> = vec![
-            TokenConsumed {
-                resume_token_id: consumed,
-                wait_id,
-                answer_hash: Some(asked.answer.hash().into()),
-                by: by(),
-            }
-            .into(),
-            RunResumed { run_id, wait_id, answer, by: by(), how: ResumeHow::Answered, granted: None }.into(),
-        ];
-        records.extend(revocations(&current.tokens, wait_id, Some(consumed), "answered"));
+        let Answering { by, token, .. } = asked;
+        let (hash, as_given) = (asked.answer.hash(), Some(asked.answer.as_given()));
+        let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
+        let consumed = given.consumes(wait);
+        let mut records = answer(run_id, wait, &current.tokens, given, None);
         keep_large(&core.store, &mut records)?;
         crash_point("answer.before_record");
         core.append(self.session, records)?;
@@ -112,7 +90,7 @@ impl Worker {
     /// Records what has run out: tokens, and waits that programs opened. Done again, it does nothing.
     pub(super) fn expire(&mut self, core: &Core) -> Result<(), ServiceError> {
         let current = core.store.open_session(self.session)?;
-        let records = expirations(&current.state, &current.tokens, core.time());
+        let records = expire(&current.state, &current.tokens, core.time());
         if !records.is_empty() && current.damage.is_none() && !current.state.deleted {
             crash_point("expire.before");
             core.append(self.session, records)?;
@@ -130,43 +108,5 @@ impl Worker {
 
 /// Tells whether something has run out of which no record says so yet.
 pub(crate) fn is_expired(state: &SessionState, tokens: &TokenIndex, now: Now) -> bool {
-    !expirations(state, tokens, now).is_empty()
+    !expire(state, tokens, now).is_empty()
 }
-
-/// Returns the records of what has run out.
-///
-/// The own token of a wait of the agent's is left alone while the wait is open: it ends with the wait, which is cancelled
-/// then. What a program waits for ends as `timeout`, and its run goes on: no agent is kept by it.
-fn expirations(state: &SessionState, tokens: &TokenIndex, now: Now) -> Vec<Draft> {
-    let moment = Moment { now, newest: state.updated_at };
-    let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
-    let own = |id: TokenId| waits.iter().any(|wait| !wait.kind.is_outside() && wait.resume_token_id == id);
-    let is_over = |wait: &Wait| {
-        wait.kind.is_outside() && wait.deadline_at.is_some_and(|deadline| moment.is_past(deadline))
-    };
-    let mut records: Vec<Draft> = Vec::new();
-    let mut ended: Vec<TokenId> = Vec::new();
-    for (resume_token_id, token) in tokens.expired(moment).filter(|(id, _)| !own(*id)) {
-        ended.push(resume_token_id);
-        records.push(TokenExpired { resume_token_id, wait_id: Some(token.scope.wait_id) }.into());
-    }
-    for (run, wait) in
-        state.open_run().into_iter().flat_map(|run| run.waits.iter().map(move |wait| (run, wait)))
-    {
-        if !is_over(wait) {
-            continue;
-        }
-        let left = revocations(tokens, wait.wait_id, None, "timeout");
-        let is_left = |draft: &Draft| match &draft.event {
-            Event::TokenRevoked(revoked) => !ended.contains(&revoked.resume_token_id),
-            _ => true,
-        };
-        records.extend(left.into_iter().filter(is_left));
-        let (by, how, wait_id) = (Some("deadline".into()), ResumeHow::Timeout, wait.wait_id);
-        records.push(RunResumed { run_id: run.run_id, wait_id, answer: None, by, how, granted: None }.into());
-    }
-    records
-}
-
-#[cfg(test)]
-mod tests;

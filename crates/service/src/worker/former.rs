@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rekindle_domain::event::{AgentExited, CancelReason, InterruptReason, RunCancelled, RunInterrupted};
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::{AgentExited, InterruptReason};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
@@ -16,7 +17,7 @@ use crate::core::Core;
 use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
 use crate::link::Turn;
-use crate::live::{Live, LiveError, command, derived, revocations, withdrawn_with_run};
+use crate::live::{Live, LiveError, command};
 
 /// One that is ending and answers counts as silent so often at most: someone waits for its end, which no message tells, so
 /// it is asked again within a third of a second, and also soon after it has hung up over its end.
@@ -140,26 +141,14 @@ impl Worker {
         let mut records: Vec<Draft> = Vec::new();
         // Without a journal nobody can say whether a prompt that was queued reached the agent.
         if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
-            let run_id = run.run_id;
             let tokens = core.store.open_session(self.session)?.tokens;
-            records.extend(withdrawn_with_run(run, &tokens));
-            match run.cancel {
-                // One that was to be cancelled is (I13).
-                Some(why) if why != CancelReason::WaitTimeout => {
-                    let by = if why == CancelReason::User { "user" } else { "daemon" };
-                    records.push(RunCancelled { run_id, by: Some(by.into()) }.into());
-                }
-                timed_out => {
-                    let reason = timed_out.map_or(reason, |_| InterruptReason::WaitTimeout);
-                    let (uncertain, uncertain_turn) = (run.begun_tools().cloned().collect(), true);
-                    let detail = Some("nothing is left of the agent's holder".into());
-                    records.push(RunInterrupted { run_id, reason, uncertain, uncertain_turn, detail }.into());
-                    records.push(derived(run, reason).into());
-                }
-            }
-            for wait in run.waits.iter().filter(|wait| !wait.kind.is_outside()) {
-                records.extend(revocations(&tokens, wait.wait_id, None, "interrupted"));
-            }
+            let ending = Ending::Interrupted {
+                reason,
+                uncertain: run.begun_tools().cloned().collect(),
+                uncertain_turn: true,
+                detail: Some("nothing is left of the agent's holder".into()),
+            };
+            records.extend(end_run(run, &tokens, ending));
         }
         let holder_id = agent.holder_id;
         records.push(AgentExited { holder_id, code: None, signal: None, stderr_tail: None }.into());

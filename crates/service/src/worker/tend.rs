@@ -20,7 +20,7 @@ use crate::feed::{News, Words};
 use crate::link::Turn;
 use crate::live::{Live, LiveError, Progress, Unsent};
 use crate::sign_in::refusal;
-use crate::tokens::{OwnAnswer, Policy};
+use crate::tokens::{OwnAnswer, chosen_by_policy};
 
 /// When what could not be done about a run is tried again.
 const MIND_AGAIN: Duration = Duration::from_secs(1);
@@ -285,9 +285,9 @@ impl Worker {
 
     fn answer_by_policy(&mut self, core: &Arc<Core>, wait: WaitId) -> Result<(), ServiceError> {
         let state = core.store.open_session(self.session)?.state;
-        let policy = Policy::of(&state.options);
+        let chosen = chosen_by_policy(state.options.permissions);
         let asked = state.open_run().and_then(|run| run.wait(wait)).map(|wait| wait.kind);
-        let (Some(kind), Some(WaitKind::Permission)) = (policy.option(), asked) else { return Ok(()) };
+        let (Some(kind), Some(WaitKind::Permission)) = (chosen, asked) else { return Ok(()) };
         let answer = OwnAnswer::Kind(kind.into());
         let hash = answer.hash();
         if let Some(live) = &mut self.live {

@@ -251,7 +251,7 @@ fn properties_and_totals_change_only_where_a_record_names_them() {
     let two =
         state(&[created, "session.updated title=two provider={\"type\":\"exec\"} env_names=[] options={}"]);
     assert_eq!((two.title.as_str(), two.provider.profile.as_str(), two.env_names.len()), ("two", "exec", 0));
-    assert_eq!((&one.options.extra["mode"], two.options), (&serde_json::json!("x"), Options::default()));
+    assert_eq!((one.options.mode.as_deref(), two.options), (Some("x"), Options::default()));
 
     let told = "usage.updated input_tokens=5 output_tokens=7 cost=0.5";
     check_usage(&[STARTED, told], (5, 7, Some(0.5)));

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use rekindle_domain::compose::cancel::{self, Agent, Cancel, cancel};
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
@@ -13,7 +14,6 @@ use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
 use super::Done;
-use crate::cancelling::{cancel_records, has_something_to_cancel};
 use crate::upkeep::plan::is_damage;
 
 /// Who asks in the records.
@@ -87,10 +87,11 @@ impl SetAside<'_> {
     /// nothing is done twice. Returns the log and what was done.
     pub(super) fn keep_prefix(&self, session: SessionId, now: Timestamp) -> io::Result<(PathBuf, String)> {
         let kept = aside::keep_prefix(&**self.disk, self.layout, session, now, |state, tokens| {
-            if !has_something_to_cancel(state) {
+            if !cancel::is_possible(state) {
                 return Vec::new();
             }
-            cancel_records(state, tokens, CancelReason::User, BY, state.queue.clone())
+            let (why, dropped, agent) = (CancelReason::User, state.queue.clone(), Agent::Absent);
+            cancel(state, tokens, Cancel { why, by: BY, dropped, agent, behind: Vec::new() })
         })?;
         let what = format!(
             "The first {} records are the session's log again; {} bytes behind them are in {} alone.",

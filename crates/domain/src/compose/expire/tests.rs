@@ -1,9 +1,8 @@
 //! What is recorded when time runs out, from state and tokens alone.
 
-use rekindle_domain::id::SessionId;
-use rekindle_domain::time::Timestamp;
-
 use super::*;
+use crate::id::SessionId;
+use crate::time::Timestamp;
 
 const SESSION: &str = "sess_1";
 
@@ -52,7 +51,7 @@ fn recorded(kind: &str, second: i64) -> Vec<String> {
     let records = waiting(kind);
     let records: Vec<(&str, &str)> = records.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
     let (mut state, mut tokens) = folded(&records);
-    let drafts = expirations(&state, &tokens, Now::by_wall(at(second)));
+    let drafts = expire(&state, &tokens, Now::by_wall(at(second)));
     let shown = drafts.iter().map(|draft| match &draft.event {
         Event::TokenExpired(expired) => format!("expired {}", expired.resume_token_id),
         Event::TokenRevoked(revoked) => format!("revoked {}", revoked.resume_token_id),
@@ -64,7 +63,7 @@ fn recorded(kind: &str, second: i64) -> Vec<String> {
         tokens.apply(seq, at(second), &draft.event).expect("legal");
         state.apply(seq, at(second), &draft.event).expect("legal");
     }
-    assert!(expirations(&state, &tokens, Now::by_wall(at(second))).is_empty(), "once is enough");
+    assert!(expire(&state, &tokens, Now::by_wall(at(second))).is_empty(), "once is enough");
     assert!(state.open_run().is_some(), "the run goes on");
     shown
 }

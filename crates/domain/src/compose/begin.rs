@@ -1,0 +1,132 @@
+//! A run begins: with a message, with the oldest message of the queue, or as the continuation of one that was cut.
+
+use crate::event::{MessageUser, Raw, RunStarted};
+use crate::id::{BootId, MessageId, RunId, WaitId};
+use crate::line::Draft;
+use crate::session::{MAX_QUEUED, Run, SessionState};
+
+/// The life of the daemon that begins a run, and that of its machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// The daemon's.
+    pub boot_id: BootId,
+    /// The machine's: the kernel's boot id, if it is known.
+    pub machine_boot: Option<String>,
+}
+
+/// A message as somebody gives it to a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewMessage {
+    /// Its name.
+    pub message_id: MessageId,
+    /// What it says.
+    pub content: Raw<'static>,
+    /// The caller's key, as it is stored.
+    pub idempotency_key: Option<String>,
+    /// The void wait that it answers.
+    pub wait_id: Option<WaitId>,
+}
+
+impl NewMessage {
+    fn into_record(self, queued: bool) -> MessageUser<'static> {
+        let NewMessage { message_id, content, idempotency_key, wait_id } = self;
+        let idempotency_key = idempotency_key.map(Into::into);
+        MessageUser { message_id, content, idempotency_key, queued, wait_id }
+    }
+}
+
+/// What a message given to a session comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// Its records.
+    pub records: Vec<Draft>,
+    /// When it gets its turn.
+    pub turn: Turn,
+}
+
+/// When a message gets its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// At once: a run begins with it.
+    Now,
+    /// After the run that goes on, and what waits already.
+    Queued,
+    /// After what waits already, the oldest of which begins a run with it: nobody continues what was cut any more.
+    BehindOldest,
+    /// After the run that goes on, and instead of the answer that its agent waits for: the records belong behind a cancel
+    /// of that run, in one append with it.
+    InsteadOfAnswer,
+}
+
+/// As many messages wait for their turn as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_QUEUED} messages wait for their turn already")]
+pub struct QueueFull;
+
+/// Composes a message to a session: `message.user` + `run.started` if nothing goes on there, else the message alone, queued.
+///
+/// `update` is a change of the session that comes with the message. The message is the first of the list, or the last where
+/// the list stands behind a cancel. `run_id` is the name of the run, if one begins.
+pub fn message(
+    state: &SessionState,
+    message: NewMessage,
+    update: Option<Draft>,
+    run_id: RunId,
+    life: &Life,
+) -> Result<Given, QueueFull> {
+    let at_rest = state.open_run().is_none();
+    // What someone answers to a question is not put behind what was said before it.
+    if at_rest && (state.queue.is_empty() || message.wait_id.is_some()) {
+        let mut records = with_message(message, run_id, life);
+        records.extend(update);
+        return Ok(Given { records, turn: Turn::Now });
+    }
+    if state.queue.len() >= MAX_QUEUED {
+        return Err(QueueFull);
+    }
+    let queued = Draft::from(message.into_record(true));
+    // What a program waits for keeps nobody from working, and nothing comes instead of its answer.
+    if state.open_run().is_some_and(Run::has_asked) {
+        let records = update.into_iter().chain([queued]).collect();
+        return Ok(Given { records, turn: Turn::InsteadOfAnswer });
+    }
+    let mut records: Vec<Draft> = [queued].into_iter().chain(update).collect();
+    // Someone speaks after an interruption: nothing is continued by itself any more, and who waits longest gets his turn.
+    let oldest = state.queue.first().filter(|_| at_rest && state.recovery.interruption.is_some());
+    let turn = if oldest.is_some() { Turn::BehindOldest } else { Turn::Queued };
+    records.extend(oldest.map(|oldest| from_queue(*oldest, run_id, life).into()));
+    Ok(Given { records, turn })
+}
+
+/// Composes a run that begins with a new message: `message.user` + `run.started`.
+pub fn with_message(message: NewMessage, run_id: RunId, life: &Life) -> Vec<Draft> {
+    let message_id = message.message_id;
+    vec![message.into_record(false).into(), started(run_id, life, Some(message_id), None).into()]
+}
+
+/// Returns the record of a run that begins with a message of the queue.
+pub fn from_queue(message: MessageId, run_id: RunId, life: &Life) -> RunStarted<'static> {
+    started(run_id, life, Some(message), None)
+}
+
+/// Returns the record of a run that continues one that was cut: one attempt more of the same origin.
+pub fn continuation(cut: &Run, run_id: RunId, life: &Life) -> RunStarted<'static> {
+    started(run_id, life, None, Some(cut))
+}
+
+fn started(
+    run_id: RunId,
+    life: &Life,
+    message_id: Option<MessageId>,
+    cut: Option<&Run>,
+) -> RunStarted<'static> {
+    RunStarted {
+        run_id,
+        boot_id: life.boot_id,
+        machine_boot: life.machine_boot.clone().map(Into::into),
+        message_id,
+        attempt: cut.map_or(1, |cut| cut.attempt + 1),
+        continues: cut.map(|cut| cut.run_id),
+        origin_run_id: cut.map(|cut| cut.origin_run_id),
+    }
+}

@@ -1,0 +1,110 @@
+//! Beginning: with a message, from the queue, as a continuation.
+
+use super::*;
+use crate::compose::begin::{Given, Life, NewMessage, QueueFull, Turn, continuation, from_queue, message};
+use crate::event::Raw;
+use crate::session::MAX_QUEUED;
+
+fn life() -> Life {
+    Life { boot_id: "boot_b".parse().expect("an id"), machine_boot: Some("m2".into()) }
+}
+
+fn new(wait: Option<&str>) -> NewMessage {
+    NewMessage {
+        message_id: "msg_9".parse().expect("an id"),
+        content: Raw::text("go").into_owned(),
+        idempotency_key: Some("key".into()),
+        wait_id: wait.map(|wait| wait.parse().expect("an id")),
+    }
+}
+
+fn given(state: &SessionState, wait: Option<&str>, update: Option<&str>) -> Result<Given, QueueFull> {
+    let run_id = "run_9".parse().expect("an id");
+    message(state, new(wait), update.map(draft), run_id, &life())
+}
+
+#[test]
+fn a_message_begins_a_run_or_gets_its_place_in_the_queue() {
+    const NEW: &str = "message.user msg=9 content=\"go\" idempotency_key=key";
+    const BEGUN: &str = "run.started run=9 boot=b machine_boot=m2 msg=9 attempt=1";
+    const QUEUED: &str = "message.user msg=2 queued=true; message.user msg=3 queued=true";
+    const CUT: &str = "run.interrupted";
+    let new = |more: &str| format!("{NEW} {more}");
+    let (now, queued) = (format!("{NEW}; {BEGUN}"), new("queued=true"));
+    let oldest = "run.started run=9 boot=b machine_boot=m2 msg=2 attempt=1";
+    for (appends, wait, turn, expected) in [
+        (&["session.created"][..], None, Turn::Now, now.clone()),
+        (&[STARTED, "run.completed"], None, Turn::Now, now.clone()),
+        (&[STARTED, CUT], None, Turn::Now, now),
+        (&[STARTED], None, Turn::Queued, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, OUTSIDE], None, Turn::Queued, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, ASKED], None, Turn::InsteadOfAnswer, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, OUTSIDE, ASKED], None, Turn::InsteadOfAnswer, queued.clone()),
+        (&[STARTED, QUEUED, "run.completed"], None, Turn::Queued, queued.clone()),
+        // Nobody continues it any more: the oldest of those who wait has its turn.
+        (&[STARTED, QUEUED, CUT], None, Turn::BehindOldest, format!("{queued}; {oldest}")),
+        // The answer to a void wait comes before whatever waits.
+        (&[STARTED, ASKED, QUEUED, CUT], Some("wait_1"), Turn::Now, format!("{}; {BEGUN}", new("wait=1"))),
+    ] {
+        check(appends, &expected, |state, _| {
+            let given = given(state, wait, None).expect("there is room");
+            assert_eq!(given.turn, turn, "{appends:?}");
+            given.records
+        });
+    }
+}
+
+#[test]
+fn what_a_message_changes_of_its_session_leaves_it_first_or_last() {
+    const UPDATE: &str = "session.updated env_names=[\"KEY\"] title=null provider=null";
+    for (appends, expected) in [
+        (
+            &["session.created"][..],
+            &[
+                "message.user msg=9 content=\"go\" idempotency_key=key",
+                "run.started run=9 boot=b machine_boot=m2 msg=9 attempt=1",
+                UPDATE,
+            ][..],
+        ),
+        (&[STARTED], &["message.user msg=9 content=\"go\" idempotency_key=key queued=true", UPDATE]),
+        // Behind a cancel the message is the last record of its append.
+        (&[STARTED, ASKED], &[UPDATE, "message.user msg=9 content=\"go\" idempotency_key=key queued=true"]),
+    ] {
+        check(appends, &expected.join(";"), |state, _| {
+            given(state, None, Some(UPDATE)).expect("there is room").records
+        });
+    }
+}
+
+#[test]
+fn a_full_queue_takes_no_more_messages() {
+    let queued: Vec<String> = (0..MAX_QUEUED).map(|n| format!("message.user msg=q{n} queued=true")).collect();
+    let state = Log::of(&[STARTED, &queued.join(";")]).replay.state;
+    assert_eq!(given(&state, None, None), Err(QueueFull));
+}
+
+#[test]
+fn the_queue_has_its_turn_and_what_was_cut_is_continued() {
+    let run_id = "run_9".parse().expect("an id");
+    let queued = &[STARTED, "message.user msg=2 queued=true", "run.completed"];
+    check(queued, "run.started run=9 boot=b machine_boot=m2 msg=2 attempt=1", |state, _| {
+        vec![from_queue(state.queue[0], run_id, &life()).into()]
+    });
+    for (appends, expected) in [
+        (&[STARTED, "run.interrupted"][..], "attempt=2 continues=1 origin=1"),
+        (
+            &[
+                STARTED,
+                "run.interrupted",
+                "run.started run=2 continues=1 origin=1 attempt=2",
+                "run.interrupted run=2",
+            ],
+            "attempt=3 continues=2 origin=1",
+        ),
+    ] {
+        let expected = format!("run.started run=9 boot=b machine_boot=m2 {expected}");
+        check(appends, &expected, |state, _| {
+            vec![continuation(state.run.as_ref().expect("a run"), run_id, &life()).into()]
+        });
+    }
+}
