@@ -12,8 +12,8 @@ use rekindle_store::offline::OfflineError;
 use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
 use serde_json::json;
 
-use crate::json_escape::Escaped;
 use crate::sanitise;
+use rekindle_terminal::json_escape::Escaped;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,24 +11,24 @@ mod evidence_text;
 mod failure;
 mod hints;
 mod home_arg;
-mod json_escape;
 mod live;
 mod logout;
 mod offline_session;
-mod output;
 mod payloads;
 mod prompt_arg;
 mod record_text;
-mod sanitise;
 mod seeded;
 mod server_arg;
 mod session_arg;
 mod status_text;
+mod taken;
 mod unit;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+// Below us, and named by every command as if they were here.
+use rekindle_terminal::{output, sanitise};
 
 use failure::{Exit, Failure};
 

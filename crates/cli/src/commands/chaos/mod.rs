@@ -34,7 +34,7 @@ use crate::Shared;
 use crate::clock::random;
 use crate::daemon::beside_us;
 use crate::failure::{Exit, Failure};
-use crate::live::hear_signals;
+use rekindle_terminal::hear_signals;
 
 /// Test on this machine and disk that every promise is kept
 ///

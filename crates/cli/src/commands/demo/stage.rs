@@ -13,8 +13,8 @@ use super::timeline::Timeline;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, read, start, wire};
 use crate::failure::{Exit, Failure};
-use crate::live::hear_signals;
 use crate::record_text::value_text;
+use rekindle_terminal::hear_signals;
 
 /// How long anything may take: everything here is over within a second unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -2,7 +2,7 @@
 //! characters, and marks that turn the direction of writing.
 
 /// Returns the text with line ends and tabs, and without everything else that is not to be seen.
-pub(crate) fn block(text: &str) -> String {
+pub fn block(text: &str) -> String {
     let mut filter = Filter::default();
     let mut out = filter.push(text);
     out.push_str(filter.finish());
@@ -11,7 +11,7 @@ pub(crate) fn block(text: &str) -> String {
 
 /// Takes text in pieces; a sequence may be cut anywhere between them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filter {
+pub struct Filter {
     within: Within,
 }
 
@@ -37,7 +37,7 @@ enum Within {
 
 impl Filter {
     /// Returns what of the next piece is to be seen.
-    pub(crate) fn push(&mut self, text: &str) -> String {
+    pub fn push(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
             self.take(c, &mut out);
@@ -46,7 +46,7 @@ impl Filter {
     }
 
     /// Ends the text; returns what was held back.
-    pub(crate) fn finish(&mut self) -> &'static str {
+    pub fn finish(&mut self) -> &'static str {
         match std::mem::take(&mut self.within) {
             Within::Return => "\n",
             _ => "",
@@ -100,7 +100,7 @@ impl Filter {
 }
 
 /// Returns the text as one line: white space folded.
-pub(crate) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     let text = block(text);
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -113,7 +113,7 @@ pub(crate) fn line(text: &str) -> String {
 }
 
 /// Tells whether a character turns the direction of writing, or is not to be seen.
-pub(crate) fn turns_direction(c: char) -> bool {
+pub fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::sanitise::turns_direction;
 
 /// Writes on, with such characters escaped if it goes to a terminal.
-pub(crate) struct Escaped<W> {
+pub struct Escaped<W> {
     out: W,
     terminal: bool,
     /// The beginning of a character whose rest is still to come.
@@ -15,7 +15,7 @@ pub(crate) struct Escaped<W> {
 
 impl<W: Write> Escaped<W> {
     /// Puts itself before a writer.
-    pub(crate) fn new(out: W, terminal: bool) -> Escaped<W> {
+    pub fn new(out: W, terminal: bool) -> Escaped<W> {
         Escaped { out, terminal, held: Vec::new() }
     }
 }

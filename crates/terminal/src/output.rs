@@ -3,27 +3,26 @@
 use std::fmt::Write;
 use std::io::{self, BufWriter, IsTerminal};
 
-use clap::builder::styling::{AnsiColor, Style};
+use anstyle::{AnsiColor, Style};
 use rekindle_domain::time::Timestamp;
 use unicode_width::UnicodeWidthChar;
 
-use crate::failure::{Exit, Failure};
 use crate::json_escape::Escaped;
 
 /// Bad news.
-pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// News to look at.
-pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+pub const WARN: Style = AnsiColor::Yellow.on_default();
 /// Good news.
-pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub const GOOD: Style = AnsiColor::Green.on_default();
 /// What is said of a session's course.
-pub(crate) const COURSE: Style = AnsiColor::Cyan.on_default();
+pub const COURSE: Style = AnsiColor::Cyan.on_default();
 /// Names and headings.
-pub(crate) const BOLD: Style = Style::new().bold();
+pub const BOLD: Style = Style::new().bold();
 /// What may be overlooked.
-pub(crate) const DIM: Style = Style::new().dimmed();
+pub const DIM: Style = Style::new().dimmed();
 /// Nothing special.
-pub(crate) const PLAIN: Style = Style::new();
+pub const PLAIN: Style = Style::new();
 
 /// The width of text that does not go to a terminal.
 const WIDTH_ELSEWHERE: usize = 100;
@@ -32,17 +31,17 @@ const WIDTH_ELSEWHERE: usize = 100;
 const LEAST_WIDTH: usize = 40;
 
 /// Returns stdout: buffered, and without colours unless it is a terminal that wants them.
-pub(crate) fn stdout() -> impl io::Write {
+pub fn stdout() -> impl io::Write {
     BufWriter::new(Escaped::new(anstream::AutoStream::auto(io::stdout()), is_terminal()))
 }
 
 /// Returns stdout for JSON that others wrote: as it is, unless a person looks at it.
-pub(crate) fn verbatim() -> impl io::Write {
+pub fn verbatim() -> impl io::Write {
     BufWriter::new(Escaped::new(io::stdout(), is_terminal()))
 }
 
 /// Prints JSON that came from the daemon as it is, on one line.
-pub(crate) fn json_line(out: &mut impl io::Write, body: &[u8]) -> io::Result<()> {
+pub fn json_line(out: &mut impl io::Write, body: &[u8]) -> io::Result<()> {
     out.write_all(body)?;
     if !body.ends_with(b"\n") {
         out.write_all(b"\n")?;
@@ -50,30 +49,20 @@ pub(crate) fn json_line(out: &mut impl io::Write, body: &[u8]) -> io::Result<()>
     out.flush()
 }
 
-/// Says that something was taken: the daemon's words as JSON, or ours on stderr.
-pub(crate) fn taken(json: bool, body: &[u8], text: &str) -> Result<Exit, Failure> {
-    if json {
-        json_line(&mut stdout(), body)?;
-    } else {
-        anstream::eprintln!("{text}");
-    }
-    Ok(Exit::Ok)
-}
-
 /// Tells whether a person looks at stdout.
-pub(crate) fn is_terminal() -> bool {
+pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
 /// Returns how many columns a line on stdout may have.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     let stdout = io::stdout();
     let terminal = is_terminal().then(|| terminal_size::terminal_size_of(&stdout)).flatten();
     terminal.map_or(WIDTH_ELSEWHERE, |(width, _)| usize::from(width.0)).max(LEAST_WIDTH)
 }
 
 /// Returns how many columns stderr has, if it is a terminal.
-pub(crate) fn stderr_width() -> Option<usize> {
+pub fn stderr_width() -> Option<usize> {
     let stderr = io::stderr();
     let terminal = stderr.is_terminal().then(|| terminal_size::terminal_size_of(&stderr)).flatten();
     // A terminal that does not know its size has some.
@@ -81,17 +70,17 @@ pub(crate) fn stderr_width() -> Option<usize> {
 }
 
 /// Puts a style around a text.
-pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// Returns how many columns a text takes.
-pub(crate) fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// Cuts a text to some columns.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
@@ -109,7 +98,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 
 /// Breaks a text into lines of at most some columns, each behind an indentation; the first has its own.
 /// Words longer than a line, such as paths and commands, are left whole so that they can be copied.
-pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
+pub fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String {
     let mut out = first.to_owned();
     let mut used = columns(first);
     let mut fresh = true;
@@ -133,12 +122,12 @@ pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> String 
 }
 
 /// Returns `1 session` or `3 sessions`.
-pub(crate) fn plural(count: u64, word: &str) -> String {
+pub fn plural(count: u64, word: &str) -> String {
     format!("{} {word}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// Writes a number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -151,7 +140,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// Writes a size for people.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return plural(bytes, "byte");
@@ -166,7 +155,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// Writes how long ago something was; a clock that was set back makes it just now.
-pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
+pub fn ago(then: Timestamp, now: Timestamp) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
     let seconds = now.millis_since(then) / 1000;
     let unit = UNITS.iter().find(|(length, _)| seconds >= *length);
@@ -174,7 +163,7 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
 }
 
 /// Writes a time relatively and absolutely.
-pub(crate) fn when(then: Timestamp, now: Timestamp) -> String {
+pub fn when(then: Timestamp, now: Timestamp) -> String {
     let mut text = ago(then, now);
     let absolute = then.to_string();
     // Seconds are enough for people.
