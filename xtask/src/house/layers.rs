@@ -14,9 +14,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     ("service", &["agent", "domain", "holder", "store"]),
     ("server", &["agent", "domain", "service"]),
+    // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
+    ("client", &["domain", "holder", "store", "terminal"]),
     ("testkit", &["domain", "store"]),
     ("bench", &["domain", "holder", "store", "testkit"]),
-    ("cli", &["agent", "demo-agent", "domain", "holder", "server", "service", "store", "terminal"]),
+    ("cli", &["agent", "client", "demo-agent", "domain", "holder", "server", "service", "store", "terminal"]),
 ];
 
 /// Checks the manifest of every crate against the table.

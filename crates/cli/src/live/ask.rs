@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::diff::{Styled, diffs};
 use crate::output::{BOLD, DIM, PLAIN, WARN};
-use crate::record_text::{asked, value_text};
 use crate::sanitise;
+use rekindle_client::content::{asked, value_text};
 
 /// A wait as it is put to a person.
 #[derive(Debug, Clone, PartialEq)]

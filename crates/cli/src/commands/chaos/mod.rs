@@ -32,8 +32,8 @@ use self::troupe::Troupe;
 use super::ground::Ground;
 use crate::Shared;
 use crate::clock::random;
-use crate::daemon::beside_us;
 use crate::failure::{Exit, Failure};
+use rekindle_client::start::beside_us;
 use rekindle_terminal::hear_signals;
 
 /// Test on this machine and disk that every promise is kept

@@ -8,7 +8,7 @@ use super::super::ground::ended;
 use super::stage::{News, Stage, killed};
 use super::timeline::Tone::{Good, Kill, Plain};
 use crate::failure::Failure;
-use crate::record_text::{asked, value_text};
+use rekindle_client::content::{asked, value_text};
 
 /// Words of the sentence in whose middle the daemon dies: it lasts for three seconds, so that people can follow.
 pub(super) const WORDS: u64 = 400;

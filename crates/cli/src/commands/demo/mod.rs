@@ -18,9 +18,9 @@ use self::verdict::{Check, Evidence, Expected, judge};
 use super::ground::Ground;
 use super::ground::look::{agent, doctor, lines};
 use crate::Shared;
-use crate::daemon::beside_us;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, BAD, GOOD};
+use rekindle_client::start::beside_us;
 
 /// Watch it work: daemons and agents are killed, and nothing is lost
 ///

@@ -13,7 +13,7 @@ use super::timeline::Timeline;
 use crate::client::follow::{Follow, Heard};
 use crate::client::{Client, read, start, wire};
 use crate::failure::{Exit, Failure};
-use crate::record_text::value_text;
+use rekindle_client::content::value_text;
 use rekindle_terminal::hear_signals;
 
 /// How long anything may take: everything here is over within a second unless it hangs.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::stage::number_of;
 use crate::output::plural;
-use crate::record_text::value_text;
+use rekindle_client::content::value_text;
 
 /// What is there to judge by.
 pub(super) struct Evidence<'a> {

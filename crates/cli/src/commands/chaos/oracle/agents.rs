@@ -8,7 +8,7 @@ use super::super::ledger::Write;
 use super::super::matrix::Check;
 use super::super::plan::mark;
 use super::{Evidence, Story};
-use crate::record_text::value_text;
+use rekindle_client::content::value_text;
 
 /// What agents were told, taken apart.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::ledger::Write;
 use super::super::matrix::Check;
 use super::{Evidence, Story, text};
-use crate::record_text::value_text;
+use rekindle_client::content::value_text;
 
 pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
     let mut checks: Vec<Check> =

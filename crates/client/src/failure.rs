@@ -12,12 +12,12 @@ use rekindle_store::offline::OfflineError;
 use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
 use serde_json::json;
 
-use crate::sanitise;
 use rekindle_terminal::json_escape::Escaped;
+use rekindle_terminal::sanitise;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Done.
     Ok = 0,
     /// Failed, or something was found.
@@ -42,8 +42,9 @@ impl From<Exit> for ExitCode {
 
 /// A command that failed.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
     code: Cow<'static, str>,
     error: anyhow::Error,
     hint: Option<String>,
@@ -51,24 +52,24 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Something went wrong.
-    pub(crate) fn failed(code: impl Into<Cow<'static, str>>, error: impl Into<anyhow::Error>) -> Failure {
+    pub fn failed(code: impl Into<Cow<'static, str>>, error: impl Into<anyhow::Error>) -> Failure {
         Failure { exit: Exit::Failed, code: code.into(), error: error.into(), hint: None }
     }
 
     /// A log is damaged, and what is before the damage was shown.
-    pub(crate) fn damaged(session: impl Display, offset: u64, why: &str) -> Failure {
+    pub fn damaged(session: impl Display, offset: u64, why: &str) -> Failure {
         let error = anyhow::anyhow!("the log of {session} is damaged at byte {offset}: {why}");
         Failure::failed("session_damaged", error)
             .hint("the records before it are shown; rekindle doctor says what can be done")
     }
 
     /// The caller asked for something that makes no sense.
-    pub(crate) fn usage(code: &'static str, message: String) -> Failure {
+    pub fn usage(code: &'static str, message: String) -> Failure {
         Failure { exit: Exit::Usage, code: code.into(), error: anyhow::Error::msg(message), hint: None }
     }
 
     /// There is no daemon, and one is needed.
-    pub(crate) fn no_daemon(message: impl Into<String>) -> Failure {
+    pub fn no_daemon(message: impl Into<String>) -> Failure {
         let error = anyhow::Error::msg(message.into());
         Failure { exit: Exit::NoDaemon, code: "no_daemon".into(), error, hint: None }
     }
@@ -78,55 +79,55 @@ impl Failure {
     }
 
     /// Adds what to do next.
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Failure {
+    pub fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
     }
 
     /// Changes how the process ends.
-    pub(crate) fn exit_with(self, exit: Exit) -> Failure {
+    pub fn exit_with(self, exit: Exit) -> Failure {
         Failure { exit, ..self }
     }
 
     /// Returns the code for programs.
-    pub(crate) fn code(&self) -> &str {
+    pub fn code(&self) -> &str {
         &self.code
     }
 
     /// Returns the message with its causes, in one line.
-    pub(crate) fn message(&self) -> String {
+    pub fn message(&self) -> String {
         let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
         sanitise::line(&message.join(": "))
     }
 
     /// Returns it as a JSON object.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> serde_json::Value {
         let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
         json!({"error": {"code": self.code, "message": message.join(": "), "hint": self.hint}})
     }
 
     /// Tells whether someone else has answered before.
-    pub(crate) fn is_too_late(&self) -> bool {
+    pub fn is_too_late(&self) -> bool {
         matches!(&*self.code, "token_consumed" | "wait_closed")
     }
 
     /// Tells whether nobody answered at all.
-    pub(crate) fn is_absence(&self) -> bool {
-        self.is_daemon_gone() || &*self.code == crate::client::SILENT
+    pub fn is_absence(&self) -> bool {
+        self.is_daemon_gone() || &*self.code == crate::SILENT
     }
 
     /// Tells whether the daemon went away, or is about to: what was only to be looked at can be looked at elsewhere.
-    pub(crate) fn is_daemon_gone(&self) -> bool {
+    pub fn is_daemon_gone(&self) -> bool {
         matches!(&*self.code, "no_daemon" | "outcome_unknown" | "shutting_down")
     }
 
     /// Tells whether the reader of our output went away.
-    pub(crate) fn is_broken_pipe(&self) -> bool {
+    pub fn is_broken_pipe(&self) -> bool {
         let cause = self.error.downcast_ref::<io::Error>();
         self.code == OUTPUT && cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
     /// Prints it to stderr.
-    pub(crate) fn report(&self, json: bool) {
+    pub fn report(&self, json: bool) {
         if json {
             // Nobody may be there to read it.
             let mut out = Escaped::new(std::io::stderr(), std::io::stderr().is_terminal());

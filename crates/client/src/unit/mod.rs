@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub(crate) use manager::{Absent, Manager, RELOADED, SOON, Shown};
-pub(crate) use survey::{Advice, FileState, Survey};
-pub(crate) use text::is_ours;
+pub use manager::{Absent, Manager, RELOADED, SOON, Shown};
+pub use survey::{Advice, FileState, Survey};
+pub use text::is_ours;
 
-use crate::client::place::{self, Place, Seen};
 use crate::failure::Failure;
-use crate::home_arg::default_home;
+use crate::home::default_home;
 use crate::logout::facts_of;
+use crate::place::{self, Place, Seen};
 
 /// How long a service may take to start or to be replaced: its daemon completes the write-ahead log before it is ready.
 const READY: Duration = Duration::from_secs(60);
@@ -33,17 +33,17 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A home's unit.
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub struct Unit {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     home: PathBuf,
 }
 
 impl Unit {
     /// Returns the unit of a home. The usual home has the usual name; another has one of its own, so that two do not fight.
-    pub(crate) fn of(home: &Path) -> Result<Unit, Failure> {
+    pub fn of(home: &Path) -> Result<Unit, Failure> {
         let config = config_home().ok_or_else(|| {
             let message = "it is not known where unit files are: $HOME is not set".into();
             Failure::usage("config_unknown", message).hint("set $HOME or $XDG_CONFIG_HOME")
@@ -58,7 +58,7 @@ impl Unit {
     }
 
     /// Returns the unit that is in charge of a home, with the manager to be asked: it is installed, and can be started.
-    pub(crate) fn in_charge(home: &Path) -> Option<(Unit, Manager)> {
+    pub fn in_charge(home: &Path) -> Option<(Unit, Manager)> {
         let unit = Unit::of(home).ok()?;
         let text = std::fs::read_to_string(&unit.path).ok()?;
         if !text::is_for(&text, unit.home.to_str()?) {
@@ -68,7 +68,7 @@ impl Unit {
     }
 
     /// Returns what its file is to say; agents are found by this `PATH`.
-    pub(crate) fn text(&self, path: &str) -> Result<String, Failure> {
+    pub fn text(&self, path: &str) -> Result<String, Failure> {
         self.text_with(&text::path_line(path))
     }
 
@@ -83,7 +83,7 @@ impl Unit {
     }
 
     /// Looks at the file: is it what we would write? The `PATH` in it is someone's choice, and no reason to write it anew.
-    pub(crate) fn file_state(&self) -> Result<FileState, Failure> {
+    pub fn file_state(&self) -> Result<FileState, Failure> {
         let there = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileState::Missing),
@@ -95,7 +95,7 @@ impl Unit {
     }
 
     /// Writes the file, whole or not at all; what was there before is kept beside it.
-    pub(crate) fn write(&self, text: &str, before: Option<&str>) -> Result<Option<PathBuf>, Failure> {
+    pub fn write(&self, text: &str, before: Option<&str>) -> Result<Option<PathBuf>, Failure> {
         let backup = before.map(|before| (PathBuf::from(format!("{}.bak", self.path.display())), before));
         let put = || -> io::Result<()> {
             let dir = self.path.parent().unwrap_or(Path::new("/"));
@@ -111,7 +111,7 @@ impl Unit {
     }
 
     /// Removes the file, and the link that starts it with a login; tells whether there was anything.
-    pub(crate) fn remove(&self) -> Result<bool, Failure> {
+    pub fn remove(&self) -> Result<bool, Failure> {
         let wants = self.path.with_file_name("default.target.wants").join(&self.name);
         let mut any = false;
         for path in [&wants, &self.path] {
@@ -125,12 +125,12 @@ impl Unit {
     }
 
     /// Starts the service and waits until its daemon listens.
-    pub(crate) fn start(&self, manager: &Manager) -> Result<Place, Failure> {
+    pub fn start(&self, manager: &Manager) -> Result<Place, Failure> {
         self.bring_up(manager, "start")
     }
 
     /// Starts the service anew and waits until its daemon listens.
-    pub(crate) fn restart(&self, manager: &Manager) -> Result<Place, Failure> {
+    pub fn restart(&self, manager: &Manager) -> Result<Place, Failure> {
         self.bring_up(manager, "restart")
     }
 
@@ -159,7 +159,7 @@ impl Unit {
     }
 
     /// Says where the service's words are.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         format!("journalctl --user -u {} -n 20 shows what it said", self.name)
     }
 

@@ -25,7 +25,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is heard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum News {
+pub enum News {
     /// A daemon tells from now on: what happened before is to be asked for.
     Told,
     /// Something happened to a session.
@@ -46,7 +46,7 @@ enum Ended {
 }
 
 /// Begins to follow the daemon elsewhere, if there is one, or that of the home; `tell` says whether anyone still listens.
-pub(crate) fn follow(
+pub fn follow(
     home: PathBuf,
     server: Option<Arc<Server>>,
     mut tell: impl FnMut(News) -> bool + Send + 'static,

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The system's wall clock.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SystemClock;
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
@@ -37,12 +37,12 @@ fn set_ahead() -> i64 {
 }
 
 /// Returns the milliseconds that an id minted now begins with.
-pub(crate) fn id_millis() -> u64 {
+pub fn id_millis() -> u64 {
     u64::try_from(SystemClock.now().as_millis()).unwrap_or(0)
 }
 
 /// Returns 128 bits from the system's random numbers.
-pub(crate) fn random() -> Result<u128, Failure> {
+pub fn random() -> Result<u128, Failure> {
     let mut bytes = [0; 16];
     let filled = getrandom::fill(&mut bytes);
     filled.map_err(|error| Failure::failed("no_random_numbers", anyhow::Error::msg(error.to_string())))?;
@@ -50,6 +50,6 @@ pub(crate) fn random() -> Result<u128, Failure> {
 }
 
 /// Returns this process as one that opens a home.
-pub(crate) fn opener() -> Result<Opener, Failure> {
+pub fn opener() -> Result<Opener, Failure> {
     Ok(Opener { pid: std::process::id(), boot_id: BootId::mint(id_millis(), random()?) })
 }

@@ -20,11 +20,11 @@ use crate::failure::Failure;
 
 /// An access token; it is shown to the server and to nobody else.
 #[derive(Clone)]
-pub(crate) struct Secret(String);
+pub struct Secret(String);
 
 impl Secret {
     /// Takes a token.
-    pub(crate) fn new(text: &str) -> Secret {
+    pub fn new(text: &str) -> Secret {
         Secret(text.to_owned())
     }
 }
@@ -37,11 +37,11 @@ impl fmt::Debug for Secret {
 
 /// A daemon elsewhere.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     /// As it was named.
-    pub(crate) url: String,
+    pub url: String,
     /// What the header Host says.
-    pub(crate) authority: String,
+    pub authority: String,
     host: String,
     port: u16,
     token: Option<Secret>,
@@ -50,7 +50,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Reads what names it.
-    pub(crate) fn new(url: &str, token: Option<Secret>, ca: Option<&Path>) -> Result<Server, Failure> {
+    pub fn new(url: &str, token: Option<Secret>, ca: Option<&Path>) -> Result<Server, Failure> {
         let shown: String = url.chars().take(200).collect();
         let bad = |why: &str| {
             Failure::usage("bad_server", format!("{shown:?} names no server: {why}"))
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Returns what shows who asks, if anything does.
-    pub(crate) fn authorization(&self) -> Option<String> {
+    pub fn authorization(&self) -> Option<String> {
         self.token.as_ref().map(|token| format!("Bearer {}", token.0))
     }
 

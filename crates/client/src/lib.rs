@@ -1,14 +1,23 @@
-//! Speaking with the daemon: finding it, starting it, asking it, and following a session.
+//! Speaking with the daemon: finding it, starting it by ourselves or as a service, asking it, and following a session. Whatever
+//! goes wrong is a [`failure::Failure`], which commands print and end with.
 
-pub(crate) mod follow;
-pub(crate) mod http;
-pub(crate) mod news;
-pub(crate) mod place;
-pub(crate) mod server;
-pub(crate) mod sse;
-pub(crate) mod start;
-pub(crate) mod whom;
-pub(crate) mod wire;
+pub mod clock;
+pub mod content;
+pub mod failure;
+pub mod follow;
+pub mod home;
+pub mod http;
+pub mod listening;
+pub mod logout;
+pub mod news;
+pub mod place;
+pub mod server;
+pub mod sse;
+pub mod start;
+pub mod takeover;
+pub mod unit;
+pub mod whom;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,27 +48,27 @@ const AGAIN: Duration = Duration::from_millis(200);
 const LEAVING: Duration = Duration::from_secs(5);
 
 /// The daemon is there and does not answer.
-pub(crate) const SILENT: &str = "daemon_silent";
+pub const SILENT: &str = "daemon_silent";
 
 /// The daemon is there and its socket is not.
-pub(crate) const CUT: &str = "daemon_unreachable";
+pub const CUT: &str = "daemon_unreachable";
 
 /// Where a daemon's words are.
-pub(crate) const WORDS: &str =
+pub const WORDS: &str =
     "logs/daemon.log in the home, or `journalctl --user -u 'rekindle*'` of a service, may say why";
 
 /// What to do about a daemon that is there and of no use.
-pub(crate) const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
+pub const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
 
 /// Entries of a list that are fetched at a time: as many as are given at once.
 const PAGE: usize = 500;
 
 /// A list, and what of it is wanted.
-pub(crate) struct List<'a> {
+pub struct List<'a> {
     /// What is listed, as path and answer call it.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// What narrows it, by the parameter's name.
-    pub(crate) filters: &'a [(&'a str, Option<&'a str>)],
+    pub filters: &'a [(&'a str, Option<&'a str>)],
 }
 
 impl List<'_> {
@@ -75,14 +84,14 @@ impl List<'_> {
 }
 
 /// A daemon that can be asked.
-pub(crate) struct Client {
+pub struct Client {
     runtime: Runtime,
     whom: Whom,
 }
 
 impl Client {
     /// Returns the daemon of a home, if one lives. One that cannot be reached is a failure.
-    pub(crate) fn find(home: &Path) -> Result<Option<Client>, Failure> {
+    pub fn find(home: &Path) -> Result<Option<Client>, Failure> {
         match place::look(home) {
             Seen::Lives(place) => Client::at(home, place).map(Some),
             Seen::Cut(place) => Err(unreachable(&place)),
@@ -92,12 +101,12 @@ impl Client {
     }
 
     /// Returns a daemon of which it is known where it is.
-    pub(crate) fn at(home: &Path, place: Place) -> Result<Client, Failure> {
+    pub fn at(home: &Path, place: Place) -> Result<Client, Failure> {
         Ok(Client { runtime: runtime()?, whom: Whom::Here { home: home.to_owned(), place: Box::new(place) } })
     }
 
     /// Returns a daemon elsewhere, once it has said who it is.
-    pub(crate) fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
+    pub fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
         let (runtime, reach) = (runtime()?, Reach::Server(Arc::clone(&server)));
         let ask = Ask { method: "GET", path: "/api/version".into(), ..Ask::default() };
         let body = judge(http::call(&runtime, &reach, &ask), || whom::silent_server(&server))?;
@@ -106,25 +115,25 @@ impl Client {
     }
 
     /// Says so if the daemon is of another version than this program.
-    pub(crate) fn note_version(&self) {
+    pub fn note_version(&self) {
         let (theirs, ours) = (self.whom.version(), env!("CARGO_PKG_VERSION"));
         if theirs != ours {
             let then = match &self.whom {
                 Whom::Here { .. } => "`rekindle restart` replaces it while agents work on",
                 Whom::Elsewhere { .. } => "some things may not be known to both",
             };
-            let theirs = crate::sanitise::line(theirs);
+            let theirs = rekindle_terminal::sanitise::line(theirs);
             anstream::eprintln!("note: the daemon is version {theirs}, this is {ours}; {then}");
         }
     }
 
     /// Returns which daemon it is.
-    pub(crate) fn whom(&self) -> &Whom {
+    pub fn whom(&self) -> &Whom {
         &self.whom
     }
 
     /// Fetches a list whole, page by page.
-    pub(crate) fn all<T: DeserializeOwned>(&self, list: &List<'_>) -> Result<Vec<T>, Failure> {
+    pub fn all<T: DeserializeOwned>(&self, list: &List<'_>) -> Result<Vec<T>, Failure> {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         loop {
             let mut page: BTreeMap<String, Box<RawValue>> = self.get(&list.path(cursor.as_deref()))?;
@@ -141,36 +150,36 @@ impl Client {
     }
 
     /// Fetches something.
-    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         read(&self.get_raw(path)?)
     }
 
     /// Fetches something as it was sent.
-    pub(crate) fn get_raw(&self, path: &str) -> Result<Bytes, Failure> {
+    pub fn get_raw(&self, path: &str) -> Result<Bytes, Failure> {
         self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })
     }
 
     /// Fetches a payload that is kept apart from a log: it may be large.
-    pub(crate) fn blob(&self, id: &BlobId) -> Result<Bytes, Failure> {
+    pub fn blob(&self, id: &BlobId) -> Result<Bytes, Failure> {
         let path = format!("/api/blobs/{}", id.as_str());
         self.ask(&Ask { method: "GET", path, within: Some(http::ANSWER), ..Ask::default() })
     }
 
     /// Asks for something to be done; returns what was sent back.
-    pub(crate) fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+    pub fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let body = Some(write(body)?);
         self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
     }
 
     /// Asks the daemon to leave, with or without its agents; it says at once that it will.
-    pub(crate) fn shut_down(&self, agents: bool) -> Result<(), Failure> {
+    pub fn shut_down(&self, agents: bool) -> Result<(), Failure> {
         let body = Some(write(&serde_json::json!({ "agents": agents }))?);
         let (path, within) = ("/api/shutdown".to_owned(), Some(LEAVING));
         self.ask(&Ask { method: "POST", path, body, within, ..Ask::default() }).map(drop)
     }
 
     /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
-    pub(crate) fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+    pub fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let key = format!("cli-{:032x}", random()?);
         let headers = vec![("idempotency-key", key.as_str())];
         let ask =
@@ -193,13 +202,13 @@ impl Client {
     }
 
     /// Changes something.
-    pub(crate) fn patch(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+    pub fn patch(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let body = Some(write(body)?);
         self.ask(&Ask { method: "PATCH", path: path.to_owned(), body, ..Ask::default() })
     }
 
     /// Removes something.
-    pub(crate) fn delete(&self, path: &str) -> Result<Bytes, Failure> {
+    pub fn delete(&self, path: &str) -> Result<Bytes, Failure> {
         self.ask(&Ask { method: "DELETE", path: path.to_owned(), ..Ask::default() })
     }
 
@@ -218,13 +227,13 @@ impl Client {
 }
 
 /// Says that a daemon is there and cannot be reached.
-pub(crate) fn unreachable(place: &Place) -> Failure {
+pub fn unreachable(place: &Place) -> Failure {
     let error = anyhow::anyhow!("the daemon (process {}) cannot be reached: its socket is gone", place.pid);
     Failure::failed(CUT, error).exit_with(Exit::NoDaemon).hint(REPLACE)
 }
 
 /// Says that it cannot be told whether a daemon serves a home.
-pub(crate) fn unproven(home: &Path, place: &Place) -> Failure {
+pub fn unproven(home: &Path, place: &Place) -> Failure {
     let (home, pid) = (home.display(), place.pid);
     let error = anyhow::anyhow!(
         "it cannot be told whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
@@ -246,7 +255,7 @@ fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -
 
 impl Lost {
     /// Returns the failure it is; none if nothing was heard, of which others know more.
-    pub(crate) fn failure(self) -> Option<Failure> {
+    pub fn failure(self) -> Option<Failure> {
         Some(match self {
             Lost::TooLong => return None,
             Lost::NotThere { ref path, .. } if path.contains("://") => {
@@ -282,7 +291,7 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Reads what the daemon sent.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body).map_err(|error| {
         let error = anyhow::Error::new(error).context("the daemon's answer cannot be understood");
         Failure::failed("answer_unreadable", error)

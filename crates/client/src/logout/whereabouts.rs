@@ -4,7 +4,7 @@ use rekindle_holder::client::scope_name;
 
 /// Who keeps what is in a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub enum Keeper {
     /// A login.
     Login,
     /// The user's own service manager.
@@ -14,7 +14,7 @@ pub(crate) enum Keeper {
 }
 
 /// Returns who keeps what is in a control group.
-pub(crate) fn keeper(cgroup: &str) -> Keeper {
+pub fn keeper(cgroup: &str) -> Keeper {
     let within = |what: fn(&str) -> bool| cgroup.split('/').any(what);
     if within(|unit| unit.starts_with("session-") && unit.ends_with(".scope")) {
         Keeper::Login
@@ -27,7 +27,7 @@ pub(crate) fn keeper(cgroup: &str) -> Keeper {
 
 /// Where a holder is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
+pub enum Whereabouts {
     /// In a scope of its own.
     OwnScope,
     /// In the group of the daemon's service, which ends its main process only.
@@ -44,7 +44,7 @@ pub(crate) enum Whereabouts {
 
 impl Whereabouts {
     /// Decides where a holder is, by its control group.
-    pub(crate) fn of(cgroup: Option<&str>, holder_id: &str, service: &str) -> Whereabouts {
+    pub fn of(cgroup: Option<&str>, holder_id: &str, service: &str) -> Whereabouts {
         let Some(cgroup) = cgroup else { return Whereabouts::Unknown };
         let own = scope_name(holder_id);
         let mut units = cgroup.split('/').filter(|one| one.ends_with(".scope") || one.ends_with(".service"));
@@ -58,7 +58,7 @@ impl Whereabouts {
     }
 
     /// Returns a word for programs.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Whereabouts::OwnScope => "own_scope",
             Whereabouts::Service => "service",
@@ -70,7 +70,7 @@ impl Whereabouts {
     }
 
     /// Says where it is, and what that means: logins, and the daemon's service, may end everyone in their group or not.
-    pub(crate) fn words(&self, kills_logins: bool, service_kills: bool) -> String {
+    pub fn words(&self, kills_logins: bool, service_kills: bool) -> String {
         match self {
             Whereabouts::OwnScope => "its own scope: it stays when the daemon is stopped or replaced".into(),
             Whereabouts::Service if service_kills => {

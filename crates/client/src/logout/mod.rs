@@ -9,29 +9,29 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-pub(crate) use facts::{facts_of, group_of};
-pub(crate) use whereabouts::{Keeper, Whereabouts, keeper};
+pub use facts::{facts_of, group_of};
+pub use whereabouts::{Keeper, Whereabouts, keeper};
 
-use crate::output;
+use rekindle_terminal::output;
 
 /// What is known of the place where agents run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// The machine's first process is systemd.
-    pub(crate) systemd: bool,
+    pub systemd: bool,
     /// This is a container.
-    pub(crate) container: bool,
+    pub container: bool,
     /// The user's services stay when nobody is logged in.
-    pub(crate) lingers: bool,
+    pub lingers: bool,
     /// What belongs to a login is ended with it.
-    pub(crate) kills_logins: bool,
+    pub kills_logins: bool,
     /// The control group of the daemon, or of whoever would start it.
-    pub(crate) cgroup: String,
+    pub cgroup: String,
 }
 
 /// What would end agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Danger {
+pub enum Danger {
     /// The container ends with its first process.
     Container,
     /// The login session is ended with everything in it.
@@ -41,7 +41,7 @@ pub(crate) enum Danger {
 }
 
 /// Decides whether agents would be ended by something that nobody does to them.
-pub(crate) fn danger(facts: &Facts) -> Option<Danger> {
+pub fn danger(facts: &Facts) -> Option<Danger> {
     // One that starts its own services is as good as a machine.
     if !facts.systemd {
         return facts.container.then_some(Danger::Container);
@@ -56,7 +56,7 @@ pub(crate) fn danger(facts: &Facts) -> Option<Danger> {
 
 /// Decides whether a holder lives longer in a scope of the user's service manager than beside its daemon: that manager
 /// ends with the last login of a user who does not linger, and what a login has left behind may not.
-pub(crate) fn scopes_are_safer(facts: &Facts) -> bool {
+pub fn scopes_are_safer(facts: &Facts) -> bool {
     let manager_stays = !facts.systemd || facts.lingers;
     manager_stays
         || match keeper(&facts.cgroup) {
@@ -68,7 +68,7 @@ pub(crate) fn scopes_are_safer(facts: &Facts) -> bool {
 
 impl Danger {
     /// Returns a word for programs.
-    pub(crate) fn code(self) -> &'static str {
+    pub fn code(self) -> &'static str {
         match self {
             Danger::Container => "ends_with_container",
             Danger::Login => "ends_with_login",
@@ -77,7 +77,7 @@ impl Danger {
     }
 
     /// Says what would happen.
-    pub(crate) fn what(self) -> &'static str {
+    pub fn what(self) -> &'static str {
         match self {
             Danger::Container => "this is a container: when its first process ends, every agent ends with it",
             Danger::Login => {
@@ -90,7 +90,7 @@ impl Danger {
     }
 
     /// Says what to do.
-    pub(crate) fn remedy(self) -> &'static str {
+    pub fn remedy(self) -> &'static str {
         match self {
             Danger::Container => {
                 "keep the container's first process running for as long as agents work, and the home on a volume: \
@@ -106,7 +106,7 @@ impl Danger {
 }
 
 /// Says what would end agents, once for each home: to a person, who may do something about it.
-pub(crate) fn tell_once(home: &Path, daemon: u32) {
+pub fn tell_once(home: &Path, daemon: u32) {
     let Some(danger) = danger(&facts_of(Some(daemon))) else { return };
     // Beside the daemon's log; in the home itself only what belongs there is welcome.
     let logs = home.join("logs");

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::http::Reach;
-use crate::daemon::listen::Listening;
+use crate::listening::Listening;
 
 /// The file's name in the home.
 const FILE: &str = "daemon.json";
@@ -26,35 +26,35 @@ const IN_LOCK: &str = "daemon";
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub struct Place {
     /// The daemon's process.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Its life.
-    pub(crate) boot_id: String,
+    pub boot_id: String,
     /// Its epoch.
     #[serde(default)]
-    pub(crate) epoch: u64,
+    pub epoch: u64,
     /// Where it listens: an absolute path.
-    pub(crate) socket: PathBuf,
+    pub socket: PathBuf,
     /// The home that it serves; in a copy of that home this is another than the copy's own.
     #[serde(default)]
-    pub(crate) home_id: Option<HomeId>,
+    pub home_id: Option<HomeId>,
     /// Where else it listens, if anywhere.
     #[serde(default)]
-    pub(crate) listen: Option<String>,
+    pub listen: Option<String>,
     /// What it was told of that, for whoever comes after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) told: Option<Listening>,
+    pub told: Option<Listening>,
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// Which process is meant, so that a later one with its pid is not.
     #[serde(default)]
-    pub(crate) process: Option<Identity>,
+    pub process: Option<Identity>,
 }
 
 /// What is known of a home's daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub enum Seen {
     /// It listens.
     Lives(Place),
     /// It does not listen, and its process is there: it is about to leave.
@@ -70,7 +70,7 @@ pub(crate) enum Seen {
 }
 
 /// Looks for a home's daemon.
-pub(crate) fn look(home: &Path) -> Seen {
+pub fn look(home: &Path) -> Seen {
     let place = match described(home) {
         None => return Seen::None,
         Some(Err(_)) => return Seen::Died,
@@ -125,7 +125,7 @@ fn is_there(process: &Identity) -> bool {
 
 /// Which home a description is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub enum Whose {
     /// The one it lies in.
     Ours,
     /// Another one: it was copied from there.
@@ -136,7 +136,7 @@ pub(crate) enum Whose {
 
 impl Place {
     /// Reads the file of a home; whoever wrote it may be gone. One that was copied says nothing of this home.
-    pub(crate) fn read(home: &Path) -> Option<Place> {
+    pub fn read(home: &Path) -> Option<Place> {
         Place::parse(home).filter(|place| place.whose(home) == Whose::Ours)
     }
 
@@ -145,7 +145,7 @@ impl Place {
     }
 
     /// Returns the process that may serve a home, if it cannot be told whether it does.
-    pub(crate) fn unproven(home: &Path) -> Option<Place> {
+    pub fn unproven(home: &Path) -> Option<Place> {
         let doubtful = |place: &Place| place.whose(home) == Whose::Unknown;
         Place::parse(home).filter(doubtful).filter(|place| place.process.as_ref().is_some_and(is_there))
     }
@@ -159,13 +159,13 @@ impl Place {
     }
 
     /// Returns how the daemon is reached, and which home it has to prove to serve.
-    pub(crate) fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         Reach::Socket { socket: self.socket.clone(), home: self.home_id }
     }
 
     /// Writes where we are, without which nobody finds us: if there is no room for the file, when room was made, and if there is
     /// still none, into the file of the lock, which is ours.
-    pub(crate) fn publish(&self, home: &Path, make_room: impl FnOnce()) -> io::Result<()> {
+    pub fn publish(&self, home: &Path, make_room: impl FnOnce()) -> io::Result<()> {
         match self.write(home) {
             Err(error) if is_shortage(&error) => make_room(),
             outcome => return outcome,
@@ -194,7 +194,7 @@ impl Place {
     }
 
     /// Removes the file if it is still ours: a successor may have written its own.
-    pub(crate) fn remove(&self, home: &Path) {
+    pub fn remove(&self, home: &Path) {
         let path = home.join(FILE);
         if Place::parse(home).as_ref() == Some(self) {
             // One that stays is taken for a daemon that died, which does no harm.

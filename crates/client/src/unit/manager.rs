@@ -11,23 +11,23 @@ use crate::failure::Failure;
 use crate::logout::Facts;
 
 /// How long a call may take that only asks.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = Duration::from_secs(10);
 
 /// How long one may take after which every unit is read anew.
-pub(crate) const RELOADED: Duration = Duration::from_secs(60);
+pub const RELOADED: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether a call has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A manager that can be spoken to.
 #[derive(Debug)]
-pub(crate) struct Manager {
+pub struct Manager {
     systemctl: PathBuf,
 }
 
 /// Why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Absent {
+pub enum Absent {
     /// Systemd does not run this machine.
     NoSystemd {
         /// It is a container.
@@ -49,7 +49,7 @@ pub(crate) enum Absent {
 
 impl Manager {
     /// Finds the manager, by our environment.
-    pub(crate) fn find(facts: &Facts) -> Result<Manager, Absent> {
+    pub fn find(facts: &Facts) -> Result<Manager, Absent> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let listens = runtime.as_deref().is_some_and(manager_listens);
         match (listens, program("systemctl")) {
@@ -60,7 +60,7 @@ impl Manager {
     }
 
     /// Asks for something; returns what it says.
-    pub(crate) fn ask(&self, words: &[&str], within: Duration) -> Result<String, Failure> {
+    pub fn ask(&self, words: &[&str], within: Duration) -> Result<String, Failure> {
         let said = format!("systemctl --user {}", words.join(" "));
         let mut command = Command::new(&self.systemctl);
         command.args(["--user", "--no-pager", "--no-ask-password"]).args(words).env("LC_ALL", "C");
@@ -75,7 +75,7 @@ impl Manager {
     }
 
     /// Returns what it knows of a unit.
-    pub(crate) fn show(&self, unit: &str) -> Result<Shown, Failure> {
+    pub fn show(&self, unit: &str) -> Result<Shown, Failure> {
         let properties = "--property=LoadState,ActiveState,UnitFileState,MainPID,NeedDaemonReload,KillMode";
         Ok(Shown::read(&self.ask(&["show", unit, properties], SOON)?))
     }
@@ -92,7 +92,7 @@ fn absent(facts: &Facts, runtime: Option<PathBuf>, uid: u32) -> Absent {
 
 impl Absent {
     /// Returns a word for programs.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Absent::NoSystemd { container: true } => "container",
             Absent::NoSystemd { container: false } => "no_systemd",
@@ -102,7 +102,7 @@ impl Absent {
     }
 
     /// Says what is the case.
-    pub(crate) fn what(&self) -> String {
+    pub fn what(&self) -> String {
         match self {
             Absent::NoSystemd { container: true } => {
                 "this is a container without systemd: there is no service manager of yours".into()
@@ -120,7 +120,7 @@ impl Absent {
     }
 
     /// Says what to do instead.
-    pub(crate) fn remedy(&self) -> String {
+    pub fn remedy(&self) -> String {
         match self {
             Absent::NoSystemd { container: true } => {
                 "run `rekindle serve` as the container's main process, with an init in front of it (docker run --init) \
@@ -149,19 +149,19 @@ impl Absent {
 
 /// What the manager knows of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// It has read the file.
-    pub(crate) loaded: bool,
+    pub loaded: bool,
     /// `active`, `inactive`, `failed`, `activating`, `deactivating`.
-    pub(crate) active: String,
+    pub active: String,
     /// `enabled`, `disabled`, or something rarer.
-    pub(crate) enabled: String,
+    pub enabled: String,
     /// Its main process.
-    pub(crate) main_pid: Option<u32>,
+    pub main_pid: Option<u32>,
     /// The file has changed since it was read.
-    pub(crate) needs_reload: bool,
+    pub needs_reload: bool,
     /// Whom it ends when it is stopped: `process` is the main one alone. Settings beside the file may have changed that.
-    pub(crate) kill_mode: String,
+    pub kill_mode: String,
 }
 
 impl Shown {
@@ -181,7 +181,7 @@ impl Shown {
     }
 
     /// Tells whether whoever stops it ends everyone in its group.
-    pub(crate) fn ends_everyone(&self) -> bool {
+    pub fn ends_everyone(&self) -> bool {
         self.loaded && !matches!(self.kill_mode.as_str(), "" | "process" | "none")
     }
 }

@@ -34,7 +34,7 @@ pub(super) const ANSWER: Duration = Duration::from_secs(90);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Lost {
+pub enum Lost {
     /// Nobody listens: nothing was asked.
     #[error("nobody answers at {path}")]
     NotThere {
@@ -74,7 +74,7 @@ pub(crate) enum Lost {
 
 /// How a daemon is reached.
 #[derive(Debug, Clone)]
-pub(crate) enum Reach {
+pub enum Reach {
     /// By its socket.
     Socket {
         /// The socket.
@@ -118,21 +118,21 @@ impl Reach {
 
 /// One request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ask<'a> {
+pub struct Ask<'a> {
     /// The method.
-    pub(crate) method: &'static str,
+    pub method: &'static str,
     /// The path and what follows it.
-    pub(crate) path: String,
+    pub path: String,
     /// The body: JSON.
-    pub(crate) body: Option<String>,
+    pub body: Option<String>,
     /// Further headers.
-    pub(crate) headers: Vec<(&'static str, &'a str)>,
+    pub headers: Vec<(&'static str, &'a str)>,
     /// How long the answer may take, if it is known.
-    pub(crate) within: Option<Duration>,
+    pub within: Option<Duration>,
 }
 
 /// Returns a runtime for one thread.
-pub(crate) fn runtime() -> io::Result<Runtime> {
+pub fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().build()
 }
 
@@ -147,7 +147,7 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 }
 
 /// Asks, and returns the head of the answer; its body is still to come.
-pub(crate) async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
+pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
     let stream = tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| Lost::TooLong)??;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
     // Its end is also told to whoever waits for the answer.
@@ -204,7 +204,7 @@ async fn prove(
 }
 
 /// Asks, and returns the status and the whole body.
-pub(crate) fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
+pub fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
     runtime.block_on(async {
         let answer = async {
             let response = send(reach, ask).await?;
@@ -218,7 +218,7 @@ pub(crate) fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u
 }
 
 /// Writes a value into a query or a path: everything but letters, digits and a few marks is escaped.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

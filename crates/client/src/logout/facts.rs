@@ -9,7 +9,7 @@ use super::Facts;
 const SETTINGS: [&str; 4] = ["usr/lib/systemd", "usr/local/lib/systemd", "run/systemd", "etc/systemd"];
 
 /// Looks at this machine, for the daemon with this process, or for one that we would start.
-pub(crate) fn facts_of(daemon: Option<u32>) -> Facts {
+pub fn facts_of(daemon: Option<u32>) -> Facts {
     let uid = rustix::process::geteuid().as_raw();
     let variable = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
     look(Path::new("/"), daemon, uid, variable().as_deref())
@@ -36,7 +36,7 @@ fn look(root: &Path, daemon: Option<u32>, uid: u32, named: Option<&str>) -> Fact
 }
 
 /// Returns the control group of a process; none if it cannot be told.
-pub(crate) fn group_of(pid: i32) -> Option<String> {
+pub fn group_of(pid: i32) -> Option<String> {
     group_in(Path::new("/"), &pid.to_string())
 }
 

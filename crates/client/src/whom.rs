@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 
 /// A daemon.
 #[derive(Debug, Clone)]
-pub(crate) enum Whom {
+pub enum Whom {
     /// That of a home.
     Here {
         /// The home, where a successor is found.
@@ -34,16 +34,16 @@ pub(crate) enum Whom {
 
 /// What a daemon says of itself.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct About {
+pub struct About {
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// Its process.
-    pub(crate) pid: u32,
+    pub pid: u32,
 }
 
 impl Whom {
     /// Returns how it is reached.
-    pub(crate) fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         match self {
             Whom::Here { place, .. } => place.reach(),
             Whom::Elsewhere { server, .. } => Reach::Server(Arc::clone(server)),
@@ -51,7 +51,7 @@ impl Whom {
     }
 
     /// Returns its version.
-    pub(crate) fn version(&self) -> &str {
+    pub fn version(&self) -> &str {
         match self {
             Whom::Here { place, .. } => &place.version,
             Whom::Elsewhere { about, .. } => &about.version,
@@ -59,7 +59,7 @@ impl Whom {
     }
 
     /// Returns its process.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         match self {
             Whom::Here { place, .. } => place.pid,
             Whom::Elsewhere { about, .. } => about.pid,
@@ -67,7 +67,7 @@ impl Whom {
     }
 
     /// Returns whoever comes after it, which may take a while.
-    pub(crate) fn successor(&self, within: Duration) -> Result<Whom, Failure> {
+    pub fn successor(&self, within: Duration) -> Result<Whom, Failure> {
         match self {
             Whom::Here { home, .. } => {
                 let place = start::successor(home, within)?;
@@ -79,7 +79,7 @@ impl Whom {
     }
 
     /// Says that it does not come back.
-    pub(crate) fn lost(&self) -> Failure {
+    pub fn lost(&self) -> Failure {
         match self {
             Whom::Here { .. } => Failure::no_daemon("the daemon does not come back")
                 .hint(format!("the agent works on without it; {}", super::WORDS)),

@@ -7,13 +7,13 @@ use rekindle_holder::client::{Keeper as LockKeeper, LockState, inspect_all};
 use serde_json::{Value, json};
 
 use super::{Absent, Manager, Shown, Unit};
-use crate::client::place::{Seen, look};
 use crate::failure::Failure;
 use crate::logout::{Facts, Whereabouts, facts_of, group_of};
+use crate::place::{Seen, look};
 
 /// What the unit file is, compared with what would be written today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileState {
+pub enum FileState {
     /// There is none.
     Missing,
     /// It says the same.
@@ -24,39 +24,46 @@ pub(crate) enum FileState {
 
 /// A holder that lives, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HolderAt {
-    pub(crate) id: String,
-    pub(crate) pid: Option<i32>,
-    pub(crate) cgroup: Option<String>,
-    pub(crate) at: Whereabouts,
+pub struct HolderAt {
+    pub id: String,
+    pub pid: Option<i32>,
+    pub cgroup: Option<String>,
+    pub at: Whereabouts,
 }
 
 /// Everything that was seen.
 #[derive(Debug, Clone)]
-pub(crate) struct Survey {
-    pub(crate) unit: String,
-    pub(crate) path: std::path::PathBuf,
-    pub(crate) file: FileState,
+pub struct Survey {
+    /// The unit's name.
+    pub unit: String,
+    /// Its file.
+    pub path: std::path::PathBuf,
+    /// How the file is.
+    pub file: FileState,
     /// What the manager knows of the unit, or why there is no manager.
-    pub(crate) manager: Result<Shown, Absent>,
+    pub manager: Result<Shown, Absent>,
     /// The home's daemon.
-    pub(crate) daemon: Option<u32>,
+    pub daemon: Option<u32>,
     /// The machine, and the daemon's control group, or that of whoever would start it.
-    pub(crate) facts: Facts,
-    pub(crate) holders: Vec<HolderAt>,
+    pub facts: Facts,
+    /// Where holders are.
+    pub holders: Vec<HolderAt>,
 }
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Advice {
-    pub(crate) code: &'static str,
-    pub(crate) what: String,
-    pub(crate) remedy: String,
+pub struct Advice {
+    /// For programs.
+    pub code: &'static str,
+    /// What is the case.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
 }
 
 impl Survey {
     /// Looks at everything; changes nothing.
-    pub(crate) fn of(home: &Path) -> Result<Survey, Failure> {
+    pub fn of(home: &Path) -> Result<Survey, Failure> {
         let unit = Unit::of(home)?;
         let daemon = match look(home) {
             Seen::Lives(place) | Seen::Cut(place) | Seen::Unproven(place) => Some(place.pid),
@@ -73,13 +80,13 @@ impl Survey {
     }
 
     /// Tells whether the daemon is the service's.
-    pub(crate) fn is_daemon_ours(&self) -> bool {
+    pub fn is_daemon_ours(&self) -> bool {
         let main = self.manager.as_ref().ok().and_then(|shown| shown.main_pid);
         self.daemon.is_some() && main == self.daemon
     }
 
     /// Says where a holder is, and what that means here.
-    pub(crate) fn words(&self, at: &Whereabouts) -> String {
+    pub fn words(&self, at: &Whereabouts) -> String {
         at.words(self.facts.kills_logins, self.ends_everyone())
     }
 
@@ -89,7 +96,7 @@ impl Survey {
     }
 
     /// Decides what is to be done.
-    pub(crate) fn advice(&self) -> Vec<Advice> {
+    pub fn advice(&self) -> Vec<Advice> {
         let mut advice = Vec::new();
         let mut add = |code: &'static str, what: String, remedy: &str| {
             advice.push(Advice { code, what, remedy: remedy.to_owned() });
@@ -161,7 +168,7 @@ impl Survey {
     }
 
     /// Says what becomes of daemon and agents when the daemon is stopped, at a logout, and at a restart of the machine.
-    pub(crate) fn outlook(&self) -> [(&'static str, String); 3] {
+    pub fn outlook(&self) -> [(&'static str, String); 3] {
         let facts = &self.facts;
         let other = self.holders.iter().find_map(|holder| match &holder.at {
             Whereabouts::Unit(unit) => Some(unit),
@@ -205,7 +212,7 @@ impl Survey {
     }
 
     /// Returns it for programs.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let file = match self.file {
             FileState::Missing => "missing",
             FileState::Current => "current",

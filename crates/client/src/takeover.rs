@@ -8,9 +8,9 @@ use rekindle_holder::identity::{Identity, Presence};
 use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
-use crate::client::place::Place;
-use crate::client::unproven;
 use crate::failure::Failure;
+use crate::place::Place;
+use crate::unproven;
 
 /// How long it may take to leave by itself: a takeover is over within a second.
 const LEAVES_WITHIN: Duration = Duration::from_millis(400);
@@ -19,7 +19,7 @@ const LEAVES_WITHIN: Duration = Duration::from_millis(400);
 const DIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the daemon of a home leave.
-pub(crate) fn make_way(home: &Path) -> Result<(), Failure> {
+pub fn make_way(home: &Path) -> Result<(), Failure> {
     if let Some(place) = Place::unproven(home) {
         return Err(unproven(home, &place));
     }

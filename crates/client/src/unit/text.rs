@@ -10,27 +10,27 @@ const HOME: &str = "Home=";
 const PATH: &str = "Environment=\"PATH=";
 
 /// Returns the line that agents are found by.
-pub(crate) fn path_line(path: &str) -> String {
+pub(super) fn path_line(path: &str) -> String {
     format!("{PATH}{}\"", escaped(path))
 }
 
 /// Returns that line of a unit file.
-pub(crate) fn path_line_of(text: &str) -> Option<&str> {
+pub(super) fn path_line_of(text: &str) -> Option<&str> {
     text.lines().find(|line| line.starts_with(PATH))
 }
 
 /// Tells whether a unit file is ours.
-pub(crate) fn is_ours(text: &str) -> bool {
+pub fn is_ours(text: &str) -> bool {
     text.lines().any(|line| line == SECTION)
 }
 
 /// Tells whether a unit file is ours, and for this home.
-pub(crate) fn is_for(text: &str, home: &str) -> bool {
+pub(super) fn is_for(text: &str, home: &str) -> bool {
     is_ours(text) && text.lines().filter_map(|line| line.strip_prefix(HOME)).any(|one| one == escaped(home))
 }
 
 /// Returns a whole unit file.
-pub(crate) fn unit_text(name: &str, executable: &str, home: &str, path_line: &str) -> String {
+pub(super) fn unit_text(name: &str, executable: &str, home: &str, path_line: &str) -> String {
     // The path of a program is taken as it is; only behind it a dollar begins a variable.
     let (executable, argument) = (escaped(executable), escaped(home).replace('$', "$$"));
     let home = escaped(home);

@@ -5,18 +5,18 @@ const MAX_LINE: usize = 400 << 20;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Event {
+pub struct Event {
     /// What it is; empty if the server did not say.
-    pub(crate) name: String,
+    pub name: String,
     /// Where the stream goes on behind it, if it has a place.
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// What it says.
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// Collects bytes until an event is whole.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Parser {
 
 impl Parser {
     /// Takes the next bytes and returns the events that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         let mut rest = bytes;
         if self.returned && !rest.is_empty() {

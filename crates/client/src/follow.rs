@@ -24,7 +24,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is heard of a session.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub enum Heard {
     /// A record: its line.
     Record(String),
     /// Words that are in no record yet.
@@ -49,13 +49,13 @@ pub(crate) enum Heard {
 
 /// Whom to follow, from where.
 #[derive(Debug, Clone)]
-pub(crate) struct Follow {
+pub struct Follow {
     /// The daemon.
-    pub(crate) whom: Whom,
+    pub whom: Whom,
     /// The session.
-    pub(crate) session: String,
+    pub session: String,
     /// The record behind which to begin.
-    pub(crate) after: u64,
+    pub after: u64,
 }
 
 /// How a stream ended.
@@ -70,7 +70,7 @@ enum Ended {
 
 impl Follow {
     /// Begins to follow; `tell` says whether anyone still listens.
-    pub(crate) fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
+    pub fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
         std::thread::spawn(move || self.run(tell));
     }
 

@@ -4,7 +4,7 @@
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,10 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::place::{self, Place, Seen};
 use super::{Client, unproven, unreachable, wire};
-use crate::daemon::listen::Listening;
-use crate::daemon::{notify, takeover};
 use crate::failure::{Exit, Failure};
+use crate::listening::Listening;
+use crate::takeover;
 use crate::unit::Unit;
+
+/// Names the socket of whoever started a daemon as a service. It is the daemon's alone: an agent could say in its name that it
+/// has ended.
+pub const NOTIFY: &str = "NOTIFY_SOCKET";
 
 /// How long a daemon may take to be ready: it completes the write-ahead log and lists the sessions before.
 const READY: Duration = Duration::from_secs(30);
@@ -36,16 +40,16 @@ const MAX_LOG: u64 = 8 << 20;
 
 /// What a daemon in the background says on its pipe, in one line, when it is ready.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// Where it is.
-    pub(crate) ready: Place,
+    pub ready: Place,
     /// What is not as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// Returns the daemon of a home; one is started if none lives.
-pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
+pub fn ensure(home: &Path) -> Result<Client, Failure> {
     match Client::find(home)? {
         Some(client) => Ok(client),
         None => Client::at(home, start(home)?),
@@ -54,7 +58,7 @@ pub(crate) fn ensure(home: &Path) -> Result<Client, Failure> {
 
 /// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
 /// one is still leaving, it is waited for.
-pub(crate) fn start(home: &Path) -> Result<Place, Failure> {
+pub fn start(home: &Path) -> Result<Place, Failure> {
     start_again(home, None)
 }
 
@@ -72,7 +76,7 @@ fn start_service(home: &Path) -> Option<Place> {
 
 /// Starts a daemon in the place of one that left, to listen where that one was told to; a service listens where its unit
 /// says.
-pub(crate) fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failure> {
+pub fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failure> {
     if let Some(place) = start_service(home) {
         return Ok(place);
     }
@@ -83,7 +87,7 @@ pub(crate) fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place
 }
 
 /// Starts a daemon in the place of one that is there, which is ended if it does not leave.
-pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
+pub fn take_over(home: &Path) -> Result<Place, Failure> {
     if let Some((unit, manager)) = Unit::in_charge(home) {
         takeover::make_way(home)?;
         return unit.restart(&manager);
@@ -92,7 +96,7 @@ pub(crate) fn take_over(home: &Path) -> Result<Place, Failure> {
 }
 
 /// Like [`start`], with variables in its environment that are not in ours.
-pub(crate) fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
+pub fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
     start_waiting(home, &[], env)
 }
 
@@ -118,7 +122,7 @@ fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
 }
 
 /// Starts a daemon once, with arguments and variables of the caller's; one that owns the home already is a failure.
-pub(crate) fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
+pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {
@@ -134,7 +138,7 @@ pub(crate) fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) 
         // An agent that starts a daemon must not take it along when its tree is ended.
         .env_remove(MARK)
         // Nor is it what whoever started us as a service waits for.
-        .env_remove(notify::VARIABLE)
+        .env_remove(NOTIFY)
         .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -150,7 +154,7 @@ pub(crate) fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) 
     match serde_json::from_str::<Ready>(&line) {
         Ok(Ready { ready, note }) => {
             if let Some(note) = note {
-                anstream::eprintln!("note: {}", crate::sanitise::line(&note));
+                anstream::eprintln!("note: {}", rekindle_terminal::sanitise::line(&note));
             }
             Ok(ready)
         }
@@ -160,7 +164,7 @@ pub(crate) fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) 
 
 /// Waits for a daemon that comes after one that went away. One that died is replaced; one that left on purpose is
 /// not, because someone may have wanted that.
-pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure> {
+pub fn successor(home: &Path, within: Duration) -> Result<Place, Failure> {
     let deadline = Instant::now() + within;
     loop {
         match place::look(home) {
@@ -178,7 +182,7 @@ pub(crate) fn successor(home: &Path, within: Duration) -> Result<Place, Failure>
 }
 
 /// Waits until nobody owns a home; tells whether that came to be.
-pub(crate) fn wait_until_free(home: &Path, within: Duration) -> bool {
+pub fn wait_until_free(home: &Path, within: Duration) -> bool {
     let deadline = Instant::now() + within;
     let layout = Layout::new(home);
     loop {
@@ -190,6 +194,18 @@ pub(crate) fn wait_until_free(home: &Path, within: Duration) -> bool {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Returns the path of a program that belongs beside this one.
+pub fn beside_us(name: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
+    let path = own.with_file_name(name);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!("{} is not there; it belongs beside this program", path.display());
+    Err(Failure::failed("no_holder", anyhow::Error::msg(message))
+        .hint("install both binaries; from the sources: cargo build -p rekindle --bins"))
 }
 
 fn open_log(home: &Path) -> std::io::Result<File> {
