@@ -13,7 +13,6 @@ mod offline_session;
 mod payloads;
 mod prompt_arg;
 mod record_text;
-mod seeded;
 mod server_arg;
 mod session_arg;
 mod status_text;

@@ -16,9 +16,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["agent", "domain", "service"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal"]),
+    // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
+    ("trial", &["client", "domain", "holder", "store", "terminal"]),
     ("testkit", &["domain", "store"]),
     ("bench", &["domain", "holder", "store", "testkit"]),
-    ("cli", &["agent", "client", "demo-agent", "domain", "holder", "server", "service", "store", "terminal"]),
+    (
+        "cli",
+        &[
+            "agent",
+            "client",
+            "demo-agent",
+            "domain",
+            "holder",
+            "server",
+            "service",
+            "store",
+            "terminal",
+            "trial",
+        ],
+    ),
 ];
 
 /// Checks the manifest of every crate against the table.

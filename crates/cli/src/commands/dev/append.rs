@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_store::commit::{Append, Commits, Expect, Persist, Receipt};
 use rekindle_store::{AppendError, Store};
+use rekindle_trial::seeded::Rng;
 
 use super::script::Script;
 use crate::clock::{id_millis, random};
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
-use crate::seeded::Rng;
 
 /// Append at full speed, printing `ack SESSION FIRST LAST HASH disk|process` for each answered append
 ///

@@ -10,6 +10,7 @@ use rekindle_domain::id::{BootId, SessionId};
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Commits, Current};
 use rekindle_store::disk::{Disk, OpenMode, RealDisk, write_all_at};
+use rekindle_trial::seeded::Rng;
 use serde_json::json;
 
 use super::script::{Script, Step};
@@ -17,7 +18,6 @@ use super::unsynced::Unsynced;
 use crate::commands::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, plural};
-use crate::seeded::Rng;
 
 /// Make a home with sessions in it, or add some to one
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ fn fill(store: &Store, boot: BootId, args: &Args) -> Result<Vec<SessionId>, Fail
     for number in 0..args.sessions {
         let session = SessionId::mint(FIRST_MILLIS + number * 60_000, rng.bits());
         store.create(session).map_err(|error| Failure::failed("session_exists", error))?;
-        let mut script = Script::new(session, boot, Rng::new(rng.next()));
+        let mut script = Script::new(session, boot, Rng::new(rng.next_u64()));
         let left = match number % 8 {
             _ if args.finished => Left::Finished,
             3 => Left::Interrupted,

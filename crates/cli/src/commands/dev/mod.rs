@@ -2,7 +2,7 @@
 //! kill. Nothing here is part of what users are promised.
 
 mod append;
-pub(crate) mod damage;
+mod damage;
 mod drive;
 mod hold;
 mod make_home;

@@ -11,10 +11,10 @@ use rekindle_domain::id::{BootId, HolderId, MessageId, RunId, SessionId, TokenId
 use rekindle_domain::line::{Draft, Source};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::sha256_hex;
+use rekindle_trial::seeded::Rng;
 use serde_json::json;
 
 use crate::clock::id_millis;
-use crate::seeded::Rng;
 
 /// A session that goes on for ever.
 pub(super) struct Script {
@@ -244,7 +244,7 @@ impl Script {
     }
 
     fn begin_tool(&mut self) -> Step {
-        let id = format!("toolu_{:016x}", self.rng.next());
+        let id = format!("toolu_{:016x}", self.rng.next_u64());
         let title = TOOLS[self.rng.index(TOOLS.len())];
         let run_id = self.run.as_mut().map(|run| {
             run.tools.push(id.clone());
@@ -304,7 +304,7 @@ impl Script {
         let token = TokenId::mint(id_millis(), self.rng.bits());
         let content = Raw::text(&self.text(120));
         let message_id = MessageId::mint(id_millis(), self.rng.bits());
-        let secret_hash = sha256_hex(&self.rng.next().to_le_bytes());
+        let secret_hash = sha256_hex(&self.rng.next_u64().to_le_bytes());
         let title = TOOLS[self.rng.index(TOOLS.len())];
         let Some(run) = &mut self.run else { return self.prompt() };
         run.waits.push((wait_id, token));
