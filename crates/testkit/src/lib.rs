@@ -3,5 +3,6 @@
 //! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
 pub mod clock;
-pub mod rng;
 pub mod sim;
+
+pub use rekindle_seeded as rng;

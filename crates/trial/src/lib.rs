@@ -5,4 +5,3 @@ pub mod chaos;
 pub mod damage;
 pub mod demo;
 mod ground;
-pub mod seeded;

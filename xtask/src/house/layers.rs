@@ -5,7 +5,9 @@ use super::{SourceFile, Violation};
 
 /// Each crate under `crates/` and those of ours that it may use, from the bottom up.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("demo-agent", &[]),
+    // One generator for tests, for the self-test and for made-up text.
+    ("seeded", &[]),
+    ("demo-agent", &["seeded"]),
     ("domain", &[]),
     ("holder", &[]),
     // Text for people is the same whoever prints it; points in time are the domain's.
@@ -17,8 +19,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal"]),
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
-    ("trial", &["client", "domain", "holder", "store", "terminal"]),
-    ("testkit", &["domain", "store"]),
+    ("trial", &["client", "domain", "holder", "seeded", "store", "terminal"]),
+    ("testkit", &["domain", "seeded", "store"]),
     ("bench", &["domain", "holder", "store", "testkit"]),
     (
         "cli",
@@ -28,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "demo-agent",
             "domain",
             "holder",
+            "seeded",
             "server",
             "service",
             "store",

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
 
 use super::copies::copy_all;
 use super::faults::sessions;
@@ -13,7 +14,6 @@ use super::oracle::Sight;
 use super::troupe::{Troupe, is_alive};
 use crate::ground::end_all;
 use crate::ground::look::lines;
-use crate::seeded::Rng;
 
 /// How long a command may take; what it does later is done to nobody.
 const COMMAND: Duration = Duration::from_secs(20);

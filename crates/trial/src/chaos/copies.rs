@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
 use serde_json::{Value, json};
 
 use super::ask::{Asker, PATIENCE};
@@ -14,7 +15,6 @@ use super::troupe::Troupe;
 use crate::damage::{Done, Kind, harm};
 use crate::ground::end_all;
 use crate::ground::look::lines;
-use crate::seeded::Rng;
 
 /// What is done to copies.
 const HARM: [Kind; 10] = [

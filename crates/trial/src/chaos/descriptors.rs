@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
 use super::shortage::{Lack, play};
 use super::troupe::Troupe;
 use crate::ground::end_all;
-use crate::seeded::Rng;
 
 /// Descriptors that are left: enough to answer callers one after the other.
 const LEAST: u64 = 4;

@@ -10,6 +10,7 @@ use rekindle_domain::time::Clock;
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::identity::machine_boot;
 use rekindle_holder::tree::signal_exactly;
+use rekindle_seeded::Rng;
 use rustix::process::Signal;
 
 use super::oracle::Sight;
@@ -19,7 +20,6 @@ use super::troupe::{Pair, Troupe, is_alive};
 use crate::damage::{Kind, harm};
 use crate::ground::kill;
 use crate::ground::look::lines;
-use crate::seeded::Rng;
 
 /// How long someone is looked for who could be struck.
 const SOMEONE: Duration = Duration::from_millis(600);

@@ -1,9 +1,8 @@
 //! The plan: who is visited, what is said, and what strikes when. Pure: the same seed makes the same plan, round for round,
 //! however many rounds there are. What comes of it is the machine's timing.
 
+use rekindle_seeded::Rng;
 use serde::Serialize;
-
-use crate::seeded::Rng;
 
 /// Everything that can strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use rekindle_domain::line::Line;
 use rekindle_domain::time::Timestamp;
+use rekindle_seeded::Rng;
 
 use super::ledger::is_fleeting;
-use crate::seeded::Rng;
 
 /// What was written earlier than this may have been synced: everything is within a second.
 const FRESH_MS: u64 = 700;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
 use serde_json::{Value, json};
 
 use super::ask::Asker;
@@ -12,7 +13,6 @@ use super::follower::Follower;
 use super::oracle::{Acknowledged, Moment, Shortage, Shown, Sight, is_explained, unanswered};
 use super::plan::mark;
 use super::troupe::Troupe;
-use crate::seeded::Rng;
 
 /// How long what goes on may take to say why it does not, and a subscriber to hear what was acknowledged.
 const SAID: Duration = Duration::from_secs(8);

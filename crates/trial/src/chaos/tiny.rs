@@ -6,13 +6,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::Value;
 
 use super::shortage::{Lack, play};
 use super::troupe::Troupe;
 use crate::ground::end_all;
-use crate::seeded::Rng;
 
 /// The size of the disk: room for a home, and not for much more.
 const OPTIONS: &std::ffi::CStr = c"size=64m,mode=0700";

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rekindle_domain::id::SessionId;
+use rekindle_seeded::Rng;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
-
-use crate::seeded::Rng;
 
 /// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

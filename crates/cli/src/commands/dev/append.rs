@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{BootId, SessionId};
+use rekindle_seeded::Rng;
 use rekindle_store::commit::{Append, Commits, Expect, Persist, Receipt};
 use rekindle_store::{AppendError, Store};
-use rekindle_trial::seeded::Rng;
 
 use super::script::Script;
 use crate::clock::{id_millis, random};

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rekindle_domain::event::Raw;
 use rekindle_domain::id::{BootId, SessionId};
+use rekindle_seeded::Rng;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Commits, Current};
 use rekindle_store::disk::{Disk, OpenMode, RealDisk, write_all_at};
-use rekindle_trial::seeded::Rng;
 use serde_json::json;
 
 use super::script::{Script, Step};

@@ -11,7 +11,7 @@ use rekindle_domain::id::{BootId, HolderId, MessageId, RunId, SessionId, TokenId
 use rekindle_domain::line::{Draft, Source};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::sha256_hex;
-use rekindle_trial::seeded::Rng;
+use rekindle_seeded::Rng;
 use serde_json::json;
 
 use crate::clock::id_millis;

@@ -1,5 +1,5 @@
-//! Numbers drawn from a seed (splitmix64). Every choice of a test comes from here, so that one printed seed
-//! reproduces a run. Not for secrets.
+//! Numbers drawn from a seed (splitmix64). Every choice of a test, of the self-test's plan and of a made-up home comes from here,
+//! so that one printed seed makes the same again. Not for secrets.
 
 /// A small deterministic generator; a clone goes on with the same numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Rng {
 
     /// Returns a number under `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        // The high half of a wide product is even enough for any `n` a test uses.
+        // The high half of a wide product is even enough for any `n` that is used here.
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
@@ -34,6 +34,11 @@ impl Rng {
     /// Returns true `num` times in `den`.
     pub fn chance(&mut self, num: u64, den: u64) -> bool {
         self.below(den) < num
+    }
+
+    /// Returns the random part of an id.
+    pub fn bits(&mut self) -> u128 {
+        u128::from(self.next_u64()) << 64 | u128::from(self.next_u64())
     }
 
     /// Returns one of `items`; panics if there are none.
@@ -50,7 +55,7 @@ impl Rng {
         }
     }
 
-    /// Returns a generator of its own, so that a part of a test can draw without disturbing the rest.
+    /// Returns a generator of its own, so that a part can draw without disturbing the rest.
     pub fn fork(&mut self) -> Rng {
         Rng(self.next_u64())
     }
