@@ -30,7 +30,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "demo-agent",
             "domain",
             "holder",
-            "seeded",
             "server",
             "service",
             "store",

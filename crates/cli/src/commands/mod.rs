@@ -8,7 +8,6 @@ mod chaos;
 mod completions;
 mod demo;
 mod demo_agent;
-mod dev;
 mod doctor;
 mod gc;
 mod holders;
@@ -75,8 +74,6 @@ pub(crate) enum Command {
     Holders(holders::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
-    #[command(hide = true)]
-    Dev(dev::Args),
 }
 
 /// Does it.
@@ -125,7 +122,6 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.
         Command::DemoAgent(args) => demo_agent::run(args),
-        Command::Dev(args) => dev::run(&here("dev")?, args),
     }
 }
 

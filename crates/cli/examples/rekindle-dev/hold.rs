@@ -1,9 +1,10 @@
-//! `rekindle dev hold`: owns a home until its stdin is closed, for tests with two processes.
+//! `rekindle-dev hold`: owns a home until its stdin is closed, for tests with two processes.
 
 use std::io::{Read, Write};
 
-use crate::commands::Context;
-use crate::failure::{Exit, Failure};
+use rekindle_client::failure::{Exit, Failure};
+
+use super::Context;
 
 /// Own the home, print `held PID`, and wait until stdin is closed
 #[derive(Debug, clap::Args)]

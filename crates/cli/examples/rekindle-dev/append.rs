@@ -1,19 +1,19 @@
-//! `rekindle dev append`: appends to many sessions at full speed and says what was acknowledged, until it is
+//! `rekindle-dev append`: appends to many sessions at full speed and says what was acknowledged, until it is
 //! killed. Whoever kills it compares what it said with what is left.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use rekindle_client::clock::{id_millis, random};
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_seeded::Rng;
 use rekindle_store::commit::{Append, Commits, Expect, Persist, Receipt};
 use rekindle_store::{AppendError, Store};
+use rekindle_testkit::made::Script;
 
-use super::script::Script;
-use crate::clock::{id_millis, random};
-use crate::commands::Context;
-use crate::failure::{Exit, Failure};
+use super::Context;
 
 /// Append at full speed, printing `ack SESSION FIRST LAST HASH disk|process` for each answered append
 ///
@@ -94,7 +94,7 @@ fn sessions(store: &Store, boot: BootId, count: usize) -> Result<Vec<(SessionId,
         match store.open_session(session) {
             Ok(current) => {
                 let rng = Rng::new(random()? as u64);
-                sessions.push((session, Script::from_state(&current.state, boot, rng)));
+                sessions.push((session, Script::from_state(&current.state, boot, id_millis(), rng)));
             }
             Err(error) => anstream::eprintln!("passed over {session}: {error}"),
         }
@@ -102,7 +102,7 @@ fn sessions(store: &Store, boot: BootId, count: usize) -> Result<Vec<(SessionId,
     while sessions.len() < count {
         let session = SessionId::mint(id_millis(), random()?);
         store.create(session).map_err(|error| Failure::failed("session_exists", error))?;
-        sessions.push((session, Script::new(session, boot, Rng::new(random()? as u64))));
+        sessions.push((session, Script::new(session, boot, id_millis(), Rng::new(random()? as u64))));
     }
     Ok(sessions)
 }
@@ -157,7 +157,7 @@ impl Writer<'_> {
 
     fn submit(&mut self, index: usize) {
         let (session, script) = &mut self.sessions[index];
-        let step = script.next();
+        let step = script.step();
         let persist = match self.persist {
             Durability::Disk => Persist::Disk,
             Durability::Process => Persist::Process,

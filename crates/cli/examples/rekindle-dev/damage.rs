@@ -1,17 +1,17 @@
-//! `rekindle dev damage`: does one named kind of harm to a home and says what it did and where, for trying out `doctor` and for
+//! `rekindle-dev damage`: does one named kind of harm to a home and says what it did and where, for trying out `doctor` and for
 //! tests.
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::SessionId;
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
+use rekindle_terminal::output;
 use rekindle_trial::damage::{Done, Kind, harm};
 use serde_json::json;
 
-use crate::commands::Context;
-use crate::failure::{Exit, Failure};
-use crate::output;
+use super::Context;
 
 /// Damage the home in a named way
 #[derive(Debug, clap::Args)]

@@ -1,39 +1,34 @@
-//! `rekindle dev make-home`: a home of any size with sessions as they really look, made fast.
+//! Made-up homes: of any size, with sessions as they really look, made fast. What happens in a session is in `script`.
 
-use std::io::Write;
-use std::path::Path;
+mod script;
+mod unsynced;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::{Context, ensure};
 use rekindle_domain::event::Raw;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_seeded::Rng;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Commits, Current};
 use rekindle_store::disk::{Disk, OpenMode, RealDisk, write_all_at};
-use serde_json::json;
 
-use super::script::{Script, Step};
-use super::unsynced::Unsynced;
-use crate::commands::Context;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, plural};
+pub use script::{Script, Step};
+pub use unsynced::Unsynced;
 
-/// Make a home with sessions in it, or add some to one
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// How many sessions
-    #[arg(long, default_value_t = 20)]
-    sessions: u64,
-    /// About how many records each
-    #[arg(long, default_value_t = 40)]
-    records: u64,
-    /// The seed of everything but the times
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Leave no session unfinished or interrupted
-    #[arg(long)]
-    finished: bool,
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// How many sessions.
+    pub sessions: u64,
+    /// About how many records each.
+    pub records: u64,
+    /// The seed of everything but the times.
+    pub seed: u64,
+    /// No session is left unfinished or interrupted.
+    pub finished: bool,
 }
 
 /// When the first session's id was minted; the others follow by the minute.
@@ -53,51 +48,42 @@ enum Left {
     Waiting,
 }
 
-pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let (store, boot) = super::open(context, Arc::new(Unsynced))?;
-    let sessions = fill(&store, boot, args)?;
-    write_caches(&store, &sessions)?;
-    let place = store.layout().home().to_owned();
-    drop(store);
-    let mut out = output::stdout();
-    if context.json {
-        writeln!(out, "{}", json!({"home": place.to_string_lossy(), "sessions": sessions.len()}))?;
-    } else {
-        writeln!(out, "{} in {}", plural(sessions.len() as u64, "session"), place.display())?;
-    }
-    out.flush()?;
-    Ok(Exit::Ok)
+/// Puts sessions into a home, caches included; returns them. It is fastest on a disk that does not sync: [`Unsynced`]. Ids begin
+/// with `millis`, but for those of the sessions.
+pub fn fill(store: &Store, boot: BootId, millis: u64, wanted: &Wanted) -> anyhow::Result<Vec<SessionId>> {
+    let sessions = append(store, boot, millis, wanted)?;
+    write_caches(store, &sessions).context("cannot write a cache")?;
+    Ok(sessions)
 }
 
 /// Appends everything, many sessions at a time under way.
-fn fill(store: &Store, boot: BootId, args: &Args) -> Result<Vec<SessionId>, Failure> {
-    let mut rng = Rng::new(args.seed);
+fn append(store: &Store, boot: BootId, millis: u64, wanted: &Wanted) -> anyhow::Result<Vec<SessionId>> {
+    let mut rng = Rng::new(wanted.seed);
     let failed = Arc::new(AtomicU64::new(0));
     let mut sessions = Vec::new();
-    for number in 0..args.sessions {
+    for number in 0..wanted.sessions {
         let session = SessionId::mint(FIRST_MILLIS + number * 60_000, rng.bits());
-        store.create(session).map_err(|error| Failure::failed("session_exists", error))?;
-        let mut script = Script::new(session, boot, Rng::new(rng.next_u64()));
+        store.create(session).context("a session cannot be made")?;
+        let mut script = Script::new(session, boot, millis, Rng::new(rng.next_u64()));
         let left = match number % 8 {
-            _ if args.finished => Left::Finished,
+            _ if wanted.finished => Left::Finished,
             3 => Left::Interrupted,
             5 => Left::Unfinished,
             6 => Left::Waiting,
             _ => Left::Finished,
         };
-        if number.is_multiple_of(args.sessions.div_ceil(WITH_BLOB).max(WITH_BLOB)) {
+        if number.is_multiple_of(wanted.sessions.div_ceil(WITH_BLOB).max(WITH_BLOB)) {
             submit(store, session, say_much(store, &mut script, number)?, &failed);
         }
-        for step in steps(&mut script, args.records, left) {
+        for step in steps(&mut script, wanted.records, left) {
             submit(store, session, step, &failed);
         }
         sessions.push(session);
     }
-    store.committer().sync().map_err(|error| Failure::failed("append_failed", error))?;
-    match failed.load(Ordering::Relaxed) {
-        0 => Ok(sessions),
-        count => Err(Failure::failed("append_failed", anyhow::anyhow!("{count} appends were refused"))),
-    }
+    store.committer().sync().context("appends cannot be synced")?;
+    let failed = failed.load(Ordering::Relaxed);
+    ensure!(failed == 0, "{failed} appends were refused");
+    Ok(sessions)
 }
 
 fn submit(store: &Store, session: SessionId, step: Step, failed: &Arc<AtomicU64>) {
@@ -108,13 +94,12 @@ fn submit(store: &Store, session: SessionId, step: Step, failed: &Arc<AtomicU64>
 }
 
 /// Begins a session with a message that is too long for the log.
-fn say_much(store: &Store, script: &mut Script, number: u64) -> Result<Step, Failure> {
-    let fail = |error: anyhow::Error| Failure::failed("blob", error);
+fn say_much(store: &Store, script: &mut Script, number: u64) -> anyhow::Result<Step> {
     let text = format!("A message that is too long for the log, number {number}. ").repeat(6000);
-    let bytes = serde_json::to_vec(&text).map_err(|error| fail(error.into()))?;
-    let reference = store.blobs().put(&bytes).map_err(|error| fail(error.into()))?;
-    let content = Raw::from_value(&reference).map_err(|error| fail(error.into()))?;
-    let Step { mut records, durable } = script.next();
+    let bytes = serde_json::to_vec(&text)?;
+    let reference = store.blobs().put(&bytes).context("a blob cannot be put")?;
+    let content = Raw::from_value(&reference)?;
+    let Step { mut records, durable } = script.step();
     records.extend(script.say_with(content).records);
     Ok(Step { records, durable })
 }
@@ -128,12 +113,12 @@ fn steps(script: &mut Script, records: u64, left: Left) -> Vec<Step> {
         count
     };
     // The last records are for the end.
-    while add(script.next()) + 3 < records {}
+    while add(script.step()) + 3 < records {}
     match left {
         Left::Unfinished => {}
         Left::Waiting => {
             while !script.is_prompted() {
-                add(script.next());
+                add(script.step());
             }
             add(script.wait());
         }
@@ -148,24 +133,31 @@ fn steps(script: &mut Script, records: u64, left: Left) -> Vec<Step> {
 }
 
 /// Writes snapshots, token indexes and the list cache, as the store would but without syncing each.
-fn write_caches(store: &Store, sessions: &[SessionId]) -> Result<(), Failure> {
-    let fail = |error| Failure::failed("cache", anyhow::Error::new(error).context("cannot write a cache"));
+fn write_caches(store: &Store, sessions: &[SessionId]) -> std::io::Result<()> {
     let mut states = Vec::with_capacity(sessions.len());
     for (number, session) in sessions.iter().enumerate() {
         let Some(Current { state, tokens, .. }) = store.committer().current(*session) else { continue };
         if !(number as u64 + 1).is_multiple_of(BARE_EVERY) {
             if state.token_records > 0 {
-                write(&store.layout().tokens(*session), &*tokens).map_err(fail)?;
+                write(&store.layout().tokens(*session), &*tokens)?;
             }
-            write(&store.layout().snapshot(*session), &*state).map_err(fail)?;
+            write(&store.layout().snapshot(*session), &*state)?;
         }
         states.push(state);
     }
-    store.write_index(states.iter().map(|state| &**state)).map_err(fail)
+    store.write_index(states.iter().map(|state| &**state))
 }
 
 fn write(path: &Path, cache: &impl serde::Serialize) -> std::io::Result<()> {
     let bytes = serde_json::to_vec(cache).map_err(std::io::Error::other)?;
     let file = RealDisk.open(path, OpenMode::Replace)?;
     write_all_at(&*file, &bytes, 0)
+}
+
+/// Returns `rekindle-dev`, which stands beside a program of the product. It is an example of the package `rekindle`, which cargo
+/// builds with all tests of it, but not with a single `--test` target.
+pub fn dev_program(product: &str) -> PathBuf {
+    let program = Path::new(product).with_file_name("examples").join("rekindle-dev");
+    assert!(program.is_file(), "build it first: cargo build -p rekindle --example rekindle-dev");
+    program
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use rekindle_store::disk::{Disk, DiskFile, Entry, OpenMode, RealDisk, Stat};
 
 /// A disk on which every sync succeeds at once.
-pub(super) struct Unsynced;
+pub struct Unsynced;
 
 impl Disk for Unsynced {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {

@@ -1,4 +1,4 @@
-//! `rekindle dev drive`: one turn with one agent, without a daemon: launch it or take it over, prompt it, record what
+//! `rekindle-dev drive`: one turn with one agent, without a daemon: launch it or take it over, prompt it, record what
 //! it says, until the turn ends. Made to be killed at any moment and started again.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use rekindle_agent::acp::Acp;
 use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Answer, Profile};
+use rekindle_client::clock::{SystemClock, id_millis, random};
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Clock;
@@ -26,9 +28,7 @@ use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use serde_json::json;
 
-use crate::clock::{SystemClock, id_millis, random};
-use crate::commands::Context;
-use crate::failure::{Exit, Failure};
+use super::Context;
 
 /// Drive one turn with an agent, taking over whatever is already going on
 #[derive(Debug, clap::Args)]
@@ -227,8 +227,7 @@ fn launch(
     {
         Live::prompt_ahead(store, session, prompt, supervisor).map_err(failed)?;
     }
-    let own = std::env::current_exe().map_err(failed)?;
-    let executable = install_executable(&own.with_file_name("rekindle-holder"), &context.home.join("bin"));
+    let executable = install_executable(&holder().map_err(failed)?, &context.home.join("bin"));
     let user_runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
     let runtime = runtime_dir(user_runtime.as_deref(), &std::env::temp_dir(), uid).map_err(failed)?;
@@ -242,6 +241,13 @@ fn launch(
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
     Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
+}
+
+/// Returns the holder's executable: examples are built one directory below it.
+fn holder() -> std::io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let examples = own.parent().unwrap_or(&own);
+    Ok(examples.with_file_name("rekindle-holder"))
 }
 
 /// Runs the loop until the turn has ended; tells also whether the agent has. A connection that is lost says nothing

@@ -14,11 +14,11 @@ use rekindle_domain::token::sha256_hex;
 use rekindle_seeded::Rng;
 use serde_json::json;
 
-use crate::clock::id_millis;
-
 /// A session that goes on for ever.
-pub(super) struct Script {
+pub struct Script {
     session: SessionId,
+    /// When its ids were minted.
+    millis: u64,
     rng: Rng,
     boot: BootId,
     created: bool,
@@ -43,19 +43,21 @@ struct Holder {
 }
 
 /// Records for one append, and whether they ought to be on disk when it is answered.
-pub(super) struct Step {
-    pub(super) records: Vec<Draft>,
-    pub(super) durable: bool,
+pub struct Step {
+    /// The records.
+    pub records: Vec<Draft>,
+    /// They ought to be on disk.
+    pub durable: bool,
 }
 
 impl Script {
     /// Begins a session.
-    pub(super) fn new(session: SessionId, boot: BootId, rng: Rng) -> Script {
-        Script { session, rng, boot, created: false, run: None, holder: None }
+    pub fn new(session: SessionId, boot: BootId, millis: u64, rng: Rng) -> Script {
+        Script { session, millis, rng, boot, created: false, run: None, holder: None }
     }
 
     /// Goes on with a session that another life of the process left.
-    pub(super) fn from_state(state: &SessionState, boot: BootId, rng: Rng) -> Script {
+    pub fn from_state(state: &SessionState, boot: BootId, millis: u64, rng: Rng) -> Script {
         let run = state.open_run().map(|run| Run {
             id: run.run_id,
             prompted: run.prompted,
@@ -69,11 +71,11 @@ impl Script {
             inputs: agent.input_seq,
             journal: agent.journal.seq,
         });
-        Script { session: state.id, rng, boot, created: state.is_created(), run, holder }
+        Script { session: state.id, millis, rng, boot, created: state.is_created(), run, holder }
     }
 
     /// Returns what happens next.
-    pub(super) fn next(&mut self) -> Step {
+    pub fn step(&mut self) -> Step {
         let Some(run) = &self.run else { return self.prompt() };
         if !run.own {
             return if self.rng.chance(1, 2) { self.adopt() } else { self.interrupt() };
@@ -106,7 +108,7 @@ impl Script {
     }
 
     /// Brings the session to rest: its run ended and its agent gone. None when it is.
-    pub(super) fn finish(&mut self) -> Option<Step> {
+    pub fn finish(&mut self) -> Option<Step> {
         match (&self.run, &self.holder) {
             (Some(run), _) if !run.waits.is_empty() => Some(self.answer()),
             (Some(_), _) => Some(self.complete()),
@@ -119,7 +121,7 @@ impl Script {
     }
 
     /// Cuts the run short.
-    pub(super) fn interrupt(&mut self) -> Step {
+    pub fn interrupt(&mut self) -> Step {
         let exited = self.exit(None, Some(9));
         let Some(run) = self.run.take() else { return self.prompt() };
         let uncertain = run.tools.iter().map(|id| UncertainTool {
@@ -153,7 +155,7 @@ impl Script {
     }
 
     /// Says something with a payload that is kept apart.
-    pub(super) fn say_with(&mut self, content: Raw<'static>) -> Step {
+    pub fn say_with(&mut self, content: Raw<'static>) -> Step {
         let record = self.message(content);
         Step { records: vec![record], durable: false }
     }
@@ -179,11 +181,11 @@ impl Script {
                 .into(),
             );
         }
-        let message_id = MessageId::mint(id_millis(), self.rng.bits());
+        let message_id = MessageId::mint(self.millis, self.rng.bits());
         let content = Raw::text(&self.text(60));
         let message =
             MessageUser { message_id, content, idempotency_key: None, queued: false, wait_id: None };
-        let id = RunId::mint(id_millis(), self.rng.bits());
+        let id = RunId::mint(self.millis, self.rng.bits());
         let started = RunStarted {
             run_id: id,
             boot_id: self.boot,
@@ -294,16 +296,16 @@ impl Script {
     }
 
     /// Tells whether an agent is at work.
-    pub(super) fn is_prompted(&self) -> bool {
+    pub fn is_prompted(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.prompted)
     }
 
     /// Blocks the run on someone outside.
-    pub(super) fn wait(&mut self) -> Step {
-        let wait_id = WaitId::mint(id_millis(), self.rng.bits());
-        let token = TokenId::mint(id_millis(), self.rng.bits());
+    pub fn wait(&mut self) -> Step {
+        let wait_id = WaitId::mint(self.millis, self.rng.bits());
+        let token = TokenId::mint(self.millis, self.rng.bits());
         let content = Raw::text(&self.text(120));
-        let message_id = MessageId::mint(id_millis(), self.rng.bits());
+        let message_id = MessageId::mint(self.millis, self.rng.bits());
         let secret_hash = sha256_hex(&self.rng.next_u64().to_le_bytes());
         let title = TOOLS[self.rng.index(TOOLS.len())];
         let Some(run) = &mut self.run else { return self.prompt() };
@@ -390,7 +392,7 @@ impl Script {
     }
 
     fn message(&mut self, content: Raw<'static>) -> Draft {
-        let message_id = MessageId::mint(id_millis(), self.rng.bits());
+        let message_id = MessageId::mint(self.millis, self.rng.bits());
         let run_id = self.run.as_ref().map(|run| run.id);
         let event = Event::from(MessageAgent { run_id, message_id, content, partial: false });
         match self.derived([event.clone()]).pop() {
