@@ -1,4 +1,4 @@
-//! `rekindle chaos`: a self-test on the user's own machine and disk. What it does is in the crate of trials.
+//! `rekindle chaos`: a self-test on the user's own machine and disk. What it does is in the crate `trial`.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `rekindle demo`: shows in a few seconds that nothing that dies takes the work with it. What it does is in the crate of
-//! trials.
+//! `rekindle demo`: shows in a few seconds that nothing that dies takes the work with it. What it does is in the crate
+//! `trial`.
 
 use rekindle_trial::demo;
 
