@@ -23,27 +23,34 @@ enum Runner {
 pub(crate) fn test(root: &Path, long: bool, filters: &[String]) -> Vec<Step> {
     let nextest = Invocation::new(root, "nextest --version").is_available();
     let runner = if nextest { Runner::Nextest } else { Runner::Plain };
-    if filters.is_empty() {
-        everything(root, runner, long)
-    } else {
-        vec![cargo_step("tests", tests(root, runner, long, filters))]
-    }
+    if filters.is_empty() { everything(root, runner, long) } else { test_steps(root, runner, long, filters) }
 }
 
 fn everything(root: &Path, runner: Runner, long: bool) -> Vec<Step> {
     let cargo = |words| Invocation::new(root, words);
     let doc = cargo("doc --workspace --no-deps --locked").env("RUSTDOCFLAGS", "-D warnings");
-    vec![
+    let mut steps = vec![
         cargo_step("format", cargo("fmt --all --check")),
         cargo_step("lints", cargo("clippy --workspace --all-targets --locked -- -D warnings")),
         house_step(root),
         cargo_step("build", cargo("build --workspace --locked")),
         tools_step(),
-        cargo_step("tests", tests(root, runner, long, &[])),
+    ];
+    steps.extend(test_steps(root, runner, long, &[]));
+    steps.extend([
         cargo_step("doc tests", lengthened(cargo("test --doc --workspace --locked"), long)),
         cargo_step("documentation", doc),
         fuzz_step(root),
-    ]
+    ]);
+    steps
+}
+
+/// Returns the tests, behind what they start and the runner does not build.
+fn test_steps(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Vec<Step> {
+    // With `--tests` no example is built.
+    let dev = Invocation::new(root, "build -p rekindle --example rekindle-dev --locked");
+    let dev = (runner == Runner::Plain).then(|| cargo_step("rekindle-dev", dev));
+    dev.into_iter().chain([cargo_step("tests", tests(root, runner, long, filters))]).collect()
 }
 
 fn tools_step() -> Step {
@@ -135,6 +142,11 @@ mod tests {
 
     #[test]
     fn a_filter_skips_the_other_steps() {
-        assert_eq!(test(Path::new("."), false, &["torn".to_owned()]).len(), 1);
+        let steps = |runner| {
+            let steps = test_steps(Path::new("."), runner, false, &["torn".to_owned()]);
+            steps.into_iter().map(|step| step.name).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(Runner::Nextest), ["tests"]);
+        assert_eq!(steps(Runner::Plain), ["rekindle-dev", "tests"]);
     }
 }

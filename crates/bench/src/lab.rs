@@ -6,11 +6,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use rekindle_domain::id::BootId;
 use rekindle_holder::client::{LockState, inspect_all};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::{await_end, signal_exactly};
+use rekindle_testkit::made::{Unsynced, Wanted, fill};
 use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,6 +22,7 @@ use tempfile::TempDir;
 use crate::actors;
 use crate::context::Context;
 use crate::ears::Ear;
+use crate::home::open_on;
 use crate::http::Link;
 use crate::rig::{PATIENCE, Process, beside};
 
@@ -69,10 +73,9 @@ impl Lab {
     pub(crate) fn with_sessions(context: &Context, count: usize) -> anyhow::Result<Lab> {
         let lab = Lab::without_daemon(context)?;
         crate::context::progress(&format!("making {count} sessions"));
-        let count = count.to_string();
-        let arguments = ["dev", "make-home", "--finished", "--records", "5", "--sessions", &count];
-        let made = lab.rekindle(&arguments)?.stdout(Stdio::null()).status()?;
-        ensure!(made.success(), "the sessions could not be made: {made}");
+        let store = open_on(Arc::new(Unsynced), &lab.home())?;
+        let wanted = Wanted { sessions: count as u64, records: 5, seed: 1, finished: true };
+        fill(&store, BootId::mint(0, 1), 0, &wanted).context("the sessions could not be made")?;
         Ok(lab)
     }
 

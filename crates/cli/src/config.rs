@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use rekindle_client::listening::Listening;
 use serde::Deserialize;
 
-use crate::daemon::listen::Listening;
 use crate::failure::Failure;
 
 /// The settings. A key that is not known is of another version.

@@ -1,7 +1,9 @@
 //! Where the home is: `--home`, then `$REKINDLE_HOME`, then the XDG state directory.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+use rekindle_client::home::{default_home, variable};
 
 use crate::failure::Failure;
 
@@ -63,17 +65,4 @@ pub(crate) fn could_be(home: &Path) -> Result<(), Failure> {
     );
     Err(Failure::failed("home_impossible", error)
         .hint("name another home with --home PATH or $REKINDLE_HOME"))
-}
-
-/// Returns the home that is used when none is named.
-pub(crate) fn default_home() -> Option<PathBuf> {
-    // The specification says that a relative path there is to be ignored.
-    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
-    let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")))?;
-    Some(state.join("rekindle"))
-}
-
-/// Returns a variable that is set and not empty.
-fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
 }

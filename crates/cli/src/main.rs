@@ -1,34 +1,29 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
 mod agent_choice;
-mod client;
-mod clock;
 mod commands;
 mod config;
 mod daemon;
 mod env_arg;
 mod evidence_text;
-mod failure;
 mod hints;
 mod home_arg;
-mod json_escape;
 mod live;
-mod logout;
 mod offline_session;
-mod output;
 mod payloads;
 mod prompt_arg;
 mod record_text;
-mod sanitise;
-mod seeded;
 mod server_arg;
 mod session_arg;
 mod status_text;
-mod unit;
+mod taken;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+// Below us, and named by every command as if they were here.
+use rekindle_client::{self as client, clock, failure, logout, unit};
+use rekindle_terminal::{output, sanitise};
 
 use failure::{Exit, Failure};
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::builder::styling::Style;
+use rekindle_client::content::{asked, value_text};
 use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;
@@ -132,19 +133,6 @@ fn style(kind: &str) -> Style {
 fn content_text(content: &Raw<'_>) -> String {
     serde_json::from_str(content.as_json())
         .map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value))
-}
-
-pub(crate) fn value_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().map(value_text).collect::<Vec<_>>().join("\n"),
-        Value::Object(block) => match (block.get("text"), block.get("type")) {
-            (Some(Value::String(text)), _) => text.clone(),
-            (_, Some(Value::String(kind))) => format!("[{kind}]"),
-            _ => value.to_string(),
-        },
-        other => other.to_string(),
-    }
 }
 
 /// Says in a few words what a record is about.
@@ -280,12 +268,4 @@ pub(crate) fn plan_gist(entries: &Raw<'_>) -> String {
 
 fn request_gist(request: &Raw<'_>) -> String {
     asked(&serde_json::from_str(request.as_json()).unwrap_or_default())
-}
-
-/// Finds in an agent's request what it asks.
-pub(crate) fn asked(request: &Value) -> String {
-    // Requests are kept whole: what is asked is in their parameters.
-    let request = request.get("params").unwrap_or(request);
-    let places = ["/toolCall/title", "/title", "/question", "/message", "/text"];
-    places.iter().find_map(|place| request.pointer(place)?.as_str()).unwrap_or_default().to_owned()
 }

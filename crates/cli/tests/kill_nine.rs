@@ -12,6 +12,7 @@ use rekindle_domain::line::Line;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::offline::Offline;
 use rekindle_store::{Completion, Want};
+use rekindle_testkit::made::dev_program;
 
 const ROUNDS: u32 = 500;
 /// A fresh home now and then keeps what is checked short, and makes creation a part of what is killed.
@@ -34,8 +35,8 @@ fn parse(line: &str) -> Option<Ack> {
 
 /// Runs the writer until it has been killed and returns what it was told.
 fn write_and_kill(home: &Path, lifetime: Duration) -> Vec<Ack> {
-    let mut writer = Command::new(env!("CARGO_BIN_EXE_rekindle"))
-        .args(["dev", "append", "--sessions", "6", "--persist", "mixed", "--seconds", "60", "--home"])
+    let mut writer = Command::new(dev_program(env!("CARGO_BIN_EXE_rekindle")))
+        .args(["append", "--sessions", "6", "--persist", "mixed", "--seconds", "60", "--home"])
         .arg(home)
         .env_clear()
         .stdin(Stdio::null())

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rekindle_seeded::Rng;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
@@ -88,14 +89,11 @@ pub(crate) fn chunk(kind: &str, message_id: &str, text: &str) -> Value {
 pub fn huge_text(len: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(len + 10);
-    let mut state = 0_u64;
+    let mut rng = Rng::new(0);
     while text.len() < len {
-        // splitmix64; ten letters of six bits from each number.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        text.extend((0..10).map(|at| char::from(LETTERS[(z >> (6 * at)) as usize & 63])));
+        // Ten letters of six bits from each number.
+        let bits = rng.next_u64();
+        text.extend((0..10).map(|at| char::from(LETTERS[(bits >> (6 * at)) as usize & 63])));
     }
     text.truncate(len);
     text

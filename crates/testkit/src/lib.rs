@@ -1,7 +1,9 @@
-//! Tools for tests: a disk that loses what a real one may lose, and the seeded numbers that decide what.
+//! Tools for tests: a disk that loses what a real one may lose, the seeded numbers that decide what, and made-up homes.
 //!
 //! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
 pub mod clock;
-pub mod rng;
+pub mod made;
 pub mod sim;
+
+pub use rekindle_seeded as rng;

@@ -5,16 +5,38 @@ use super::{SourceFile, Violation};
 
 /// Each crate under `crates/` and those of ours that it may use, from the bottom up.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("demo-agent", &[]),
+    // One generator for tests, for the self-test and for made-up text.
+    ("seeded", &[]),
+    ("demo-agent", &["seeded"]),
     ("domain", &[]),
     ("holder", &[]),
+    // Text for people is the same whoever prints it; points in time are the domain's.
+    ("terminal", &["domain"]),
     ("agent", &["domain", "holder"]),
     ("store", &["domain"]),
     ("service", &["agent", "domain", "holder", "store"]),
     ("server", &["agent", "domain", "service"]),
-    ("testkit", &["domain", "store"]),
+    // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
+    ("client", &["domain", "holder", "store", "terminal"]),
+    // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
+    ("trial", &["client", "domain", "holder", "seeded", "store", "terminal"]),
+    ("testkit", &["domain", "seeded", "store"]),
     ("bench", &["domain", "holder", "store", "testkit"]),
-    ("cli", &["agent", "demo-agent", "domain", "holder", "server", "service", "store"]),
+    (
+        "cli",
+        &[
+            "agent",
+            "client",
+            "demo-agent",
+            "domain",
+            "holder",
+            "server",
+            "service",
+            "store",
+            "terminal",
+            "trial",
+        ],
+    ),
 ];
 
 /// Checks the manifest of every crate against the table.

@@ -7,7 +7,7 @@ use crate::client::{List, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, pick};
-use crate::output;
+use crate::taken::taken;
 
 /// Answer what an agent asks
 ///
@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         body => body?,
     };
-    output::taken(
+    taken(
         context.json,
         &body,
         &format!("answered; watch it with: {}", ours(format_args!("attach {}", wait.session_id))),

@@ -9,8 +9,8 @@ use crate::client::{Client, List, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, Over, chosen, given};
-use crate::output;
 use crate::record_text::{payload, word};
+use crate::taken::taken;
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
 const RECORDS: u64 = 256;
@@ -39,7 +39,7 @@ impl Late {
         let how = self.over.text(&self.ask);
         let attach = ours(format_args!("attach {}", self.session));
         let text = format!("it was {how} already, just as you answer now; watch it with: {attach}");
-        output::taken(json, &body, &text)
+        taken(json, &body, &text)
     }
 
     /// Says so to someone whose answer was not used.

@@ -8,10 +8,8 @@ mod chaos;
 mod completions;
 mod demo;
 mod demo_agent;
-pub(crate) mod dev;
 mod doctor;
 mod gc;
-mod ground;
 mod holders;
 mod late;
 mod log;
@@ -76,8 +74,6 @@ pub(crate) enum Command {
     Holders(holders::Args),
     #[command(hide = true)]
     DemoAgent(demo_agent::Args),
-    #[command(hide = true)]
-    Dev(dev::Args),
 }
 
 /// Does it.
@@ -126,7 +122,6 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Holders(args) => holders::run(&context()?, &args),
         // An agent has no home, and its environment may be next to empty.
         Command::DemoAgent(args) => demo_agent::run(args),
-        Command::Dev(args) => dev::run(&here("dev")?, args),
     }
 }
 

@@ -16,8 +16,8 @@ use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
 use crate::logout;
-use crate::output;
 use crate::prompt_arg::prompt;
+use crate::taken::taken;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///
@@ -181,7 +181,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     if args.detach {
         if context.json {
-            return output::taken(true, &body, "");
+            return taken(true, &body, "");
         }
         // The id alone, so that a script can take it.
         println_id(&session.id)?;

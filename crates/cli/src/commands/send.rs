@@ -10,9 +10,9 @@ use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
-use crate::output;
 use crate::prompt_arg::prompt;
 use crate::session_arg::{find_live, is_like_an_id};
+use crate::taken::taken;
 
 /// Send a message to a session
 ///
@@ -84,16 +84,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         body["umask"] = umask.into();
     }
     let body = client.post_once(&format!("/api/sessions/{id}/messages"), &body)?;
-    let taken: wire::MessageTaken = read(&body)?;
+    let receipt: wire::MessageTaken = read(&body)?;
     if args.detach {
-        let how = if taken.queued { "queued" } else { "sent" };
-        return output::taken(
+        let how = if receipt.queued { "queued" } else { "sent" };
+        return taken(
             context.json,
             &body,
             &format!("{how}; watch it with: {}", ours(format_args!("attach {id}"))),
         );
     }
-    if taken.queued {
+    if receipt.queued {
         anstream::eprintln!("queued behind what goes on");
     }
     let message: Value = read(&body)?;
@@ -101,7 +101,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Some(message) => Goal::Message(message.to_owned()),
         None => Goal::Next,
     };
-    context.watch(&client, id, taken.seq, goal)
+    context.watch(&client, id, receipt.seq, goal)
 }
 
 /// Has the session ask for another mode or model, before the message.

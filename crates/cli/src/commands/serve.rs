@@ -4,11 +4,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use rekindle_client::listening::{Address, Listening};
+
 use super::Context;
 use crate::client::place::Place;
 use crate::client::start::Ready;
 use crate::daemon::Start;
-use crate::daemon::listen::{Address, Listening};
 use crate::failure::{Exit, Failure};
 
 /// Run the daemon here, in the foreground

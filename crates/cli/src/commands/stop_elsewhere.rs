@@ -10,7 +10,7 @@ use super::stop::LEAVES;
 use crate::client::Client;
 use crate::client::server::Server;
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::taken::taken;
 
 /// How often it is looked whether it has left.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,5 +33,5 @@ pub(super) fn run(context: &Context, server: &Arc<Server>, all: bool) -> Result<
         }
     }
     let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
-    output::taken(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
+    taken(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
 }

@@ -2,64 +2,18 @@
 //! says, in this order. Beyond this machine only with TLS and with a token that lets someone in.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::net::TcpListener;
+use std::path::Path;
 
+use rekindle_client::listening::{Address, Listening};
 use rekindle_domain::time::Clock;
 use rekindle_server::{Elsewhere, Tls};
 use rekindle_service::access::AccessFile;
 use rekindle_store::disk::Disk;
-use serde::{Deserialize, Serialize};
 
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::failure::Failure;
-
-/// An address to listen at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Address(SocketAddr);
-
-impl FromStr for Address {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Address, String> {
-        let port = text.strip_prefix("localhost:").unwrap_or(text);
-        if let Ok(port) = port.parse::<u16>() {
-            return Ok(Address((Ipv4Addr::LOCALHOST, port).into()));
-        }
-        text.parse().map(Address).map_err(|_| "an address is 127.0.0.1:PORT, [::1]:PORT or PORT alone".into())
-    }
-}
-
-impl TryFrom<String> for Address {
-    type Error = String;
-    fn try_from(text: String) -> Result<Address, String> {
-        text.parse()
-    }
-}
-
-impl From<Address> for String {
-    fn from(Address(address): Address) -> String {
-        address.to_string()
-    }
-}
-
-/// Where to listen, and as whom.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Listening {
-    /// The addresses.
-    pub(crate) listen: Vec<Address>,
-    /// The certificate's file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// The key's file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// What we are called beside our addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hosts: Vec<String>,
-}
 
 /// Where to listen, and what to do if that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,77 +26,63 @@ pub(crate) struct Wanted {
     pub(crate) must: bool,
 }
 
-impl Listening {
-    /// Decides where to listen: `flags` were given now, `before` to a daemon that went.
-    pub(crate) fn choose(
-        flags: Listening,
-        before: Option<Listening>,
-        config: Result<Config, Failure>,
-        foreground: bool,
-    ) -> Result<Option<Wanted>, Failure> {
-        if flags != Listening::default() {
-            return Ok(Some(Wanted { listening: flags, told: true, must: true }));
-        }
-        if let Some(before) = before {
-            return Ok(Some(Wanted { listening: before, told: true, must: false }));
-        }
-        let listening = config?.serve;
-        let any = listening != Listening::default();
-        Ok(any.then_some(Wanted { listening, told: false, must: foreground }))
+/// Decides where to listen: `flags` were given now, `before` to a daemon that went.
+pub(crate) fn choose(
+    flags: Listening,
+    before: Option<Listening>,
+    config: Result<Config, Failure>,
+    foreground: bool,
+) -> Result<Option<Wanted>, Failure> {
+    if flags != Listening::default() {
+        return Ok(Some(Wanted { listening: flags, told: true, must: true }));
     }
-
-    /// Makes paths whole: whoever comes next may be started in another directory.
-    pub(crate) fn absolute(mut self) -> Listening {
-        for path in [&mut self.tls_cert, &mut self.tls_key].into_iter().flatten() {
-            *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
-        }
-        self
+    if let Some(before) = before {
+        return Ok(Some(Wanted { listening: before, told: true, must: false }));
     }
+    let listening = config?.serve;
+    let any = listening != Listening::default();
+    Ok(any.then_some(Wanted { listening, told: false, must: foreground }))
+}
 
-    /// Checks everything but whether the addresses can be had.
-    pub(crate) fn check(&self, disk: &dyn Disk, home: &Path) -> Result<Ready, Failure> {
-        let bad = |message: String| Failure::usage("bad_listen", message);
-        let tls = match (&self.tls_cert, &self.tls_key) {
-            (Some(certificate), Some(key)) => {
-                Some(Tls::read(certificate, key).map_err(|error| Failure::failed("tls", error)
-                    .hint("--tls-cert names a certificate in PEM form, with those that vouch for it behind it; --tls-key its key"))?)
-            }
-            (None, None) => None,
-            _ => return Err(bad("a certificate and its key belong together".into()).hint("--tls-cert FILE --tls-key FILE")),
-        };
-        if self.listen.is_empty() {
-            return Err(bad("it is not said where to listen".into()).hint("--listen 127.0.0.1:PORT"));
+/// Checks everything but whether the addresses can be had.
+pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Result<Ready, Failure> {
+    let bad = |message: String| Failure::usage("bad_listen", message);
+    let tls = match (&listening.tls_cert, &listening.tls_key) {
+        (Some(certificate), Some(key)) => {
+            Some(Tls::read(certificate, key).map_err(|error| Failure::failed("tls", error)
+                .hint("--tls-cert names a certificate in PEM form, with those that vouch for it behind it; --tls-key its key"))?)
         }
-        let named = |name: &String| {
-            name.parse::<std::net::Ipv6Addr>().is_err()
-                && !name.is_empty()
-                && !name.contains([':', '/', '@', ' '])
-        };
-        if let Some(name) = self.hosts.iter().find(|name| !named(name)) {
-            return Err(
-                bad(format!("{name:?} is no name of a host")).hint("a name alone, without scheme and port")
-            );
-        }
-        let beyond = self.listen.iter().find(|Address(address)| !address.ip().to_canonical().is_loopback());
-        if let Some(Address(address)) = beyond {
-            if tls.is_none() {
-                return Err(bad(format!(
-                    "{address} is beyond this machine, where tokens would go in the clear"
-                ))
+        (None, None) => None,
+        _ => return Err(bad("a certificate and its key belong together".into()).hint("--tls-cert FILE --tls-key FILE")),
+    };
+    if listening.listen.is_empty() {
+        return Err(bad("it is not said where to listen".into()).hint("--listen 127.0.0.1:PORT"));
+    }
+    let named = |name: &String| {
+        name.parse::<std::net::Ipv6Addr>().is_err()
+            && !name.is_empty()
+            && !name.contains([':', '/', '@', ' '])
+    };
+    if let Some(name) = listening.hosts.iter().find(|name| !named(name)) {
+        return Err(
+            bad(format!("{name:?} is no name of a host")).hint("a name alone, without scheme and port")
+        );
+    }
+    let beyond = listening.listen.iter().find(|Address(address)| !address.ip().to_canonical().is_loopback());
+    if let Some(Address(address)) = beyond {
+        if tls.is_none() {
+            return Err(bad(format!("{address} is beyond this machine, where tokens would go in the clear"))
                 .hint("give --tls-cert and --tls-key, or listen at 127.0.0.1 behind a tunnel"));
-            }
-            let list = AccessFile::of_home(disk, home, SystemClock.now());
-            let active = list.list().map(|(tokens, _)| tokens.active(list.now()));
-            if active.map_err(|error| Failure::failed("tokens_unreadable", error))? == 0 {
-                return Err(bad(format!(
-                    "{address} is beyond this machine, and no access token lets anyone in"
-                ))
-                .hint("rekindle token create makes one"));
-            }
         }
-        let names = self.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Ok(Ready { addresses: self.listen.clone(), tls, names })
+        let list = AccessFile::of_home(disk, home, SystemClock.now());
+        let active = list.list().map(|(tokens, _)| tokens.active(list.now()));
+        if active.map_err(|error| Failure::failed("tokens_unreadable", error))? == 0 {
+            return Err(bad(format!("{address} is beyond this machine, and no access token lets anyone in"))
+                .hint("rekindle token create makes one"));
+        }
     }
+    let names = listening.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
+    Ok(Ready { addresses: listening.listen.clone(), tls, names })
 }
 
 /// What can be listened at.
@@ -213,21 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_whole_or_a_port_of_this_machine() {
-        let shown = |text: &str| text.parse::<Address>().map(String::from).ok();
-        assert_eq!(shown("7700").as_deref(), Some("127.0.0.1:7700"));
-        assert_eq!(shown("localhost:7700").as_deref(), Some("127.0.0.1:7700"));
-        assert_eq!(shown("[::1]:0").as_deref(), Some("[::1]:0"));
-        for bad in ["", "70000", "box:7700", "127.0.0.1", "::1:7700", "localhost"] {
-            assert_eq!(shown(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
     fn what_is_said_now_counts_before_what_was_said_before_and_what_is_configured() {
         let config = || Ok(Config { serve: at(&["3"]), ..Config::default() });
         let choose = |flags, before, foreground| {
-            Listening::choose(flags, before, config(), foreground).ok().flatten().expect("somewhere")
+            super::choose(flags, before, config(), foreground).ok().flatten().expect("somewhere")
         };
         let none = Listening::default;
         let wanted = |port, told, must| Wanted { listening: at(&[port]), told, must };
@@ -235,14 +164,14 @@ mod tests {
         assert_eq!(choose(none(), Some(at(&["2"])), true), wanted("2", true, false));
         assert_eq!(choose(none(), None, true), wanted("3", false, true));
         assert_eq!(choose(none(), None, false), wanted("3", false, false));
-        assert!(matches!(Listening::choose(none(), None, Ok(Config::default()), true), Ok(None)));
+        assert!(matches!(super::choose(none(), None, Ok(Config::default()), true), Ok(None)));
     }
 
     #[test]
     fn beyond_this_machine_it_takes_tls() {
         let check = |listening: &Listening| {
             let home = tempfile::tempdir().expect("a directory");
-            listening.check(&RealDisk, home.path()).map(drop).map_err(|failure| failure.message())
+            super::check(listening, &RealDisk, home.path()).map(drop).map_err(|failure| failure.message())
         };
         for good in ["127.0.0.1:0", "127.9.9.9:0", "[::1]:0", "[::ffff:127.0.0.1]:0"] {
             assert_eq!(check(&at(&[good])), Ok(()), "{good}");

@@ -1,9 +1,8 @@
 //! The daemon as a process: it becomes the home's owner, listens, recovers, and leaves in order. What it does is in the
 //! service crate, how it is spoken to in the server crate.
 
-pub(crate) mod listen;
-pub(crate) mod notify;
-pub(crate) mod takeover;
+mod listen;
+mod notify;
 mod tcp;
 
 use std::collections::BTreeMap;
@@ -17,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rekindle_client::listening::Listening;
+use rekindle_client::start::{NOTIFY, beside_us};
+use rekindle_client::takeover;
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
@@ -27,7 +29,6 @@ use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
-use self::listen::Listening;
 use self::tcp::Tcp;
 use crate::client::place::Place;
 use crate::clock::{SystemClock, opener};
@@ -67,7 +68,7 @@ pub(crate) fn run(
     listen_to_ourselves();
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| Place::read(&context.home)?.told);
-    let wanted = Listening::choose(start.flags, before, Config::read(), start.foreground);
+    let wanted = listen::choose(start.flags, before, Config::read(), start.foreground);
     let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
     if start.takeover {
         takeover::make_way(&context.home)?;
@@ -145,7 +146,7 @@ fn scopes() -> Option<Scopes> {
 fn environment() -> BTreeMap<String, String> {
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    std::env::vars_os().filter_map(text).filter(|(name, _)| name != notify::VARIABLE).collect()
+    std::env::vars_os().filter_map(text).filter(|(name, _)| name != NOTIFY).collect()
 }
 
 /// An agent that starts a daemon marks it as one of its own processes, to be ended with it: begin again without that.
@@ -214,18 +215,6 @@ fn runtime() -> Result<(PathBuf, Option<String>), Failure> {
         tracing::warn!("{note}");
     }
     Ok((path, note))
-}
-
-/// Returns the path of a program that belongs beside this one.
-pub(crate) fn beside_us(name: &str) -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe().map_err(|error| Failure::failed("executable", error))?;
-    let path = own.with_file_name(name);
-    if path.is_file() {
-        return Ok(path);
-    }
-    let message = format!("{} is not there; it belongs beside this program", path.display());
-    Err(Failure::failed("no_holder", anyhow::Error::msg(message))
-        .hint("install both binaries; from the sources: cargo build -p rekindle --bins"))
 }
 
 /// What is told of the daemon's doings goes to standard error: the log, or a terminal.

@@ -6,17 +6,16 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Names the socket. It is the daemon's alone: an agent could say in its name that it has ended.
-pub(crate) const VARIABLE: &str = "NOTIFY_SOCKET";
+use rekindle_client::start::NOTIFY;
 
 /// Tells whether someone waits to be told.
 pub(super) fn is_awaited() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(NOTIFY).is_some()
 }
 
 /// Tells, if someone waits for it. One who cannot be told finds out otherwise.
 pub(super) fn tell(state: &str) {
-    let Some(socket) = std::env::var_os(VARIABLE) else { return };
+    let Some(socket) = std::env::var_os(NOTIFY) else { return };
     if let Err(error) = send(&socket, state) {
         tracing::warn!(%error, state, "the service manager cannot be told");
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use rekindle_client::listening::Listening;
 use rekindle_store::disk::SharedDisk;
 
-use super::listen::{Listening, Open, Ready, Wanted};
+use super::listen::{Open, Ready, Wanted, check};
 use crate::failure::Failure;
 
 /// What comes of listening on TCP. Where nobody is there to hear why it cannot be, the socket is served all the same.
@@ -29,7 +30,7 @@ impl Tcp {
             Err(failure) if foreground => return Err(failure),
             Err(failure) => tcp.give_up(&failure),
         }
-        let checked = tcp.wanted.as_ref().map(|wanted| wanted.listening.check(&**disk, home)).transpose();
+        let checked = tcp.wanted.as_ref().map(|wanted| check(&wanted.listening, &**disk, home)).transpose();
         tcp.checked = tcp.or_note(checked)?.flatten();
         Ok(tcp)
     }

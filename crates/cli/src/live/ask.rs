@@ -1,10 +1,10 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
+use rekindle_client::content::{asked, value_text};
 use serde_json::{Value, json};
 
 use super::diff::{Styled, diffs};
 use crate::output::{BOLD, DIM, PLAIN, WARN};
-use crate::record_text::{asked, value_text};
 use crate::sanitise;
 
 /// A wait as it is put to a person.

@@ -9,8 +9,6 @@ use std::time::Duration;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use rustix::termios::{OptionalActions, OutputModes, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 /// How long a thread that waits for keys waits before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -101,19 +99,6 @@ fn pressed(key: &KeyEvent) -> Option<Pressed> {
         KeyCode::Backspace => Some(Pressed::Back),
         _ => None,
     }
-}
-
-/// Hears the signals that ask us to leave, so that leaving is done in order.
-pub(crate) fn hear_signals(mut tell: impl FnMut() -> bool + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if !tell() {
-                return;
-            }
-        }
-    });
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod watch;
 pub(crate) use ask::{Ask, pick};
 pub(crate) use end::exit_of_state;
 pub(crate) use goal::Goal;
-pub(crate) use keys::{Pressed, Terminal, hear_signals, is_ours};
+pub(crate) use keys::{Pressed, Terminal, is_ours};
 pub(crate) use over::Over;
 pub(crate) use questions::{chosen, given, how_to_answer};
 pub(crate) use watch::{Watch, watch};

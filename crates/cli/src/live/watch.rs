@@ -7,12 +7,13 @@ use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use rekindle_terminal::hear_signals;
 use serde_json::json;
 
 use super::diff::Styled;
 use super::end::End;
 use super::goal::{Aim, Goal, Meaning};
-use super::keys::{Pressed, Terminal, hear_signals};
+use super::keys::{Pressed, Terminal};
 use super::picture::Picture;
 use super::piece::Piece;
 use super::questions::Questions;

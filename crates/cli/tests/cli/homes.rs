@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use rekindle_testkit::made::dev_program;
 use serde_json::Value;
 
 use crate::support::{BINARY, Home, Picture, code, findings, stderr, stdout};
@@ -90,7 +91,7 @@ fn a_newer_home_is_refused_and_left_untouched() {
     for command in commands {
         let output = home.run(command);
         assert_eq!(code(&output), 2, "{command:?}");
-        assert!(stderr(&output).contains("format 99, newer than format 1"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("format 99, newer than format 2"), "{}", stderr(&output));
     }
     before.assert_same(&home.picture(), "a command");
 }
@@ -152,11 +153,12 @@ fn a_copied_home_is_recognised() {
 fn permissions_are_tight_whatever_the_umask() {
     for umask in ["000", "077", "777"] {
         let home = Home::empty();
-        let script = r#"umask "$1"; shift; "$@" dev make-home --sessions 4 && "$@" dev append --sessions 4 --records 900 >/dev/null"#;
+        let script = r#"umask "$1"; shift; "$@" make-home --sessions 4 && "$@" append --sessions 4 --records 900 >/dev/null"#;
         let made = Command::new("/bin/sh")
             .env_clear()
             .env("REKINDLE_HOME", home.path())
-            .args(["-c", script, "sh", umask, BINARY])
+            .args(["-c", script, "sh", umask])
+            .arg(dev_program(BINARY))
             .stdout(Stdio::null())
             .output()
             .expect("sh runs");

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use rekindle_testkit::made::dev_program;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,8 +40,20 @@ impl Home {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
-        command.env_clear().env("REKINDLE_HOME", self.path()).args(args).stdin(Stdio::null());
+        // What is for developers is in a program of its own.
+        let mut command = match args {
+            ["dev", rest @ ..] => {
+                let mut command = Command::new(dev_program(BINARY));
+                command.args(rest);
+                command
+            }
+            _ => {
+                let mut command = Command::new(BINARY);
+                command.args(args);
+                command
+            }
+        };
+        command.env_clear().env("REKINDLE_HOME", self.path()).stdin(Stdio::null());
         command
     }
 

@@ -1,10 +1,12 @@
 //! Lists page by page: whatever happens between two pages, what is there throughout is listed once.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
+use rekindle_testkit::made::dev_program;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, wait_for};
+use crate::lab::{Lab, REKINDLE, wait_for};
 
 fn ids(page: &Value, list: &str, name: &str) -> Vec<String> {
     let entries = page[list].as_array().expect("a list").iter();
@@ -153,8 +155,10 @@ fn waits_and_holders_come_in_pages_too() {
 #[test]
 fn ten_thousand_sessions_are_found_listed_and_filtered() {
     let mut lab = Lab::without_daemon();
-    let made =
-        lab.rekindle(&["dev", "make-home", "--sessions", "10000", "--records", "4", "--finished"]).output();
+    let made = Command::new(dev_program(REKINDLE))
+        .args(["make-home", "--sessions", "10000", "--records", "4", "--finished", "--home"])
+        .arg(lab.home())
+        .output();
     assert!(made.expect("a command").status.success());
     lab.start();
     for (query, count) in

@@ -15,6 +15,7 @@ use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as L
 use rekindle_service::steady::Steady;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
+use rekindle_testkit::made::dev_program;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -60,10 +61,10 @@ impl Home {
 
     /// Starts a supervisor of any command.
     pub(crate) fn command(&self, arguments: &[&str], command: &[&str]) -> Supervisor {
-        let child = Command::new(REKINDLE)
+        let child = Command::new(dev_program(REKINDLE))
             .arg("--home")
             .arg(self.path("home"))
-            .args(["dev", "drive", "--cwd"])
+            .args(["drive", "--cwd"])
             .arg(self.tmp.path())
             .args(if arguments.contains(&"--seconds") { &[][..] } else { &["--seconds", "60"] })
             .args(arguments)

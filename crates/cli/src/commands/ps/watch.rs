@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
+use rekindle_terminal::hear_signals;
 use serde_json::{Value, json};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
@@ -16,7 +17,7 @@ use crate::client::Client;
 use crate::client::news::{self, News};
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
-use crate::live::{Pressed, Terminal, hear_signals, is_ours};
+use crate::live::{Pressed, Terminal, is_ours};
 use crate::output::{self, DIM, WARN, styled};
 
 /// What comes together is shown together.

@@ -1,0 +1,238 @@
+//! How a command fails: an exit code, a stable code for programs, a message and its causes for people, and a
+//! hint where there is a next step. Errors of the libraries are mapped to these here, once.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use rekindle_store::home::HomeError;
+use rekindle_store::offline::OfflineError;
+use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
+use serde_json::json;
+
+use rekindle_terminal::json_escape::Escaped;
+use rekindle_terminal::sanitise;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Ok = 0,
+    /// Failed, or something was found.
+    Failed = 1,
+    /// Wrong usage, or no usable home.
+    Usage = 2,
+    /// The run was interrupted and does not go on by itself.
+    Interrupted = 3,
+    /// The run waits for someone.
+    Waiting = 4,
+    /// There is no daemon.
+    NoDaemon = 5,
+    /// Whoever watched went away: what shells say of a command that was ended by Ctrl-C.
+    Detached = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A command that failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    code: Cow<'static, str>,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Something went wrong.
+    pub fn failed(code: impl Into<Cow<'static, str>>, error: impl Into<anyhow::Error>) -> Failure {
+        Failure { exit: Exit::Failed, code: code.into(), error: error.into(), hint: None }
+    }
+
+    /// A log is damaged, and what is before the damage was shown.
+    pub fn damaged(session: impl Display, place: impl Display, why: &str) -> Failure {
+        let error = anyhow::anyhow!("the log of {session} is damaged at {place}: {why}");
+        Failure::failed("session_damaged", error)
+            .hint("the records before it are shown; rekindle doctor says what can be done")
+    }
+
+    /// The caller asked for something that makes no sense.
+    pub fn usage(code: &'static str, message: String) -> Failure {
+        Failure { exit: Exit::Usage, code: code.into(), error: anyhow::Error::msg(message), hint: None }
+    }
+
+    /// There is no daemon, and one is needed.
+    pub fn no_daemon(message: impl Into<String>) -> Failure {
+        let error = anyhow::Error::msg(message.into());
+        Failure { exit: Exit::NoDaemon, code: "no_daemon".into(), error, hint: None }
+    }
+
+    fn unusable(code: &'static str, error: impl Into<anyhow::Error>) -> Failure {
+        Failure { exit: Exit::Usage, code: code.into(), error: error.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    pub fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+
+    /// Changes how the process ends.
+    pub fn exit_with(self, exit: Exit) -> Failure {
+        Failure { exit, ..self }
+    }
+
+    /// Returns the code for programs.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// Returns the message with its causes, in one line.
+    pub fn message(&self) -> String {
+        let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        sanitise::line(&message.join(": "))
+    }
+
+    /// Returns it as a JSON object.
+    pub fn to_json(&self) -> serde_json::Value {
+        let message: Vec<String> = self.error.chain().map(ToString::to_string).collect();
+        json!({"error": {"code": self.code, "message": message.join(": "), "hint": self.hint}})
+    }
+
+    /// Tells whether someone else has answered before.
+    pub fn is_too_late(&self) -> bool {
+        matches!(&*self.code, "token_consumed" | "wait_closed")
+    }
+
+    /// Tells whether nobody answered at all.
+    pub fn is_absence(&self) -> bool {
+        self.is_daemon_gone() || &*self.code == crate::SILENT
+    }
+
+    /// Tells whether the daemon went away, or is about to: what was only to be looked at can be looked at elsewhere.
+    pub fn is_daemon_gone(&self) -> bool {
+        matches!(&*self.code, "no_daemon" | "outcome_unknown" | "shutting_down")
+    }
+
+    /// Tells whether the reader of our output went away.
+    pub fn is_broken_pipe(&self) -> bool {
+        let cause = self.error.downcast_ref::<io::Error>();
+        self.code == OUTPUT && cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// Prints it to stderr.
+    pub fn report(&self, json: bool) {
+        if json {
+            // Nobody may be there to read it.
+            let mut out = Escaped::new(std::io::stderr(), std::io::stderr().is_terminal());
+            let _ = writeln!(out, "{}", self.to_json());
+            return;
+        }
+        let clean = |text: &dyn std::fmt::Display| sanitise::block(&text.to_string());
+        anstream::eprintln!("error: {}", clean(&self.error));
+        for cause in self.error.chain().skip(1) {
+            anstream::eprintln!("  because: {}", clean(&cause));
+        }
+        if let Some(hint) = &self.hint {
+            anstream::eprintln!("hint: {}", clean(hint));
+        }
+    }
+}
+
+/// The code of a failure to write our own output.
+const OUTPUT: &str = "output";
+
+/// Writing to stdout is the only thing that commands do with a bare `io::Error`.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::failed(OUTPUT, error)
+    }
+}
+
+impl From<HomeError> for Failure {
+    fn from(error: HomeError) -> Failure {
+        match &error {
+            HomeError::Missing(_) => Failure::unusable("home_missing", error)
+                .hint("name another home with --home PATH or $REKINDLE_HOME; the first command that writes makes one"),
+            HomeError::Newer { .. } => Failure::unusable("home_newer", error)
+                .hint("nothing in it was touched; install the Rekindle that made it, or name another home with --home PATH"),
+            HomeError::NotAHome { .. } => {
+                Failure::unusable("home_unreadable", error).hint("rekindle doctor looks at the rest of it")
+            }
+            HomeError::NotEmpty { .. } => Failure::unusable("home_foreign", error)
+                .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
+            HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
+                .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
+            HomeError::Io { path, .. } => {
+                let hint = format!("check that it is there and yours: ls -ld {}", quoted(path));
+                Failure::unusable("home_unreadable", error).hint(hint)
+            }
+        }
+    }
+}
+
+/// Returns a path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | ':');
+    if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+}
+
+impl From<ScanError> for Failure {
+    fn from(error: ScanError) -> Failure {
+        match &error {
+            ScanError::Newer { .. } => Failure::unusable("home_newer", error)
+                .hint("nothing was touched; install the Rekindle that wrote it"),
+            ScanError::Read { .. } => Failure::unusable("wal_unreadable", error)
+                .hint("rekindle doctor looks at the rest of the home"),
+        }
+    }
+}
+
+impl From<OfflineError> for Failure {
+    fn from(error: OfflineError) -> Failure {
+        match error {
+            OfflineError::Home(error) => error.into(),
+            OfflineError::Scan(error) => error.into(),
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        match error {
+            OpenError::Home(error) => error.into(),
+            OpenError::Recover(RecoverError::Scan(error)) => error.into(),
+            OpenError::Recover(error) => Failure::unusable("home_unusable", error),
+            OpenError::Thread(_) => Failure::unusable("home_unusable", error),
+        }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Failure {
+        match &error {
+            LoadError::NotFound(_) => Failure::unusable("session_unknown", error),
+            LoadError::Newer { .. } => Failure::failed("session_newer", error)
+                .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
+            LoadError::Read { .. } => {
+                Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
+            }
+        }
+    }
+}
+
+impl From<OpenSessionError> for Failure {
+    fn from(error: OpenSessionError) -> Failure {
+        match error {
+            OpenSessionError::Load(error) => error.into(),
+            other => Failure::failed("session_unusable", other),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Following a session on a thread of its own: what the daemon tells is handed on, and when it goes away the stream is
+//! taken up again where it was, at its successor.
+
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use serde::Deserialize;
+
+use super::http::{self, Ask, Lost};
+use super::sse::{Event, Parser};
+use super::whom::Whom;
+use super::wire::{self, Words};
+use crate::failure::Failure;
+
+/// How long the daemon may be away before following ends.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// How long nothing may be heard from a daemon elsewhere: it says something every 15 s.
+const SILENCE: Duration = Duration::from_secs(50);
+
+/// Pauses between two attempts to come back: doubled from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is heard of a session.
+#[derive(Debug)]
+pub enum Heard {
+    /// A record: its line.
+    Record(String),
+    /// Words that are in no record yet.
+    Words(Words),
+    /// The daemon went away.
+    Away,
+    /// The stream was taken up again: words may have been missed, records not.
+    Back {
+        /// It was said before that the daemon went away.
+        away: bool,
+    },
+    /// The log ends earlier than what was heard: a power cut took the rest.
+    Reset {
+        /// Its newest record.
+        last_seq: u64,
+    },
+    /// The session was removed.
+    Deleted,
+    /// Nothing more will be heard.
+    Over(Failure),
+}
+
+/// Whom to follow, from where.
+#[derive(Debug, Clone)]
+pub struct Follow {
+    /// The daemon.
+    pub whom: Whom,
+    /// The session.
+    pub session: String,
+    /// The record behind which to begin.
+    pub after: u64,
+}
+
+/// How a stream ended.
+enum Ended {
+    /// The daemon went away.
+    Cut,
+    /// The daemon lives and wants us to begin again.
+    Again,
+    /// Whoever listens has heard enough, or there is nothing more to hear.
+    Done,
+}
+
+impl Follow {
+    /// Begins to follow; `tell` says whether anyone still listens.
+    pub fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
+        std::thread::spawn(move || self.run(tell));
+    }
+
+    fn run(mut self, mut tell: impl FnMut(Heard) -> bool) {
+        let runtime = match http::runtime() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tell(Heard::Over(Failure::failed("runtime", error)));
+                return;
+            }
+        };
+        let mut stream = Stream { last_id: None, after: self.after, ..Stream::default() };
+        let mut since = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match runtime.block_on(stream.read(&self.whom, &self.session, &mut tell)) {
+                Ok(Ended::Done) => return,
+                Ok(Ended::Again) => continue,
+                Ok(Ended::Cut) | Err(None) => {}
+                Err(Some(failure)) => {
+                    tell(Heard::Over(failure));
+                    return;
+                }
+            }
+            if std::mem::take(&mut stream.heard) {
+                (since, pause) = (Instant::now(), FIRST_PAUSE);
+            }
+            if !stream.away {
+                stream.away = true;
+                if !tell(Heard::Away) {
+                    return;
+                }
+            }
+            let left = AWAY.saturating_sub(since.elapsed());
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(LAST_PAUSE);
+            match next_daemon(&self.whom, left) {
+                Ok(whom) => self.whom = whom,
+                Err(failure) => {
+                    tell(Heard::Over(failure));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn next_daemon(whom: &Whom, left: Duration) -> Result<Whom, Failure> {
+    if left.is_zero() { Err(whom.lost()) } else { whom.successor(left) }
+}
+
+/// Waits for what comes next. A network that was cut says nothing: from elsewhere at least a comment comes now and then.
+async fn heard_from<T>(whom: &Whom, next: impl Future<Output = Option<T>>) -> Option<T> {
+    match whom {
+        Whom::Here { .. } => next.await,
+        Whom::Elsewhere { .. } => tokio::time::timeout(SILENCE, next).await.ok().flatten(),
+    }
+}
+
+/// Where a stream stands.
+#[derive(Default)]
+struct Stream {
+    last_id: Option<String>,
+    after: u64,
+    /// Something was heard since it was taken up.
+    heard: bool,
+    /// It was said that the daemon is away.
+    away: bool,
+    /// It was read before.
+    again: bool,
+}
+
+impl Stream {
+    /// Reads the stream to its end; a failure without words is worth another attempt.
+    async fn read(
+        &mut self,
+        whom: &Whom,
+        session: &str,
+        tell: &mut impl FnMut(Heard) -> bool,
+    ) -> Result<Ended, Option<Failure>> {
+        let path = format!("/api/sessions/{}/events?after={}", http::escape(session), self.after);
+        let last_id = self.last_id.clone();
+        let mut headers = vec![("accept", "text/event-stream")];
+        headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
+        let ask = Ask { method: "GET", path, headers, ..Ask::default() };
+        let response = match http::send(&whom.reach(), &ask).await {
+            Ok(response) => response,
+            Err(lost @ (Lost::Request(_) | Lost::Untrusted { .. } | Lost::Another { .. })) => {
+                return Err(lost.failure());
+            }
+            Err(Lost::NotThere { .. } | Lost::Midway(_) | Lost::TooLong) => return Err(None),
+        };
+        let status = response.status().as_u16();
+        let mut body = response.into_body();
+        if status != 200 {
+            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            // A daemon that is only just up, or about to leave, may say that it cannot yet, or any more.
+            let failure = (status < 500).then(|| wire::refusal(status, &body));
+            return Err(failure);
+        }
+        let away = std::mem::take(&mut self.away);
+        if std::mem::replace(&mut self.again, true) && !tell(Heard::Back { away }) {
+            return Ok(Ended::Done);
+        }
+        let mut parser = Parser::default();
+        while let Some(Ok(frame)) = heard_from(whom, body.frame()).await {
+            let Some(bytes) = frame.data_ref() else { continue };
+            for event in parser.push(bytes) {
+                self.heard = true;
+                if let Some(ended) = self.take(session, event, tell) {
+                    return Ok(ended);
+                }
+            }
+        }
+        Ok(Ended::Cut)
+    }
+
+    /// Hands an event on; tells whether the stream is over.
+    fn take(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
+        #[derive(Deserialize)]
+        struct Reset {
+            #[serde(default)]
+            last_seq: u64,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Damaged {
+            offset: u64,
+            detail: String,
+        }
+        let heard = match event.name.as_str() {
+            "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
+            "too_slow" => return Some(Ended::Again),
+            "damaged" => {
+                let Damaged { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
+                tell(Heard::Over(Failure::damaged(session, format_args!("byte {offset}"), &detail)));
+                return Some(Ended::Done);
+            }
+            "deleted" => {
+                tell(Heard::Deleted);
+                return Some(Ended::Done);
+            }
+            "reset" => {
+                let last_seq = serde_json::from_str(&event.data).map_or(0, |reset: Reset| reset.last_seq);
+                (self.last_id, self.after) = (None, last_seq);
+                return if tell(Heard::Reset { last_seq }) { Some(Ended::Again) } else { Some(Ended::Done) };
+            }
+            _ => {
+                let id = event.id?;
+                let seq = id.split('.').next().and_then(|seq| seq.parse().ok());
+                self.after = seq.unwrap_or(self.after);
+                self.last_id = Some(id);
+                Heard::Record(event.data)
+            }
+        };
+        (!tell(heard)).then_some(Ended::Done)
+    }
+}

@@ -1,0 +1,241 @@
+//! HTTP over the daemon's socket, or to one elsewhere: one request a connection, on a runtime of this thread alone. What goes wrong on
+//! the way is told apart by whether the request may have arrived. Whoever answers at a socket first says which home it serves: a
+//! copied or moved home names a socket that may be another's, and that one is asked for nothing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rekindle_store::home::HomeId;
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+
+use super::server::Server;
+
+/// How long the daemon may take to take a connection: it listens before it does anything else.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether there is room for a caller.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// How long an answer may take that only needs looking: the daemon may have just begun, and has many sessions to list.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// How long any other answer may take. Ending every agent takes as long as agents get for it.
+pub(super) const ANSWER: Duration = Duration::from_secs(90);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// Nobody listens: nothing was asked.
+    #[error("nobody answers at {path}")]
+    NotThere {
+        /// The socket, or the server.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Whoever answers does not prove to be the one that is meant: nothing was asked.
+    #[error("who answers at {path} cannot be trusted")]
+    Untrusted {
+        /// The server.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Whoever answers serves another home than the one that is meant: nothing was asked.
+    #[error("the daemon at {path} serves another home: {home}")]
+    Another {
+        /// The socket.
+        path: String,
+        /// The home it serves.
+        home: String,
+    },
+    /// The connection broke; what was asked may have been done.
+    #[error("the daemon went away before it answered")]
+    Midway(#[source] hyper::Error),
+    /// It takes too long; what was asked may still be done.
+    #[error("the daemon does not answer")]
+    TooLong,
+    /// Our own request cannot be written.
+    #[error("the request cannot be made")]
+    Request(#[source] hyper::http::Error),
+}
+
+/// How a daemon is reached.
+#[derive(Debug, Clone)]
+pub enum Reach {
+    /// By its socket.
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// The home that is meant. One that is not known is nobody's.
+        home: Option<HomeId>,
+    },
+    /// Elsewhere.
+    Server(Arc<Server>),
+}
+
+/// A connection.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Reach {
+    async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {
+        match self {
+            Reach::Socket { socket, .. } => match connect(socket).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(source) => Err(Lost::NotThere { path: socket.display().to_string(), source }),
+            },
+            Reach::Server(server) => server.connect().await,
+        }
+    }
+
+    fn host(&self) -> &str {
+        match self {
+            Reach::Socket { .. } => "rekindle",
+            Reach::Server(server) => &server.authority,
+        }
+    }
+
+    fn authorization(&self) -> Option<String> {
+        match self {
+            Reach::Socket { .. } => None,
+            Reach::Server(server) => server.authorization(),
+        }
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone, Default)]
+pub struct Ask<'a> {
+    /// The method.
+    pub method: &'static str,
+    /// The path and what follows it.
+    pub path: String,
+    /// The body: JSON.
+    pub body: Option<String>,
+    /// Further headers.
+    pub headers: Vec<(&'static str, &'a str)>,
+    /// How long the answer may take, if it is known.
+    pub within: Option<Duration>,
+}
+
+/// Returns a runtime for one thread.
+pub fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// Connects; where the queue of callers is full, as soon as there is room in it.
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(AGAIN).await,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Asks, and returns the head of the answer; its body is still to come.
+pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
+    let stream = tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| Lost::TooLong)??;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
+    // Its end is also told to whoever waits for the answer.
+    tokio::spawn(connection);
+    if let Reach::Socket { socket, home } = reach
+        && let Some(refusal) = prove(&mut sender, reach, socket, *home).await?
+    {
+        return Ok(refusal);
+    }
+    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", reach.host());
+    if let Some(value) = reach.authorization() {
+        request = request.header("authorization", value);
+    }
+    for (name, value) in &ask.headers {
+        request = request.header(*name, *value);
+    }
+    if ask.body.is_some() {
+        request = request.header("content-type", "application/json");
+    }
+    let body = ask.body.clone().unwrap_or_default();
+    let request = request.body(Full::new(Bytes::from(body))).map_err(Lost::Request)?;
+    sender.send_request(request).await.map_err(Lost::Midway)
+}
+
+/// Has whoever answers at a socket say which home it serves. An answer that is no yes is one to whatever is asked next.
+async fn prove(
+    sender: &mut SendRequest<Full<Bytes>>,
+    reach: &Reach,
+    socket: &Path,
+    meant: Option<HomeId>,
+) -> Result<Option<Response<Incoming>>, Lost> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct About {
+        home: String,
+        home_id: Option<HomeId>,
+    }
+    let path = || socket.display().to_string();
+    // Nothing was asked yet, so that whoever goes away over this can be looked for again.
+    let gone = |error: hyper::Error| Lost::NotThere { path: path(), source: io::Error::other(error) };
+    let request = Request::builder().uri("/api/version").header("host", reach.host());
+    let request = request.body(Full::default()).map_err(Lost::Request)?;
+    let response = sender.send_request(request).await.map_err(gone)?;
+    if !response.status().is_success() {
+        return Ok(Some(response));
+    }
+    let body = response.into_body().collect().await.map_err(gone)?.to_bytes();
+    let about: About = serde_json::from_slice(&body).unwrap_or_default();
+    if meant.is_none() || about.home_id != meant {
+        return Err(Lost::Another { path: path(), home: about.home });
+    }
+    sender.ready().await.map_err(gone)?;
+    Ok(None)
+}
+
+/// Asks, and returns the status and the whole body.
+pub fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
+    runtime.block_on(async {
+        let answer = async {
+            let response = send(reach, ask).await?;
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await.map_err(Lost::Midway)?;
+            Ok((status, body.to_bytes()))
+        };
+        let most = ask.within.unwrap_or(if ask.method == "GET" { LOOK } else { ANSWER });
+        tokio::time::timeout(most, answer).await.map_err(|_| Lost::TooLong)?
+    })
+}
+
+/// Writes a value into a query or a path: everything but letters, digits and a few marks is escaped.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_queries_are_escaped() {
+        assert_eq!(escape("/my repo&x=ü"), "%2Fmy%20repo%26x%3D%C3%BC");
+        assert_eq!(escape("sess_01-a.b~"), "sess_01-a.b~");
+    }
+}

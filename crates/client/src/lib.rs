@@ -1,0 +1,304 @@
+//! Speaking with the daemon: finding it, starting it by ourselves or as a service, asking it, and following a session. Whatever
+//! goes wrong is a [`failure::Failure`], which commands print and end with.
+
+pub mod clock;
+pub mod content;
+pub mod failure;
+pub mod follow;
+pub mod home;
+pub mod http;
+pub mod listening;
+pub mod logout;
+pub mod news;
+pub mod place;
+pub mod server;
+pub mod sse;
+pub mod start;
+pub mod takeover;
+pub mod unit;
+pub mod whom;
+pub mod wire;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper::body::Bytes;
+use rekindle_store::blobs::BlobId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
+
+use self::http::{Ask, Lost, Reach};
+use self::place::{Place, Seen};
+use self::server::Server;
+use self::whom::{About, Whom};
+use crate::clock::random;
+use crate::failure::{Exit, Failure};
+
+/// How long a request that carries a key waits for the daemon's successor before it gives up.
+const SUCCESSOR: Duration = Duration::from_secs(15);
+
+/// How often it is tried again whether one elsewhere has come back.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// How long the daemon may take to say that it will leave: it says so before it does anything for it.
+const LEAVING: Duration = Duration::from_secs(5);
+
+/// The daemon is there and does not answer.
+pub const SILENT: &str = "daemon_silent";
+
+/// The daemon is there and its socket is not.
+pub const CUT: &str = "daemon_unreachable";
+
+/// Where a daemon's words are.
+pub const WORDS: &str =
+    "logs/daemon.log in the home, or `journalctl --user -u 'rekindle*'` of a service, may say why";
+
+/// What to do about a daemon that is there and of no use.
+pub const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
+
+/// Entries of a list that are fetched at a time: as many as are given at once.
+const PAGE: usize = 500;
+
+/// A list, and what of it is wanted.
+pub struct List<'a> {
+    /// What is listed, as path and answer call it.
+    pub name: &'a str,
+    /// What narrows it, by the parameter's name.
+    pub filters: &'a [(&'a str, Option<&'a str>)],
+}
+
+impl List<'_> {
+    fn path(&self, cursor: Option<&str>) -> String {
+        let mut path = format!("/api/{}?limit={PAGE}", self.name);
+        for (name, value) in self.filters.iter().chain(&[("cursor", cursor)]) {
+            if let Some(value) = value {
+                path.push_str(&format!("&{name}={}", http::escape(value)));
+            }
+        }
+        path
+    }
+}
+
+/// A daemon that can be asked.
+pub struct Client {
+    runtime: Runtime,
+    whom: Whom,
+}
+
+impl Client {
+    /// Returns the daemon of a home, if one lives. One that cannot be reached is a failure.
+    pub fn find(home: &Path) -> Result<Option<Client>, Failure> {
+        match place::look(home) {
+            Seen::Lives(place) => Client::at(home, place).map(Some),
+            Seen::Cut(place) => Err(unreachable(&place)),
+            Seen::Unproven(place) => Err(unproven(home, &place)),
+            Seen::Leaves | Seen::Died | Seen::None => Ok(None),
+        }
+    }
+
+    /// Returns a daemon of which it is known where it is.
+    pub fn at(home: &Path, place: Place) -> Result<Client, Failure> {
+        Ok(Client { runtime: runtime()?, whom: Whom::Here { home: home.to_owned(), place: Box::new(place) } })
+    }
+
+    /// Returns a daemon elsewhere, once it has said who it is.
+    pub fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
+        let (runtime, reach) = (runtime()?, Reach::Server(Arc::clone(&server)));
+        let ask = Ask { method: "GET", path: "/api/version".into(), ..Ask::default() };
+        let body = judge(http::call(&runtime, &reach, &ask), || whom::silent_server(&server))?;
+        let about: About = read(&body)?;
+        Ok(Client { runtime, whom: Whom::Elsewhere { server, about } })
+    }
+
+    /// Says so if the daemon is of another version than this program.
+    pub fn note_version(&self) {
+        let (theirs, ours) = (self.whom.version(), env!("CARGO_PKG_VERSION"));
+        if theirs != ours {
+            let then = match &self.whom {
+                Whom::Here { .. } => "`rekindle restart` replaces it while agents work on",
+                Whom::Elsewhere { .. } => "some things may not be known to both",
+            };
+            let theirs = rekindle_terminal::sanitise::line(theirs);
+            anstream::eprintln!("note: the daemon is version {theirs}, this is {ours}; {then}");
+        }
+    }
+
+    /// Returns which daemon it is.
+    pub fn whom(&self) -> &Whom {
+        &self.whom
+    }
+
+    /// Fetches a list whole, page by page.
+    pub fn all<T: DeserializeOwned>(&self, list: &List<'_>) -> Result<Vec<T>, Failure> {
+        let (mut found, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let mut page: BTreeMap<String, Box<RawValue>> = self.get(&list.path(cursor.as_deref()))?;
+            let field = |page: &mut BTreeMap<String, Box<RawValue>>, name: &str| page.remove(name);
+            let Some(entries) = field(&mut page, list.name) else { return Ok(found) };
+            found.extend(read::<Vec<T>>(entries.get().as_bytes())?);
+            let next = field(&mut page, "next").map(|next| read::<Option<String>>(next.get().as_bytes()));
+            match next.transpose()?.flatten() {
+                // A cursor that does not move would never end.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// Fetches something.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        read(&self.get_raw(path)?)
+    }
+
+    /// Fetches something as it was sent.
+    pub fn get_raw(&self, path: &str) -> Result<Bytes, Failure> {
+        self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })
+    }
+
+    /// Fetches a payload that is kept apart from a log: it may be large.
+    pub fn blob(&self, id: &BlobId) -> Result<Bytes, Failure> {
+        let path = format!("/api/blobs/{}", id.as_str());
+        self.ask(&Ask { method: "GET", path, within: Some(http::ANSWER), ..Ask::default() })
+    }
+
+    /// Asks for something to be done; returns what was sent back.
+    pub fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let body = Some(write(body)?);
+        self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
+    }
+
+    /// Asks the daemon to leave, with or without its agents; it says at once that it will.
+    pub fn shut_down(&self, agents: bool) -> Result<(), Failure> {
+        let body = Some(write(&serde_json::json!({ "agents": agents }))?);
+        let (path, within) = ("/api/shutdown".to_owned(), Some(LEAVING));
+        self.ask(&Ask { method: "POST", path, body, within, ..Ask::default() }).map(drop)
+    }
+
+    /// Asks for something to be done exactly once: repeated under the same key if the daemon goes away midway.
+    pub fn post_once(&mut self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let key = format!("cli-{:032x}", random()?);
+        let headers = vec![("idempotency-key", key.as_str())];
+        let ask =
+            Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
+        let deadline = Instant::now() + SUCCESSOR;
+        let mut answer = http::call(&self.runtime, &self.whom.reach(), &ask);
+        let mut told = false;
+        while let Err(Lost::NotThere { .. } | Lost::Midway(_)) = &answer
+            && Instant::now() < deadline
+        {
+            if !std::mem::replace(&mut told, true) {
+                anstream::eprintln!("note: the daemon went away; asking its successor");
+            } else {
+                std::thread::sleep(AGAIN);
+            }
+            self.whom = self.whom.successor(SUCCESSOR)?;
+            answer = http::call(&self.runtime, &self.whom.reach(), &ask);
+        }
+        judge(answer, || self.whom.silent())
+    }
+
+    /// Changes something.
+    pub fn patch(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
+        let body = Some(write(body)?);
+        self.ask(&Ask { method: "PATCH", path: path.to_owned(), body, ..Ask::default() })
+    }
+
+    /// Removes something.
+    pub fn delete(&self, path: &str) -> Result<Bytes, Failure> {
+        self.ask(&Ask { method: "DELETE", path: path.to_owned(), ..Ask::default() })
+    }
+
+    fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {
+        let answer = http::call(&self.runtime, &self.whom.reach(), ask);
+        // Nothing was asked yet: its successor may listen at another socket.
+        if let Err(Lost::NotThere { .. }) = &answer
+            && let Whom::Here { home, .. } = &self.whom
+            && let Seen::Lives(place) = place::look(home)
+        {
+            let whom = Whom::Here { home: home.clone(), place: Box::new(place) };
+            return judge(http::call(&self.runtime, &whom.reach(), ask), || whom.silent());
+        }
+        judge(answer, || self.whom.silent())
+    }
+}
+
+/// Says that a daemon is there and cannot be reached.
+pub fn unreachable(place: &Place) -> Failure {
+    let error = anyhow::anyhow!("the daemon (process {}) cannot be reached: its socket is gone", place.pid);
+    Failure::failed(CUT, error).exit_with(Exit::NoDaemon).hint(REPLACE)
+}
+
+/// Says that it cannot be told whether a daemon serves a home.
+pub fn unproven(home: &Path, place: &Place) -> Failure {
+    let (home, pid) = (home.display(), place.pid);
+    let error = anyhow::anyhow!(
+        "it cannot be told whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
+    );
+    let failure = Failure::failed("daemon_unproven", error).exit_with(Exit::NoDaemon);
+    failure.hint(format!(
+        "if the directory is a copy of another home, remove its daemon.json; if it is the daemon's own, end it with `kill {pid}`: agents work on"
+    ))
+}
+
+/// Returns the body of an answer, or the failure it tells of.
+fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -> Result<Bytes, Failure> {
+    match answer {
+        Ok((status, body)) if (200..300).contains(&status) => Ok(body),
+        Ok((status, body)) => Err(wire::refusal(status, &body)),
+        Err(lost) => Err(lost.failure().unwrap_or_else(silent)),
+    }
+}
+
+impl Lost {
+    /// Returns the failure it is; none if nothing was heard, of which others know more.
+    pub fn failure(self) -> Option<Failure> {
+        Some(match self {
+            Lost::TooLong => return None,
+            Lost::NotThere { ref path, .. } if path.contains("://") => {
+                let failure = Failure::failed("no_daemon", self).exit_with(Exit::NoDaemon);
+                failure.hint(
+                    "on its machine: rekindle serve --listen ADDRESS:PORT; look what is on the way to it",
+                )
+            }
+            Lost::NotThere { .. } => Failure::no_daemon(self.to_string()),
+            // What `openssl req -x509` makes unless it is told otherwise.
+            Lost::Untrusted { ref source, .. } if source.to_string().contains("CaUsedAsEndEntity") => {
+                Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
+                    "the server shows the certificate of an authority (CA:TRUE), which nobody may take from a server: \
+                     make one with -addext basicConstraints=critical,CA:FALSE",
+                )
+            }
+            Lost::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
+                "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
+            ),
+            Lost::Another { .. } => Failure::failed("another_home", self).exit_with(Exit::NoDaemon).hint(
+                "nothing was asked of it. If no daemon of the home that you meant runs, remove daemon.json from it: it was left \
+                 behind there",
+            ),
+            Lost::Midway(_) => Failure::failed("outcome_unknown", self)
+                .hint("it may have been done: look with rekindle ps before you repeat it"),
+            Lost::Request(_) => Failure::failed("request", self),
+        })
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    http::runtime().map_err(|error| Failure::failed("runtime", error))
+}
+
+/// Reads what the daemon sent.
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
+        let error = anyhow::Error::new(error).context("the daemon's answer cannot be understood");
+        Failure::failed("answer_unreadable", error)
+            .hint("rekindle restart, if its version is another than ours")
+    })
+}
+
+fn write(body: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(body).map_err(|error| Failure::failed("request", error))
+}

@@ -1,0 +1,114 @@
+//! What the unit file says. Pure: the same executable, home and path give the same text.
+
+/// What a file of ours is known by; systemd passes over it.
+const SECTION: &str = "[X-Rekindle]";
+
+/// How the line begins that names the home.
+const HOME: &str = "Home=";
+
+/// How the line begins that agents are found by.
+const PATH: &str = "Environment=\"PATH=";
+
+/// Returns the line that agents are found by.
+pub(super) fn path_line(path: &str) -> String {
+    format!("{PATH}{}\"", escaped(path))
+}
+
+/// Returns that line of a unit file.
+pub(super) fn path_line_of(text: &str) -> Option<&str> {
+    text.lines().find(|line| line.starts_with(PATH))
+}
+
+/// Tells whether a unit file is ours.
+pub fn is_ours(text: &str) -> bool {
+    text.lines().any(|line| line == SECTION)
+}
+
+/// Tells whether a unit file is ours, and for this home.
+pub(super) fn is_for(text: &str, home: &str) -> bool {
+    is_ours(text) && text.lines().filter_map(|line| line.strip_prefix(HOME)).any(|one| one == escaped(home))
+}
+
+/// Returns a whole unit file.
+pub(super) fn unit_text(name: &str, executable: &str, home: &str, path_line: &str) -> String {
+    // The path of a program is taken as it is; only behind it a dollar begins a variable.
+    let (executable, argument) = (escaped(executable), escaped(home).replace('$', "$$"));
+    let home = escaped(home);
+    format!(
+        r#"# Written by `rekindle service install`. Settings of your own belong beside it: systemctl --user edit {name}
+
+[Unit]
+Description=Rekindle runs coding agents so that nothing that dies takes the work with it
+# Versions that know no back-off give up after this; the others go on once a minute.
+StartLimitIntervalSec=600
+StartLimitBurst=20
+
+[Service]
+Type=notify
+ExecStart="{executable}" --home "{argument}" serve
+# Agents are found by the PATH of the shell that installed this.
+{path_line}
+# Agents outlive the daemon: only its own process is ended, and an agent that takes all memory is ended alone.
+KillMode=process
+OOMPolicy=continue
+Delegate=yes
+# One that was stopped stays stopped. Where the home cannot be used (2), trying again changes nothing.
+Restart=on-failure
+RestartPreventExitStatus=2
+RestartSec=1
+RestartSteps=6
+RestartMaxDelaySec=60
+TimeoutStartSec=300
+TimeoutStopSec=30
+
+[Install]
+WantedBy=default.target
+
+{SECTION}
+{HOME}{home}
+"#
+    )
+}
+
+/// Writes a text for the inside of quotes in a unit file.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '%' => out.push_str("%%"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_something_to_systemd_is_taken_for_what_it_is() {
+        let path = path_line("/bin:/a b:/100%:/$x");
+        assert_eq!(path, "Environment=\"PATH=/bin:/a b:/100%%:/$x\"");
+        let text = unit_text("r.service", "/opt/$a \"b\"/rekindle", "/h/50%$x\\y\nz", &path);
+        let start = "ExecStart=\"/opt/$a \\\"b\\\"/rekindle\" --home \"/h/50%%$$x\\\\y\\nz\" serve";
+        assert!(text.lines().any(|line| line == start), "{text}");
+        assert_eq!(path_line_of(&text), Some(path.as_str()));
+        assert!(is_for(&text, "/h/50%$x\\y\nz") && !is_for(&text, "/h") && !is_for(&text, "/h/50%%"));
+        assert!(!is_ours("[Service]\nExecStart=/bin/rekindle serve\n"));
+    }
+
+    #[test]
+    fn the_settings_that_keep_agents_alive_are_there() {
+        let text = unit_text("r.service", "/bin/rekindle", "/h", &path_line("/bin"));
+        for line in ["Type=notify", "KillMode=process", "OOMPolicy=continue", "Restart=on-failure"] {
+            assert_eq!(text.lines().filter(|one| *one == line).count(), 1, "{line}");
+        }
+        assert!(text.contains("[Install]\nWantedBy=default.target\n"));
+    }
+}

@@ -1,0 +1,111 @@
+//! Which daemon is spoken to: that of a home on this machine, or one elsewhere. Here a daemon that died is replaced by who
+//! notices it; elsewhere that is up to others.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::http::Reach;
+use super::place::Place;
+use super::server::Server;
+use super::start;
+use crate::failure::{Exit, Failure};
+
+/// A daemon.
+#[derive(Debug, Clone)]
+pub enum Whom {
+    /// That of a home.
+    Here {
+        /// The home, where a successor is found.
+        home: PathBuf,
+        /// Where it is.
+        place: Box<Place>,
+    },
+    /// One elsewhere.
+    Elsewhere {
+        /// Where it listens.
+        server: Arc<Server>,
+        /// What it said of itself.
+        about: About,
+    },
+}
+
+/// What a daemon says of itself.
+#[derive(Debug, Clone, Deserialize)]
+pub struct About {
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+}
+
+impl Whom {
+    /// Returns how it is reached.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Whom::Here { place, .. } => place.reach(),
+            Whom::Elsewhere { server, .. } => Reach::Server(Arc::clone(server)),
+        }
+    }
+
+    /// Returns its version.
+    pub fn version(&self) -> &str {
+        match self {
+            Whom::Here { place, .. } => &place.version,
+            Whom::Elsewhere { about, .. } => &about.version,
+        }
+    }
+
+    /// Returns its process.
+    pub fn pid(&self) -> u32 {
+        match self {
+            Whom::Here { place, .. } => place.pid,
+            Whom::Elsewhere { about, .. } => about.pid,
+        }
+    }
+
+    /// Returns whoever comes after it, which may take a while.
+    pub fn successor(&self, within: Duration) -> Result<Whom, Failure> {
+        match self {
+            Whom::Here { home, .. } => {
+                let place = start::successor(home, within)?;
+                Ok(Whom::Here { home: home.clone(), place: Box::new(place) })
+            }
+            // It comes back where it was, or not at all.
+            Whom::Elsewhere { .. } => Ok(self.clone()),
+        }
+    }
+
+    /// Says that it does not come back.
+    pub fn lost(&self) -> Failure {
+        match self {
+            Whom::Here { .. } => Failure::no_daemon("the daemon does not come back")
+                .hint(format!("the agent works on without it; {}", super::WORDS)),
+            Whom::Elsewhere { server, .. } => {
+                Failure::no_daemon(format!("the daemon at {} does not come back", server.url))
+                    .hint("the agent works on without it; try again later")
+            }
+        }
+    }
+
+    /// Says that it does not answer.
+    pub(super) fn silent(&self) -> Failure {
+        match self {
+            Whom::Here { place, .. } => {
+                let error = anyhow::anyhow!("the daemon (process {}) does not answer", place.pid);
+                let hint = format!("{}; {}", super::REPLACE, super::WORDS);
+                Failure::failed(super::SILENT, error).hint(hint)
+            }
+            Whom::Elsewhere { server, .. } => silent_server(server),
+        }
+    }
+}
+
+/// Says that a daemon elsewhere does not answer.
+pub(super) fn silent_server(server: &Server) -> Failure {
+    Failure::failed(super::SILENT, anyhow::anyhow!("nothing is heard from {}", server.url))
+        .exit_with(Exit::NoDaemon)
+        .hint("look whether it runs, and whether anything on the way keeps connections out")
+}

@@ -1,0 +1,145 @@
+//! Asking whichever daemon serves, again and again until one answers: as a program would that must get through.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rekindle_client::failure::Failure;
+use rekindle_client::http::{self, Ask};
+use rekindle_client::place::{self, Seen};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+/// How long one answer may take: a daemon that is stopped never gives one.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// How long anything may take over which daemons come and go.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often it is tried.
+const AGAIN: Duration = Duration::from_millis(15);
+
+/// Somebody wants everything to end: Ctrl-C. Or a part of it: those who are called off.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Leaving {
+    own: Arc<AtomicBool>,
+    all: Option<Arc<AtomicBool>>,
+}
+
+impl Leaving {
+    /// Returns one that can be called off alone, and ends with this one.
+    pub(super) fn part(&self) -> Leaving {
+        Leaving { own: Arc::default(), all: Some(self.own.clone()) }
+    }
+
+    pub(super) fn now(&self) -> bool {
+        let all = self.all.as_ref().is_some_and(|all| all.load(Ordering::Relaxed));
+        all || self.own.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn leave(&self) {
+        self.own.store(true, Ordering::Relaxed);
+    }
+
+    /// Pauses; tells whether to go on.
+    pub(super) fn pause(&self, millis: u64) -> bool {
+        let until = Instant::now() + Duration::from_millis(millis);
+        while Instant::now() < until && !self.now() {
+            let left = until.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+        !self.now()
+    }
+
+    /// Looks until something is there; none if it takes too long, or everything is to end.
+    pub(super) fn wait_for<T>(&self, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+        let begin = Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if begin.elapsed() >= within || self.now() {
+                return None;
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+}
+
+/// An answer: its status and body.
+#[derive(Debug, Clone)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+impl Reply {
+    pub(super) fn is_yes(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Returns the code of a refusal.
+    pub(super) fn code(&self) -> &str {
+        self.body["error"]["code"].as_str().unwrap_or_default()
+    }
+
+    /// Returns a field of the body that is text.
+    pub(super) fn text(&self, field: &str) -> Option<String> {
+        self.body[field].as_str().map(str::to_owned)
+    }
+}
+
+/// Asks a home's daemons.
+pub(super) struct Asker {
+    runtime: Runtime,
+    home: PathBuf,
+    leaving: Leaving,
+}
+
+impl Asker {
+    pub(super) fn new(home: &Path, leaving: Leaving) -> Result<Asker, Failure> {
+        let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
+        Ok(Asker { runtime, home: home.to_owned(), leaving })
+    }
+
+    /// Asks once; none if nobody answers.
+    pub(super) fn once(
+        &self,
+        method: &'static str,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Option<Reply> {
+        let Seen::Lives(place) = place::look(&self.home) else { return None };
+        let headers = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+        let body = body.map(Value::to_string);
+        let ask = Ask { method, path: path.to_owned(), body, headers, within: Some(ANSWER) };
+        let (status, body) = http::call(&self.runtime, &place.reach(), &ask).ok()?;
+        Some(Reply { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
+    }
+
+    /// Asks until somebody answers for good; none if that takes too long.
+    pub(super) fn insist(
+        &self,
+        method: &'static str,
+        path: &str,
+        body: Option<&Value>,
+        key: Option<&str>,
+    ) -> Option<Reply> {
+        self.leaving.wait_for(PATIENCE, || {
+            let reply = self.once(method, path, body, key)?;
+            // Not now: it has just begun, is about to leave, or does not know what came of it.
+            let later = reply.status == 503 || reply.code() == "agent_unreachable" || reply.code() == "busy";
+            (!later).then_some(reply)
+        })
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<Value> {
+        self.insist("GET", path, None, None).filter(Reply::is_yes).map(|reply| reply.body)
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> Option<Reply> {
+        self.insist("POST", path, Some(body), None)
+    }
+}

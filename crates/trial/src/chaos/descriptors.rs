@@ -1,0 +1,71 @@
+//! A daemon that may hardly open anything: its limit of descriptors is lowered to a few more than it has, while sessions are
+//! begun and spoken to, and raised again.
+
+use std::path::{Path, PathBuf};
+
+use rekindle_client::failure::Failure;
+use rekindle_seeded::Rng;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::Value;
+
+use super::shortage::{Lack, play};
+use super::troupe::Troupe;
+use crate::ground::end_all;
+
+/// Descriptors that are left: enough to answer callers one after the other.
+const LEAST: u64 = 4;
+
+/// The limit of a daemon's descriptors.
+#[derive(Default)]
+struct Descriptors {
+    /// The process, and the limit that it had.
+    before: Option<(Pid, Rlimit)>,
+}
+
+impl Lack for Descriptors {
+    fn words(&self) -> &'static str {
+        "hardly any descriptors"
+    }
+
+    fn begin(&mut self, troupe: &Troupe, rng: &mut Rng) -> std::io::Result<()> {
+        let Some(pid) = troupe.daemon().and_then(|daemon| Pid::from_raw(daemon.pid)) else { return Ok(()) };
+        let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))?;
+        let highest =
+            open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).max();
+        let most = highest.unwrap_or(0) + 1 + LEAST + rng.below(8);
+        let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+        let before = prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(most), maximum })?;
+        self.before = Some((pid, before));
+        Ok(())
+    }
+
+    fn end(&mut self, _: &Troupe) -> std::io::Result<()> {
+        // A daemon that was killed meanwhile has taken its limit along.
+        if let Some((pid, before)) = self.before.take() {
+            let _ = prlimit(Some(pid), Resource::Nofile, before);
+        }
+        Ok(())
+    }
+
+    fn newcomers(&self) -> usize {
+        4
+    }
+}
+
+/// Has a daemon go short of descriptors in a home of its own.
+pub(super) fn limit(
+    home: &Path,
+    runtime: &Path,
+    request: &Value,
+    told: PathBuf,
+    troupe: &mut Troupe,
+    pick: u64,
+) -> Result<(), Failure> {
+    let mut own = Troupe::new(home, runtime, &troupe.leaving);
+    let played = play(&mut own, &mut Descriptors::default(), request, told, &mut Rng::new(pick));
+    troupe.sights.append(&mut own.sights);
+    end_all(home);
+    super::troupe::reap();
+    played?;
+    std::fs::remove_dir_all(home).map_err(|error| Failure::failed("few_descriptors", error))
+}

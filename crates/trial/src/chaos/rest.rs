@@ -1,0 +1,128 @@
+//! Rest: everybody is done, and everything that there is to judge by is gathered and judged.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rekindle_client::failure::Failure;
+use rekindle_domain::line::Line;
+use serde_json::Value;
+
+use super::ask::{Asker, PATIENCE};
+use super::faults::Toll;
+use super::ledger::is_fleeting;
+use super::matrix::Check;
+use super::oracle::{Evidence, Sight, judge, place};
+use super::round::{Field, Visited};
+use crate::ground::look::{doctor, lines};
+
+/// How long a session that rests must have had nothing new.
+const SETTLED: u64 = 120;
+
+impl Field<'_> {
+    /// Everybody has come to rest: another daemon comes and must find nothing to do; then everything is judged.
+    pub(super) fn rest(
+        &mut self,
+        number: u64,
+        visited: &[Visited],
+        toll: &Toll,
+        witnesses: &[(String, u64, String)],
+    ) -> Result<(), Failure> {
+        let home = self.ground.home();
+        let asker = self.troupe.asker()?;
+        let mut all = Vec::new();
+        for one in visited {
+            let Some(id) = one.id.clone() else {
+                if self.troupe.leaving.now() {
+                    continue;
+                }
+                let wrong = one.ledger.refused.first().cloned();
+                let wrong = wrong.unwrap_or_else(|| "a session could not be made in time".into());
+                self.matrix.take(number, "a new session", vec![Check { promise: 8, wrong: Some(wrong) }]);
+                continue;
+            };
+            let (view, lines) = self.settled(&asker, &id, &home);
+            let heard =
+                one.follower.as_ref().map(|follower| follower.end(lines.len() as u64, &self.troupe.leaving));
+            let own = witnesses.iter().filter(|(session, ..)| *session == id);
+            let told = self.ground.at(&format!("told-{}", tag_of(&view)));
+            all.push(Evidence {
+                told: std::fs::read_to_string(told).unwrap_or_default(),
+                ledger: one.ledger.clone(),
+                heard: heard.unwrap_or_default(),
+                witnesses: own.map(|(_, seq, hash)| (*seq, hash.clone())).collect(),
+                holder_lives: self.troupe.pairs().iter().any(|pair| pair.session == id),
+                hits: toll.of(&id),
+                power_cut: toll.power_cut,
+                after_restart: None,
+                id,
+                lines,
+                view,
+            });
+        }
+        self.troupe.kill();
+        self.troupe.sights.push(Sight::Doctor(doctor(&home)?));
+        if self.troupe.start() && self.troupe.recovered()? {
+            for evidence in &mut all {
+                let after = lines(&home, &evidence.id)?;
+                evidence.after_restart = after.last().and_then(|line| place(line));
+            }
+        }
+        for evidence in all {
+            self.matrix.take(number, &evidence.id, judge(&evidence));
+        }
+        Ok(())
+    }
+
+    /// Returns what the daemon says of a session and its log, both of one moment: nothing is added any more, and the end of
+    /// an agent that died when nothing went on is recorded too.
+    fn settled(&self, asker: &Asker, id: &str, home: &Path) -> (Value, Vec<String>) {
+        let path = format!("/api/sessions/{id}");
+        let mut last = None;
+        let settled = self.troupe.leaving.wait_for(PATIENCE / 4, || {
+            let view = asker.get(&path)?;
+            let seq = view["last_seq"].as_u64();
+            if last.replace(seq) == Some(seq) {
+                let lines = lines(home, id).ok()?;
+                let lives = self.troupe.pairs().iter().any(|pair| pair.session == id);
+                // Something may have come just between the two looks.
+                let whole = Some(lines.len() as u64) == seq;
+                return (whole && has_agent(&lines) == lives).then_some((view, lines));
+            }
+            std::thread::sleep(Duration::from_millis(SETTLED));
+            None
+        });
+        let now = || (asker.get(&path).unwrap_or(Value::Null), lines(home, id).unwrap_or_default());
+        settled.unwrap_or_else(now)
+    }
+}
+
+/// Tells whether a log has an agent whose end is not in it.
+fn has_agent(lines: &[String]) -> bool {
+    let count = |kind: &str| {
+        let kind = format!("\"kind\":\"{kind}\"");
+        lines.iter().filter(|line| line.contains(&kind)).count()
+    };
+    count("agent.launching") > count("agent.exited")
+}
+
+/// Returns a session's tag: its title begins with it, whatever was added.
+fn tag_of(view: &Value) -> &str {
+    view["title"].as_str().unwrap_or_default().split(' ').next().unwrap_or_default()
+}
+
+/// Returns the newest record of each log that has to be on disk: session, number, hash.
+pub(super) fn newest_records(home: &Path) -> Vec<(String, u64, String)> {
+    let entries = std::fs::read_dir(home.join("sessions")).into_iter().flatten().flatten();
+    let newest = |path: PathBuf| {
+        let session = path.file_name()?.to_str()?.strip_suffix(".messages.jsonl")?.to_owned();
+        let log = std::fs::read_to_string(&path).ok()?;
+        let whole = &log[..log.rfind('\n')? + 1];
+        let durable = |line: &&str| {
+            let line = Line::parse(line.as_bytes());
+            line.is_ok_and(|line| !is_fleeting(line.kind) && !line.more)
+        };
+        let (seq, hash) = place(whole.lines().rev().find(durable)?)?;
+        Some((session, seq, hash))
+    };
+    entries.filter_map(|entry| newest(entry.path())).collect()
+}
