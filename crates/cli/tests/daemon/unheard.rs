@@ -18,6 +18,8 @@ fn a_daemon_that_cannot_write_its_log_works_on() {
     assert_eq!(lab.ask("GET", "/api/sessions/sess_none", &Value::Null).status, 404);
     let pid = lab.living_agents()[0];
     signal_exactly(&Identity::of(pid).expect("it lives"), Signal::KILL).expect("killed");
+    // A prompt that it was given on its deathbed would be told to the next one in other words.
+    wait_for("its end", || (lab.count(&id, "agent.exited") == 1).then_some(()));
     let next = lab.post(&format!("/api/sessions/{id}/messages"), &json!({"content": "say two"}));
     assert!(next["message_id"].is_string(), "{next}");
     wait_for("its words", || lab.said(&id).contains("two").then_some(()));
