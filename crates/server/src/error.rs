@@ -6,7 +6,8 @@ use std::fmt::Display;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rekindle_service::error::{Refusal, ServiceError};
+use rekindle_service::code::Refusal;
+use rekindle_service::error::ServiceError;
 use schemars::JsonSchema;
 use serde::Serialize;
 

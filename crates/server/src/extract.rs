@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::daemon::BlobId;
-use rekindle_service::key::Key;
+use rekindle_service::idempotency::Key;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};

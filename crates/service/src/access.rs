@@ -12,11 +12,11 @@ use rekindle_store::disk::{Disk, SharedDisk};
 use rekindle_store::layout::Layout;
 use tokio::sync::watch;
 
+use crate::boottime::Steady;
 use crate::code::Code;
 use crate::core::{locked, millis, random};
-use crate::crash::crash_point;
 use crate::error::{ServiceError, chain};
-use crate::steady::Steady;
+use crate::test_knobs::crash_point;
 
 /// The list as a daemon knows it.
 pub struct Access {

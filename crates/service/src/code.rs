@@ -3,7 +3,32 @@
 
 use std::fmt;
 
-use crate::error::Refusal;
+/// What kind of no it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request makes no sense.
+    Invalid,
+    /// The token is unknown or its secret is wrong.
+    Unauthorized,
+    /// The token is for something else.
+    Forbidden,
+    /// There is no such thing.
+    NotFound,
+    /// It cannot be done as things stand.
+    Conflict,
+    /// It could have been done once.
+    Gone,
+    /// More was brought than is taken.
+    TooLarge,
+    /// The disk is full.
+    StorageFull,
+    /// It may or may not have been done.
+    OutcomeUnknown,
+    /// Not now.
+    Unavailable,
+    /// Something is broken.
+    Internal,
+}
 
 macro_rules! codes {
     ($($name:ident = $word:literal, $refusal:ident: $meaning:literal;)*) => {

@@ -14,14 +14,14 @@ use rekindle_store::{AppendError, Store};
 
 use crate::access::Access;
 use crate::code::Code;
-use crate::crash::crash_point;
-use crate::directory::Directory;
+use crate::drive::live::{Places, Supervisor};
+use crate::drive::worker::Workers;
 use crate::error::ServiceError;
 use crate::feed::Feed;
-use crate::last_words::LastWords;
-use crate::live::{Places, Supervisor};
 use crate::metrics::Metrics;
-use crate::worker::Workers;
+use crate::show::LastWords;
+use crate::show::directory::Directory;
+use crate::test_knobs::crash_point;
 
 /// Values of environment variables, by name.
 pub(crate) type Env = BTreeMap<String, String>;

@@ -4,43 +4,16 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::token::Rejection;
 use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 
-use crate::code::Code;
-use crate::live::LiveError;
+use crate::code::{Code, Refusal};
 
 /// What to do about a damaged session.
 const DAMAGED: &str = "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside";
-
-/// What kind of no it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    /// The request makes no sense.
-    Invalid,
-    /// The token is unknown or its secret is wrong.
-    Unauthorized,
-    /// The token is for something else.
-    Forbidden,
-    /// There is no such thing.
-    NotFound,
-    /// It cannot be done as things stand.
-    Conflict,
-    /// It could have been done once.
-    Gone,
-    /// More was brought than is taken.
-    TooLarge,
-    /// The disk is full.
-    StorageFull,
-    /// It may or may not have been done.
-    OutcomeUnknown,
-    /// Not now.
-    Unavailable,
-    /// Something is broken.
-    Internal,
-}
 
 /// A request that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +47,32 @@ impl ServiceError {
     pub(crate) fn no_session(session: SessionId) -> ServiceError {
         ServiceError::new(Code::SessionUnknown, format!("there is no session {session} here"))
             .hint("rekindle ps -a")
+    }
+
+    /// There is no such wait.
+    pub(crate) fn no_wait(wait: WaitId) -> ServiceError {
+        ServiceError::new(Code::WaitUnknown, format!("there is no wait {wait} here")).hint("rekindle waits")
+    }
+
+    /// A wait is over.
+    pub(crate) fn wait_closed(wait: WaitId) -> ServiceError {
+        ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
+            .hint("rekindle waits")
+    }
+
+    /// What was looked at has changed since.
+    pub(crate) fn moved() -> ServiceError {
+        ServiceError::new(Code::Moved, "something happened in the session meanwhile")
+    }
+
+    /// There is nothing to cancel, and nothing to wait on.
+    pub(crate) fn nothing_running() -> ServiceError {
+        ServiceError::new(Code::NothingRunning, "nothing goes on in this session")
+    }
+
+    /// The daemon is leaving.
+    pub(crate) fn leaving() -> ServiceError {
+        ServiceError::new(Code::ShuttingDown, "the daemon is leaving")
     }
 
     /// Nothing can be added to a log that is damaged.
@@ -167,18 +166,34 @@ impl From<OpenSessionError> for ServiceError {
     }
 }
 
-impl From<LiveError> for ServiceError {
-    fn from(error: LiveError) -> ServiceError {
-        match error {
-            LiveError::Append(error) => error.into(),
-            LiveError::Session(error) => error.into(),
-            LiveError::Blob(error @ BlobError::Io { .. }) => error.into(),
-            LiveError::Answer(error) => ServiceError::new(Code::AnswerUnfit, error),
-            LiveError::NoSuchWait(wait) => {
-                ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
-                    .hint("rekindle waits")
-            }
-            error => ServiceError::internal(&error),
+impl From<&Rejection> for ServiceError {
+    fn from(why: &Rejection) -> ServiceError {
+        let code = match why {
+            Rejection::Unknown => Code::TokenUnknown,
+            Rejection::Scope => Code::TokenScope,
+            Rejection::Consumed => Code::TokenConsumed,
+            Rejection::Expired => Code::TokenExpired,
+            Rejection::Revoked(_) => Code::TokenRevoked,
+        };
+        ServiceError::new(code, why)
+    }
+}
+
+impl From<Rejection> for ServiceError {
+    fn from(why: Rejection) -> ServiceError {
+        ServiceError::from(&why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rejection_keeps_its_word() {
+        let revoked = Rejection::Revoked("cancelled".into());
+        for why in [Rejection::Unknown, Rejection::Scope, Rejection::Consumed, Rejection::Expired, revoked] {
+            assert_eq!(ServiceError::from(&why).code.as_str(), why.code());
         }
     }
 }

@@ -14,7 +14,7 @@ use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
 use serde::{Deserialize, Serialize};
 
-use crate::crash::crash_point;
+use crate::test_knobs::crash_point;
 
 /// How long such a child may take.
 const MOST: Duration = Duration::from_secs(2);

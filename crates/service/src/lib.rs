@@ -1,43 +1,26 @@
-//! Doing what was decided: an agent's journal becomes its session's log, and what the log says is to be sent is
-//! sent. The rules are below, in the domain and the agent crate; here they meet files and processes.
+//! The daemon's services: an agent's journal becomes its session's log, and what the log says is to be sent is sent. The rules
+//! are below, in the domain and the agent crate; here they meet files and processes.
+//!
+//! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
+//! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session. What lies beside
+//! these folders is what they stand on.
 
 pub mod access;
-mod agents;
-mod answers;
-mod brought;
+pub mod boottime;
 pub mod code;
-pub mod common;
+mod commands;
 mod core;
-mod crash;
-mod cursor;
 pub mod daemon;
-mod directory;
+mod drive;
 pub mod error;
 pub mod feed;
-mod follow;
 pub mod home;
-mod hurry;
-pub mod key;
-mod last_words;
-mod leaving;
-mod link;
-pub mod live;
-mod messages;
+pub mod idempotency;
 pub mod metrics;
-mod recent;
-mod recovery;
 pub mod request;
-mod run_view;
-mod sessions;
-mod shape;
-mod sign_in;
-pub mod steady;
-mod tokens;
+mod show;
+mod test_knobs;
 pub mod upkeep;
-pub mod view;
-mod waits;
-mod worker;
 
-pub use last_words::last_words;
-pub use run_view::run_view;
-pub use worker::look_for_holder;
+pub use drive::{live, look_for_holder};
+pub use show::{last_words, log, run_view, view};

@@ -21,9 +21,9 @@ use rekindle_holder::client::{
     ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
+use rekindle_service::boottime::Steady;
 use rekindle_service::home::next_epoch;
 use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor};
-use rekindle_service::steady::Steady;
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use serde_json::json;

@@ -4,7 +4,8 @@
 use axum::http::StatusCode;
 use rekindle_domain::projector::Derived;
 use rekindle_service::code::Code;
-use rekindle_service::feed::{Damage, Words};
+use rekindle_service::feed::Words;
+use rekindle_service::log::Damage;
 use rekindle_service::request::{
     Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };

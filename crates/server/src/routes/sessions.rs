@@ -12,7 +12,7 @@ use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
-use rekindle_service::feed::{Damage, LogPage};
+use rekindle_service::log::{Damage, LogPage};
 use rekindle_service::request::{Change, Filter};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -302,7 +302,7 @@ fn records(page: &LogPage) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use rekindle_service::feed::LogLine;
+    use rekindle_service::log::LogLine;
 
     use super::*;
 

@@ -13,7 +13,8 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use futures_util::stream::Stream;
-use rekindle_service::feed::{LogLine, Told};
+use rekindle_service::feed::Told;
+use rekindle_service::log::LogLine;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,10 +1,11 @@
 //! The daemon's services behind one door. The door contains no persistence and no rules: it finds the session and
 //! hands the request to the service that knows what to do.
 
-mod lists;
 mod open;
+mod recovery;
+mod shutdown;
 
-pub use crate::follow::Following;
+pub use crate::feed::{Following, Since};
 pub use open::OpenDaemonError;
 pub use rekindle_store::blobs::BlobId;
 
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rekindle_domain::chain::ChainHash;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::token::Rejection;
@@ -22,20 +22,23 @@ use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
 use crate::code::Code;
+use crate::commands::{answers, cancel, messages, sessions, tokens, waits};
 use crate::core::Core;
-use crate::directory::Entry;
+use crate::drive::environment;
 use crate::error::ServiceError;
-use crate::feed::{Anywhere, LogPage};
-use crate::key::Key;
-use crate::metrics::{Format, Subscription};
+use crate::feed::{Anywhere, Subscription};
+use crate::idempotency::Key;
+use crate::metrics::Format;
 use crate::request::{
     Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };
-use crate::view::{
+use crate::show::directory::Entry;
+use crate::show::log::{self, LogPage};
+use crate::show::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,
 };
-use crate::{answers, brought, follow, leaving, messages, recovery, sessions, shape, tokens, waits};
+use crate::show::{lists, session as shape};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -55,15 +58,6 @@ pub struct Settings {
     pub umask: u32,
     /// Who gives each holder a scope of its own, if anyone does.
     pub scopes: Option<Scopes>,
-}
-
-/// Where following a session begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
-    /// Behind a record; 0 for the beginning.
-    After(u64),
-    /// Behind a record that has this hash, or not at all.
-    Point(u64, ChainHash),
 }
 
 /// What a resume token is shown for.
@@ -164,7 +158,7 @@ impl Daemon {
     /// Cancels what a session is doing, is about to do and has queued.
     pub fn cancel(&self, id: SessionId, by: &str) -> Result<Option<RunId>, ServiceError> {
         self.entry(id)?;
-        sessions::cancel(&self.core, id, CancelReason::User, by)
+        cancel::cancel(&self.core, id, CancelReason::User, by)
     }
 
     /// Continues an interrupted session, or answers a wait by its token.
@@ -177,7 +171,7 @@ impl Daemon {
             // Says why not.
             self.core.store.open_session(id)?;
         }
-        brought::check(&resume.env)?;
+        environment::check(&resume.env)?;
         match resume.token.clone() {
             None if resume.answer.is_some() => {
                 Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
@@ -212,7 +206,7 @@ impl Daemon {
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
-        lists::log(&self.core, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+        log::page(&self.core, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Returns a payload that is kept apart from the log that names it.
@@ -223,7 +217,7 @@ impl Daemon {
     /// Follows a session's log and what its agent says.
     pub fn follow(&self, id: SessionId, since: Since) -> Result<Following, ServiceError> {
         self.entry(id)?;
-        follow::Following::new(&self.core, id, since)
+        Following::new(&self.core, id, since)
     }
 
     /// Follows everything: who is told looks at the session.
@@ -272,7 +266,7 @@ impl Daemon {
             TokenWay::Wait(wait) => scope.wait_id == wait,
             TokenWay::Session(session) => scope.session_id == session,
         };
-        if fits { Ok(id) } else { Err(tokens::rejected(&Rejection::Scope)) }
+        if fits { Ok(id) } else { Err(Rejection::Scope.into()) }
     }
 
     /// Lists holders.
@@ -292,7 +286,7 @@ impl Daemon {
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
     pub fn stop_all(&self, by: &str) -> usize {
-        leaving::stop_all(&self.core, by)
+        shutdown::stop_all(&self.core, by)
     }
 
     /// Gives up room that is kept for emergencies, for a file without which nobody could reach the daemon.
@@ -307,7 +301,7 @@ impl Daemon {
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
-        leaving::leave(&self.core);
+        shutdown::leave(&self.core);
     }
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {

@@ -15,14 +15,14 @@ use rekindle_store::{Observer, OpenError, Opener};
 
 use super::{Daemon, Settings};
 use crate::access::Access;
+use crate::boottime::Steady;
 use crate::core::Core;
-use crate::directory::Directory;
+use crate::drive::live::{Places, Supervisor};
+use crate::drive::worker::Workers;
 use crate::feed::{Feed, News};
-use crate::last_words::LastWords;
-use crate::live::{Places, Supervisor};
 use crate::metrics::Metrics;
-use crate::steady::Steady;
-use crate::worker::Workers;
+use crate::show::LastWords;
+use crate::show::directory::Directory;
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]

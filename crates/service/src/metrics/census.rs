@@ -4,7 +4,7 @@
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 
 use crate::core::Core;
-use crate::shape;
+use crate::show::session as shape;
 
 /// What is known of holders that a log says are there.
 pub(super) const PROOFS: [&str; 4] = ["pending", "living", "silent", "gone"];

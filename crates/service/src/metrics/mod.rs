@@ -7,22 +7,17 @@ mod http;
 mod page;
 mod process;
 mod show;
-mod stream;
 
 pub use page::Format;
-pub(crate) use stream::Stream;
-pub use stream::Subscription;
 
 use std::time::Duration;
 
 use rekindle_domain::time::Timestamp;
-use rekindle_holder::client::{Inspection, LockState};
+use rekindle_holder::client::Inspection;
 use rekindle_store::meter::Gauge;
 
+use crate::show::lists::{DIRECTORIES, directory_state};
 use http::Http;
-
-/// The states of a holder's directory, as `GET /api/holders` has them.
-pub(crate) const DIRECTORIES: [&str; 4] = ["lives", "dead", "copied", "unreadable"];
 
 /// What is counted above the store.
 #[derive(Debug)]
@@ -60,16 +55,6 @@ impl Metrics {
         for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
             gauge.set(count(state) as u64);
         }
-    }
-}
-
-/// Says in a word what a directory's lock tells.
-pub(crate) fn directory_state(lock: &LockState) -> &'static str {
-    match lock {
-        LockState::Held { .. } => "lives",
-        LockState::Free { .. } | LockState::Missing => "dead",
-        LockState::Copied { .. } => "copied",
-        LockState::Unreadable(_) => "unreadable",
     }
 }
 

@@ -8,8 +8,9 @@ use rekindle_store::meter::Meter;
 
 use super::census::{Census, PROOFS};
 use super::page::{Format, Kind, Page, seconds};
-use super::{DIRECTORIES, Metrics, process};
+use super::{Metrics, process};
 use crate::core::Core;
+use crate::show::lists::DIRECTORIES;
 
 impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.

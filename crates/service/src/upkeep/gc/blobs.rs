@@ -13,7 +13,7 @@ use rekindle_store::layout::Layout;
 use rekindle_store::names::named_blobs;
 
 use super::{Freed, Gone, Left};
-use crate::crash::crash_point;
+use crate::test_knobs::crash_point;
 
 /// Removes the blobs that no file of the home names.
 pub(super) fn collect(

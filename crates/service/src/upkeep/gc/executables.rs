@@ -8,8 +8,8 @@ use rekindle_store::home::{self, HomeError};
 use rekindle_store::offline::Offline;
 
 use super::{Freed, GcOptions, Gone, Left, size_of};
-use crate::crash::crash_point;
 use crate::error::chain;
+use crate::test_knobs::crash_point;
 use crate::upkeep::holders::look_at_holders;
 
 /// Removes copies of the holder's executable. A daemon starts holders from one of them: beside it none is touched.

@@ -8,8 +8,8 @@ use rekindle_store::disk::{OpenMode, SharedDisk};
 use rekindle_store::offline::Offline;
 
 use super::{Freed, GcOptions, Gone, Left, age_of, size_of};
-use crate::crash::crash_point;
 use crate::error::chain;
+use crate::test_knobs::crash_point;
 use crate::upkeep::holders::{Holder, Standing, look_at_holders};
 
 /// How old a directory must be that was begun for a holder and never used: whoever makes one needs milliseconds.

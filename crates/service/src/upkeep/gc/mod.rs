@@ -16,7 +16,7 @@ use rekindle_store::offline::{Offline, OfflineError};
 use serde::{Serialize, Serializer};
 
 use super::doctor::examine;
-use crate::crash::crash_point;
+use crate::test_knobs::crash_point;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default)]

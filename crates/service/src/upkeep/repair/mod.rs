@@ -24,7 +24,7 @@ use self::set_aside::SetAside;
 use self::work::Work;
 use super::doctor::examine;
 use super::plan::{Mend, mend, suspects};
-use crate::crash::crash_point;
+use crate::test_knobs::crash_point;
 
 /// What one repair uncovers the next one mends; more rounds than this mend nothing.
 const ROUNDS: usize = 4;

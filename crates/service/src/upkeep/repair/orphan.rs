@@ -14,7 +14,7 @@ use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 use rustix::process::Signal;
 
-use crate::crash::crash_point;
+use crate::test_knobs::crash_point;
 use crate::upkeep::holders::{Standing, look_at_holders};
 
 /// What a holder needs beyond the two steps of its agent's end: collecting the rest of its output and the tree.

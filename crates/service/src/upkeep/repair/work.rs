@@ -20,8 +20,8 @@ use rekindle_store::{OpenError, Store};
 
 use super::set_aside::SetAside;
 use super::{Done, orphan};
-use crate::crash::crash_point;
 use crate::error::chain;
+use crate::test_knobs::crash_point;
 use crate::upkeep::doctor::PLACE;
 use crate::upkeep::plan::Mend;
 

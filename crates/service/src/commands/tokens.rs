@@ -1,0 +1,74 @@
+//! Resume tokens: whose one is that a caller shows, what it is good for, and further ones for an open wait.
+
+use std::sync::Arc;
+
+use rekindle_domain::compose::wait::further_token;
+use rekindle_domain::event::TokenScope;
+use rekindle_domain::id::{SessionId, TokenId, WaitId};
+use rekindle_domain::time::Moment;
+use rekindle_domain::token::{Presented, Rejection};
+
+use crate::core::{Core, millis, random, random_bytes};
+use crate::drive::worker::Command;
+use crate::error::ServiceError;
+use crate::show::directory::Entry;
+use crate::show::view::TokenShown;
+
+/// How long a further token is good.
+const FURTHER: i64 = 24 * 3600 * 1000;
+
+/// Finds the session whose token a caller shows, and what it is good for.
+pub(crate) fn owner(core: &Core, shown: &Presented) -> Result<(Entry, TokenScope), ServiceError> {
+    let owner = core.directory.with_token(&core.store, shown.id);
+    let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
+    found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(&Rejection::Unknown))
+}
+
+/// Tells whose token it is that a caller shows and nothing else, and what it is for. Whoever does not have its secret is told
+/// that it is unknown, whatever there is.
+pub(crate) fn bearer(core: &Core, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
+    let unknown = || ServiceError::from(&Rejection::Unknown);
+    let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
+    let (owner, _) = owner(core, &shown)?;
+    if owner.state.deleted {
+        return Err(unknown());
+    }
+    Ok((shown.id, owner.tokens.scope_of(&shown).ok_or_else(unknown)?))
+}
+
+/// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
+/// something else is told only to whoever has its secret.
+pub(crate) fn show(
+    core: &Arc<Core>,
+    session_id: SessionId,
+    wait_id: WaitId,
+    text: &str,
+    hash: &str,
+) -> Result<TokenId, ServiceError> {
+    let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
+    let (owner, own) = owner(core, &shown)?;
+    let scope = TokenScope { session_id, wait_id, ..own };
+    let moment = Moment { now: core.time(), newest: owner.state.updated_at };
+    owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| {
+        if error == Rejection::Expired {
+            // The log says so too, from the first time that it is noticed.
+            let _ = core.workers.tell(core, owner.state.id, Command::Expire);
+        }
+        ServiceError::from(&error)
+    })?;
+    Ok(shown.id)
+}
+
+/// Mints a further token for an open wait. Only its hash is kept.
+pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
+    let now = core.time().steady;
+    let id = TokenId::mint(millis(now), random()?);
+    let (token, presented) = Presented::mint(id, random_bytes()?);
+    let expires_at = now.plus_millis(FURTHER);
+    let minted = further_token(&entry.state, wait, &presented, expires_at, by)
+        .ok_or_else(|| ServiceError::wait_closed(wait))?;
+    // Right after a start it may not have been opened by anyone.
+    core.store.open_session(entry.state.id)?;
+    core.append(entry.state.id, vec![minted.into()])?;
+    Ok(TokenShown { token, expires_at })
+}

@@ -1,0 +1,47 @@
+//! Waits that programs open on a run that goes on, and one wait as it is shown, over or not.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use rekindle_domain::event::{Raw, WaitKind};
+use rekindle_domain::id::{SessionId, WaitId};
+
+use crate::code::Code;
+use crate::commands::answers::entry_with;
+use crate::core::Core;
+use crate::drive::worker::{Command, Opening};
+use crate::error::ServiceError;
+use crate::idempotency::Key;
+use crate::request::{NewWait, NewWaitKind, whole_json};
+use crate::show::session as shape;
+use crate::show::view::WaitView;
+
+/// Opens a wait on the run of a session that goes on.
+pub(crate) fn open(
+    core: &Arc<Core>,
+    session: SessionId,
+    new: &NewWait,
+    key: Option<Key>,
+    by: &str,
+) -> Result<WaitView, ServiceError> {
+    let invalid = |error| ServiceError::new(Code::InvalidContent, error);
+    whole_json(&new.request).map_err(invalid)?;
+    let request = Raw::from_value(&new.request).map_err(invalid)?;
+    let kind = match new.kind {
+        NewWaitKind::ToolResult => WaitKind::ToolResult,
+        NewWaitKind::External => WaitKind::External,
+    };
+    let timeout = new.timeout_s.map(Duration::from_secs);
+    let (reply, opened) = sync_channel(1);
+    let opening = Opening { kind, request, timeout, key, by: by.to_owned(), reply };
+    core.workers.tell(core, session, Command::OpenWait(Box::new(opening)))?;
+    show(core, opened.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?)
+}
+
+/// Shows a wait: open, void, or over, with its answer.
+pub(crate) fn show(core: &Core, wait: WaitId) -> Result<WaitView, ServiceError> {
+    let entry = entry_with(core, wait)?;
+    let shown = shape::wait_of(core, &entry, wait).or_else(|| shape::ended_wait(core, entry.state.id, wait));
+    shown.ok_or_else(|| ServiceError::no_wait(wait))
+}

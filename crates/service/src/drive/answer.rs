@@ -1,0 +1,173 @@
+//! Answers to waits: what was given, whether it may be given now, and what the same one again gets.
+
+use std::collections::BTreeMap;
+
+use rekindle_agent::profile::Answer;
+use rekindle_agent::said::Choice;
+use rekindle_domain::event::{Permissions, Raw};
+use rekindle_domain::id::{RunId, TokenId, WaitId};
+use rekindle_domain::time::{Moment, Now};
+use rekindle_domain::token::{Rejection, Token, TokenIndex, TokenState, sha256};
+use rekindle_store::commit::Current;
+
+use crate::code::Code;
+use crate::error::ServiceError;
+use crate::request::{NewAnswer, whole_json};
+
+/// An answer that was recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answered {
+    /// The run that goes on.
+    pub(crate) run_id: RunId,
+    /// The token that was consumed.
+    pub(crate) resume_token_id: Option<TokenId>,
+}
+
+/// An answer that has left its caller.
+#[derive(Debug, Clone)]
+pub(crate) enum OwnAnswer {
+    Kind(String),
+    OptionId(String),
+    Text(String),
+    Form(Raw<'static>),
+}
+
+impl OwnAnswer {
+    /// Takes the one thing that was answered.
+    pub(crate) fn from_request(new: &NewAnswer) -> Result<OwnAnswer, ServiceError> {
+        let form = new.form.as_ref().map(|form| whole_json(form).and_then(|_| Raw::from_value(form)));
+        let form = form.transpose().map_err(|error| ServiceError::new(Code::InvalidAnswer, error))?;
+        let mut given = [
+            new.option.clone().map(OwnAnswer::Kind),
+            new.option_id.clone().map(OwnAnswer::OptionId),
+            new.text.clone().map(OwnAnswer::Text),
+            form.map(OwnAnswer::Form),
+        ]
+        .into_iter()
+        .flatten();
+        match (given.next(), given.next()) {
+            (Some(answer), None) => Ok(answer),
+            _ => Err(ServiceError::new(
+                Code::InvalidAnswer,
+                "an answer is exactly one of option, option_id, text and form",
+            )),
+        }
+    }
+
+    pub(crate) fn as_answer(&self) -> Answer<'_> {
+        match self {
+            OwnAnswer::Kind(kind) => Answer::Kind(kind),
+            OwnAnswer::OptionId(id) => Answer::OptionId(id),
+            OwnAnswer::Text(text) => Answer::Text(text),
+            OwnAnswer::Form(form) => Answer::Form(form),
+        }
+    }
+
+    /// Names the answer, so that the same one is known again.
+    pub(crate) fn hash(&self) -> String {
+        rekindle_holder::journal::hex(&self.digest())
+    }
+
+    /// Returns the SHA-256 of the answer.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let (sort, value) = match self {
+            OwnAnswer::Kind(value) => ("option", value.as_str()),
+            OwnAnswer::OptionId(value) => ("option_id", value.as_str()),
+            OwnAnswer::Text(value) => ("text", value.as_str()),
+            OwnAnswer::Form(value) => ("form", value.as_json()),
+        };
+        sha256(format!("{sort}:{value}").as_bytes())
+    }
+
+    /// Returns the name of the option that was chosen, as the agent offered it.
+    pub(crate) fn name_among(&self, options: &[Choice]) -> Option<String> {
+        let chosen = options.iter().find(|option| match self {
+            OwnAnswer::Kind(kind) => option.kind == *kind,
+            OwnAnswer::OptionId(id) => option.option_id == *id,
+            OwnAnswer::Text(_) | OwnAnswer::Form(_) => false,
+        });
+        chosen.map(|option| option.name.clone()).filter(|name| !name.is_empty())
+    }
+
+    /// Returns it in the shape in which it was given, for whoever opened the wait.
+    pub(crate) fn as_given(&self) -> Raw<'static> {
+        let (sort, value) = match self {
+            OwnAnswer::Kind(value) => ("option", Raw::text(value)),
+            OwnAnswer::OptionId(value) => ("option_id", Raw::text(value)),
+            OwnAnswer::Text(value) => ("text", Raw::text(value)),
+            OwnAnswer::Form(value) => ("form", value.clone()),
+        };
+        let given: BTreeMap<&str, Raw<'_>> = BTreeMap::from([(sort, value)]);
+        // A map of JSON is JSON.
+        Raw::from_value(&given).unwrap_or_else(|_| Raw::text(self.words()))
+    }
+
+    /// Returns what a person would read, for an answer that becomes a message.
+    pub(crate) fn words(&self) -> &str {
+        match self {
+            OwnAnswer::Kind(value) | OwnAnswer::OptionId(value) | OwnAnswer::Text(value) => value,
+            OwnAnswer::Form(value) => value.as_json(),
+        }
+    }
+}
+
+/// Returns the kind of option that is chosen when a permission is asked for, without asking anyone; none if someone is asked.
+pub(crate) fn chosen_by_policy(permissions: Permissions) -> Option<&'static str> {
+    match permissions {
+        Permissions::Ask => None,
+        Permissions::Allow => Some("allow_once"),
+        Permissions::Deny => Some("reject_once"),
+    }
+}
+
+/// What a token is worth.
+pub(crate) enum Verdict {
+    /// The answer may be given.
+    Fresh,
+    /// It was given before: this was the result.
+    Repeated(Answered),
+}
+
+/// Decides whether a wait may be answered now, with a token that was shown or the wait's own.
+pub(crate) fn judge(
+    current: &Current,
+    wait: WaitId,
+    token: Option<TokenId>,
+    hash: &str,
+    now: Now,
+) -> Result<Verdict, ServiceError> {
+    let moment = Moment { now, newest: current.state.updated_at };
+    let open = current.state.open_run().and_then(|run| run.wait(wait));
+    let used =
+        current.tokens.tokens.iter().find(|(_, token)| {
+            token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. })
+        });
+    if let Some((id, consumed)) = used {
+        return match &consumed.state {
+            TokenState::Consumed { answer_hash: Some(first), .. } if first == hash => {
+                let run_id = consumed.scope.run_id;
+                Ok(Verdict::Repeated(Answered { run_id, resume_token_id: Some(*id) }))
+            }
+            _ => Err(ServiceError::from(Rejection::Consumed)),
+        };
+    }
+    let Some(open) = open else { return Err(ServiceError::wait_closed(wait)) };
+    let id = token.unwrap_or(open.resume_token_id);
+    let known = current.tokens.tokens.get(&id).ok_or_else(|| ServiceError::from(Rejection::Unknown))?;
+    match &known.state {
+        TokenState::Revoked { reason, .. } => Err(ServiceError::from(Rejection::Revoked(reason.clone()))),
+        TokenState::Expired { .. } => Err(ServiceError::from(Rejection::Expired)),
+        _ if !current.tokens.is_active(id, moment) => Err(ServiceError::from(Rejection::Expired)),
+        _ if open.deadline_at.is_some_and(|deadline| moment.is_past(deadline)) => {
+            Err(ServiceError::from(Rejection::Expired))
+        }
+        _ => Ok(Verdict::Fresh),
+    }
+}
+
+/// Returns the token that a wait was answered with.
+pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<TokenId> {
+    let used =
+        |token: &Token| token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. });
+    tokens.tokens.iter().find(|(_, token)| used(token)).map(|(id, _)| *id)
+}

@@ -1,0 +1,136 @@
+//! From a session without an agent to one with a living agent. Between any two steps a death leaves either no
+//! agent or one that is recorded.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rekindle_agent::profile::Profile;
+use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
+use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_domain::line::Draft;
+use rekindle_holder::client::{Executable, Scopes, Spec, prepare, start_apart};
+use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
+use rekindle_holder::identity::Identity;
+use rekindle_store::Store;
+
+use super::error::MAX_ARGUMENT;
+use super::prompt::Unsent;
+use super::{Live, LiveError, Supervisor};
+use crate::test_knobs::crash_point;
+
+/// Where holders live.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Their directories.
+    pub holders: PathBuf,
+    /// Their sockets.
+    pub runtime: PathBuf,
+    /// Their executable.
+    pub executable: Executable,
+    /// Who gives each of them a scope of its own, if anyone does.
+    pub scopes: Option<Scopes>,
+}
+
+/// What is to be launched.
+#[derive(Debug, Clone)]
+pub struct Launching {
+    /// The agent's name in the table of known ones.
+    pub agent: Option<String>,
+    /// Its command.
+    pub argv: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Its umask; without one it has its holder's, which lets nobody else read what it makes.
+    pub umask: Option<u32>,
+    /// Bounds of its holder.
+    pub limits: Limits,
+}
+
+impl Live {
+    /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
+    /// the command, a run must be open: see [`Live::prompt_ahead`].
+    pub fn launch(
+        store: Arc<Store>,
+        session: SessionId,
+        places: &Places,
+        launching: Launching,
+        profile: Arc<dyn Profile>,
+        supervisor: Supervisor,
+    ) -> Result<Live, LiveError> {
+        let state = store.open_session(session)?.state;
+        let run = state.open_run();
+        let command = match run {
+            Some(run) if profile.prompt_in_command() => {
+                let unsent = Unsent::find(&store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
+                profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
+            }
+            None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
+            _ => launching.argv,
+        };
+        if let Some(bytes) = command.iter().map(String::len).find(|bytes| *bytes > MAX_ARGUMENT) {
+            return Err(LiveError::ArgumentTooLong { bytes });
+        }
+        let spec = Spec {
+            session_id: session.to_string(),
+            attempt: 1,
+            agent: launching.agent.clone(),
+            profile: profile.name().into(),
+            argv: command.clone(),
+            cwd: state.working_dir.clone().into(),
+            env_names: launching.env.keys().cloned().collect(),
+            umask: launching.umask,
+            limits: launching.limits,
+        };
+        let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;
+        crash_point("launch.after_prepare");
+        let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
+        let argv = command.into_iter().map(Into::into).collect();
+        // The directory stands, nothing runs: whoever finds it later finds that it was never started.
+        let mut records: Vec<Draft> = Vec::new();
+        // A run that another life of ours began and gave to nobody goes on as the same run.
+        if let Some(run) = run.filter(|run| run.boot_id != supervisor.boot_id) {
+            let (run_id, boot_id) = (run.run_id, supervisor.boot_id);
+            records.push(RunAdopted { run_id, boot_id, holder_id: None, gap: 0 }.into());
+        }
+        let run_id = run.map(|run| run.run_id);
+        records.push(AgentLaunching { holder_id, run_id, argv }.into());
+        store.append(rekindle_store::commit::Append::durable(session, records))?;
+        crash_point("launch.after_record");
+        let (spawned, beside_us) = start_apart(&prepared, places.scopes.as_ref())?;
+        if let Some(why) = beside_us {
+            tracing::warn!(
+                error = %why,
+                "the user's service manager gave no scope: agents are started beside the daemon for some minutes"
+            );
+        }
+        crash_point("launch.after_spawn");
+        reap(spawned.child);
+        Live::adopt(store, session, prepared.dir, profile, supervisor, || Ok(launching.env))
+    }
+
+    /// Records that the agent runs, and which processes are meant.
+    pub(super) fn record_start(&mut self, agent: &Identity) -> Result<(), LiveError> {
+        let launch: Launch = HolderDir::read(&self.dir.launch()).map_err(LiveError::Log)?;
+        let lock: LockNote = HolderDir::read(&self.dir.lock()).map_err(LiveError::Log)?;
+        let process = |identity: &Identity| ProcessIdentity {
+            pid: identity.pid.unsigned_abs(),
+            started: identity.start_ticks,
+        };
+        let started = AgentStarted {
+            holder_id: self.connection.holder(),
+            machine_boot: agent.machine_boot.clone().into(),
+            holder: process(&lock.process),
+            agent: process(agent),
+            argv: launch.argv.into_iter().map(Into::into).collect(),
+        };
+        self.append(vec![started.into()])?;
+        Ok(())
+    }
+}
+
+/// Collects a holder of ours when it ends, should we live that long.
+fn reap(mut child: std::process::Child) {
+    // Without a thread it stays to be collected by whoever collects us.
+    let _ = std::thread::Builder::new().name("reaper".into()).spawn(move || drop(child.wait()));
+}

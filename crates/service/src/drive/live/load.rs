@@ -1,0 +1,98 @@
+//! Bringing an agent's own session back: how long that may take, and what the agent did meanwhile that nobody had asked of it
+//! here. Some agents go on with a turn that was cut before they answer a load; some never answer.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use rekindle_agent::connection::Taken;
+use rekindle_agent::known::Quirk;
+use rekindle_agent::profile::Open;
+use rekindle_agent::replay::{Beyond, Replay, beyond};
+use rekindle_domain::event::AgentNotice;
+
+use super::{LOAD_TIMED_OUT, Live, LiveError};
+use crate::test_knobs::hurried;
+
+/// How long an agent may be silent while it brings its session back. The slowest that was met takes some seconds; one that works
+/// inside the load says so.
+static LOAD_WITHIN: LazyLock<Duration> = LazyLock::new(|| hurried("LOAD_WITHIN", Duration::from_secs(60)));
+
+/// How long each step of the end of an agent that does not come back may take.
+const GRACE: Duration = Duration::from_secs(2);
+
+impl Live {
+    /// Returns how the agent's session is opened: brought back if there is one to come back to and the agent can.
+    pub(super) fn how_to_open(&self) -> Open<'_> {
+        let can = self.connection.capabilities();
+        // It would begin with the very tool call whose effect is uncertain.
+        let reruns = self.own_session.cut_in_tool && self.connection.has(Quirk::RerunsInterruptedTool);
+        match self.cursor.as_deref().filter(|_| !reruns) {
+            Some(cursor) if can.load => Open::Load(cursor),
+            Some(cursor) if can.resume => Open::Resume(cursor),
+            _ => Open::New,
+        }
+    }
+
+    /// Tells whether the agent is bringing its session back.
+    pub fn is_loading(&self) -> bool {
+        self.control.is_some() && self.connection.in_flight().iter().any(|(_, request)| request.brings_back())
+    }
+
+    /// Returns how much longer an agent that brings its session back may be silent.
+    pub(super) fn load_patience(&self) -> Option<Duration> {
+        self.loading.map(|since| LOAD_WITHIN.saturating_sub(since.elapsed()))
+    }
+
+    /// Ends an agent that was silent for too long while it brought its session back. The log says so, and the next agent gets a
+    /// new session and the story of the old one.
+    pub(super) fn mind_the_load(&mut self, heard: bool) -> Result<(), LiveError> {
+        if !self.is_loading() {
+            self.loading = None;
+            return Ok(());
+        }
+        // Whoever waits for a person is not silent.
+        if heard || self.loading.is_none() || self.connection.asks().next().is_some() {
+            self.loading = Some(Instant::now());
+            return Ok(());
+        }
+        if self.load_patience().is_none_or(|left| !left.is_zero()) || self.cursor.is_none() {
+            return Ok(());
+        }
+        let seconds = LOAD_WITHIN.as_secs();
+        let text = format!("the agent said nothing for {seconds} s while it loaded its session: it is ended");
+        let what = LOAD_TIMED_OUT.into();
+        self.append(vec![AgentNotice { run_id: None, what, text: Some(text.into()), raw: None }.into()])?;
+        self.cursor = None;
+        self.stop("the agent did not bring its session back in time", "daemon", GRACE)
+    }
+
+    /// Ends an agent whose run was cancelled while it brought its session back: what comes next must not wait behind it.
+    pub(super) fn cancel_load(&mut self) -> Result<(), LiveError> {
+        if !self.is_loading() {
+            return Ok(());
+        }
+        let stopped = self.stop("the run was cancelled while the session was loaded", "daemon", GRACE);
+        self.note_unsent(stopped);
+        Ok(())
+    }
+
+    /// Records what an agent did inside a load, or after we had lost it, as part of the run that it was launched for.
+    pub(super) fn record_work_in_load(
+        &mut self,
+        taken: &mut Taken,
+        replay: &Replay,
+    ) -> Result<(), LiveError> {
+        let Some(cut) = self.spoken.cut() else { return Ok(()) };
+        let work = beyond(replay, cut);
+        let state = self.store.open_session(self.session)?.state;
+        let Some(run_id) = state.open_run().map(|run| run.run_id).filter(|_| !work.is_empty()) else {
+            return Ok(());
+        };
+        let holder = self.connection.holder();
+        taken.uncertain.extend(work.iter().filter_map(Beyond::unfinished).cloned());
+        let events: Vec<_> = work.into_iter().map(|work| work.event(run_id, holder)).collect();
+        self.connection.note_work(&events);
+        events.into_iter().for_each(|event| taken.add(event));
+        Ok(())
+    }
+}

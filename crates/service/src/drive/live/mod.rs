@@ -1,0 +1,413 @@
+//! One session with a living agent: reads the journal, appends what follows from it, acknowledges, and sends what
+//! is queued. It keeps nothing that a successor could not rebuild from the log and the journal.
+
+mod agent_memory;
+mod append;
+mod command;
+mod error;
+mod launch;
+mod load;
+mod prompt;
+mod say;
+mod turn;
+
+pub use error::LiveError;
+pub use launch::{Launching, Places};
+pub use prompt::Unsent;
+pub use say::Queued;
+pub use turn::Progress;
+
+use agent_memory::{Own, OwnSession};
+pub(crate) use append::keep_large;
+pub(crate) use command::command;
+pub(crate) use prompt::{find_back, whole};
+use say::Answerer;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_agent::connection::{Connection, Delta, Wanted};
+use rekindle_agent::profile::{Answer, Profile};
+use rekindle_agent::replay::Spoken;
+use rekindle_domain::compose::begin::Life;
+use rekindle_domain::event::{Event, ResumeHow, RunAdopted};
+use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::session::SessionState;
+use rekindle_domain::story::Story;
+use rekindle_holder::client::{Control, FollowError, Follower, LockState, RequestError, inspect};
+use rekindle_holder::dir::HolderDir;
+use rekindle_holder::identity::machine_boot;
+use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
+use rekindle_store::Store;
+use rekindle_store::commit::Commits;
+use rekindle_store::log::Cursor;
+
+use crate::boottime::Steady;
+use crate::drive::agents::supposed;
+use crate::test_knobs::crash_point;
+
+/// Who hears words that are in no record yet.
+pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
+
+/// The word for a session that was told of its past instead of brought back.
+const CONTEXT: &str = "context";
+
+/// Why a run of a copied home was cut.
+const COPIED: &str = "this home is a copy, and the original may have gone on with it";
+
+/// What a notice is called that says that a session was not brought back in time.
+const LOAD_TIMED_OUT: &str = "load_timed_out";
+
+/// How long any step with a holder may take.
+const STEP: Duration = Duration::from_secs(2);
+
+/// Which life of a supervisor this is, under which epoch it commands, and by which clock deadlines go.
+#[derive(Debug, Clone, Copy)]
+pub struct Supervisor {
+    /// The life.
+    pub boot_id: BootId,
+    /// The epoch.
+    pub epoch: u64,
+    /// The clock.
+    pub steady: Steady,
+}
+
+impl Supervisor {
+    /// Returns what a run that begins now says of the daemon and its machine.
+    pub(crate) fn life(self) -> Life {
+        Life { boot_id: self.boot_id, machine_boot: machine_boot().ok() }
+    }
+}
+
+/// A session with a living agent.
+pub struct Live {
+    store: Arc<Store>,
+    session: SessionId,
+    dir: HolderDir,
+    supervisor: Supervisor,
+    connection: Connection,
+    /// What the agent should remember.
+    spoken: Spoken,
+    follower: Follower,
+    /// The way to the holder; none to a dead one.
+    control: Option<Control>,
+    working_dir: String,
+    /// The session to come back to, once the agent was greeted.
+    cursor: Option<String>,
+    /// What is known of it.
+    own_session: OwnSession,
+    /// Since when nothing has come from an agent that brings its session back; see `load.rs`.
+    loading: Option<Instant>,
+    /// The newest input queued.
+    input_seq: u64,
+    /// What is to be said once the agent takes a prompt.
+    prompt: Option<Unsent>,
+    /// What happened in the session, for an agent that was not there.
+    story: Story,
+    /// What this agent knows of the session.
+    own: Own,
+    /// The mode and the model that the session asks for.
+    wanted: Wanted,
+    /// How long a question may wait for its answer.
+    wait_timeout: Option<Duration>,
+    /// Who hears words that are in no record yet.
+    listener: Option<Listener>,
+    /// Where the journal of a dead holder cannot be read on.
+    damage: Option<String>,
+    /// What keeps the holder from reading the agent.
+    trouble: Option<String>,
+    /// Why something that is in the log could not be sent.
+    unsendable: Option<LiveError>,
+    /// The agent was asked for a session and makes none: it is not asked again.
+    refused: bool,
+    /// The holder knows that nothing follows.
+    input_closed: bool,
+    /// Since when something that was read is not acknowledged.
+    unacknowledged: Option<Instant>,
+    /// Below this everything is in the log.
+    low: u64,
+}
+
+impl Live {
+    /// Takes over a living agent in whatever it is doing. Nothing is said to it that was said before; a holder
+    /// whose supervisor died before it could start the agent is given what `env` returns to start it with.
+    pub fn adopt(
+        store: Arc<Store>,
+        session: SessionId,
+        dir: HolderDir,
+        profile: Arc<dyn Profile>,
+        supervisor: Supervisor,
+        env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
+    ) -> Result<Live, LiveError> {
+        let mut control = command::command(&dir, supervisor)?;
+        crash_point("adopt.after_connect");
+        let head = control.marks().head;
+        let agent = match control.marks().phase {
+            HolderPhase::AwaitingStart => {
+                let agent = control.start(env()?)?;
+                crash_point("adopt.after_start");
+                Some(agent)
+            }
+            _ => control.marks().agent.clone(),
+        };
+        let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        live.trouble = control.marks().trouble.clone();
+        // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
+        live.input_seq = live.input_seq.max(control.marks().accepted);
+        live.control = Some(control);
+        let state = live.store.open_session(session)?.state;
+        let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
+        if let Some(agent) = agent.filter(|_| !recorded) {
+            crash_point("adopt.before_started");
+            live.record_start(&agent)?;
+            crash_point("adopt.after_started");
+        }
+        if let Some(run) = state.run.as_ref().filter(|run| run.end.is_none()) {
+            // One that we began ourselves is ours already.
+            if run.boot_id != supervisor.boot_id {
+                let logged = state.agent.as_ref().map_or(0, |agent| agent.journal.seq);
+                let (holder_id, gap) = (Some(live.connection.holder()), head.saturating_sub(logged));
+                live.append(vec![
+                    RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
+                ])?;
+            }
+            if live.own.prompted != Some(run.run_id) && run.cancel.is_none() {
+                live.prompt = Unsent::find(&live.store, session, run, live.connection.profile())?;
+            }
+        }
+        crash_point("adopt.before_sending");
+        live.send_again()?;
+        if let Some(run) = state.open_run().filter(|run| run.cancel.is_some()) {
+            let (asked, told) = (live.own.prompted, live.own.cancelled);
+            if asked == Some(run.run_id) && told != Some(run.run_id) {
+                live.say_cancelled(run.run_id)?;
+            }
+        }
+        crash_point("adopt.after_sending");
+        Ok(live)
+    }
+
+    /// Records what a dead holder left. Its agent's tree must be proven gone.
+    pub fn harvest(
+        store: Arc<Store>,
+        session: SessionId,
+        dir: HolderDir,
+        profile: Arc<dyn Profile>,
+        supervisor: Supervisor,
+    ) -> Result<Progress, LiveError> {
+        let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
+        let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
+        live.damage = copied.then(|| COPIED.to_owned());
+        live.finish(Progress::default())
+    }
+
+    /// Builds everything from the log; the journal is read from where the log says.
+    fn rebuild(
+        store: Arc<Store>,
+        session: SessionId,
+        dir: HolderDir,
+        profile: Arc<dyn Profile>,
+        supervisor: Supervisor,
+    ) -> Result<Live, LiveError> {
+        let state = store.open_session(session)?.state;
+        let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
+        let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
+        let (mut spoken, mut story) = (Spoken::default(), Story::default());
+        let (mut own, mut own_session) = (Own::default(), OwnSession::default());
+        let reader = store.reader(session).map_err(LiveError::Log)?;
+        let mut lines = reader.forward(Cursor::START);
+        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+            let Ok(line) = Line::parse(raw.bytes) else { continue };
+            if let Ok(Event::RunResumed(resumed)) = line.event() {
+                let ask = connection.asks().find(|ask| ask.wait_id == Some(resumed.wait_id));
+                own.unanswered.extend(ask.filter(|_| resumed.how == ResumeHow::Cancelled).cloned());
+            }
+            // A record that cannot be read is none of a connection's: the store refused to write such.
+            let _ = connection.note_line(&line);
+            let Ok(event) = line.event() else { continue };
+            spoken.note(&event);
+            story.note(&event);
+            own_session.note(&event);
+            match &event {
+                Event::AgentLaunching(_) => own = Own::default(),
+                event => own.note(event, agent.holder_id),
+            }
+        }
+        Ok(Live {
+            follower: Follower::new(&dir, connection.start()),
+            low: connection.start(),
+            store,
+            session,
+            dir,
+            supervisor,
+            input_seq: agent.input_seq,
+            connection,
+            spoken,
+            control: None,
+            working_dir: state.working_dir.clone(),
+            cursor: agent.cursor.clone().filter(|_| own_session.is_worth_loading()),
+            own_session,
+            loading: None,
+            prompt: None,
+            story,
+            own,
+            wanted: wanted(&state),
+            wait_timeout: state.options.wait_timeout_s.map(Duration::from_secs),
+            listener: None,
+            damage: None,
+            trouble: None,
+            unsendable: None,
+            refused: false,
+            input_closed: false,
+            unacknowledged: None,
+        })
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Returns the connection, for whoever asks how things stand.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Has someone hear words that are in no record yet, before the record that has them.
+    pub fn listen(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    /// Has a prompt sent that is in the log already; what was appended with it is taken in.
+    pub fn say(&mut self, unsent: Unsent, appended: &[Draft]) {
+        // It may have come while the log was read.
+        if !self.story.knows(unsent.run_id) {
+            appended.iter().for_each(|draft| self.take_in(draft));
+        }
+        self.prompt = Some(unsent);
+    }
+
+    /// Has the agent work in another mode or with another model: at once if it can be asked, and in any case before the
+    /// next prompt.
+    pub(crate) fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+    }
+
+    /// Tells whether the prompt of a run is still to be said.
+    pub(crate) fn has_to_say(&self, run: RunId) -> bool {
+        self.prompt.as_ref().is_some_and(|unsent| unsent.run_id == run)
+    }
+
+    /// Returns what to poll for news; none of a holder that is gone.
+    pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.control.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Asks the agent's holder to end it, and everything of it.
+    pub fn stop(&mut self, reason: &str, actor: &str, grace: Duration) -> Result<(), LiveError> {
+        crash_point("live.stop.before");
+        self.control.as_mut().map_or(Ok(()), |control| control.stop(reason, actor, grace))?;
+        crash_point("live.stop.after");
+        Ok(())
+    }
+
+    /// Answers a wait; `hash` names the answer, so that the same one is known again.
+    pub fn answer(
+        &mut self,
+        wait: WaitId,
+        answer: Answer<'_>,
+        by: &str,
+        token: Option<TokenId>,
+        hash: &str,
+    ) -> Result<(), LiveError> {
+        let ask = self.connection.asks().find(|ask| ask.wait_id == Some(wait));
+        let ask = ask.cloned().ok_or(LiveError::NoSuchWait(wait))?;
+        let outgoing = self.connection.answer(ask.key, answer).ok_or(LiveError::NoSuchWait(wait))??;
+        let granted = ask.grants(answer);
+        self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash, granted })
+    }
+
+    /// Sends an input that is in the log.
+    fn send(&mut self, number: u64, kind: &str, bytes: &[u8]) -> Result<(), LiveError> {
+        let ends_soon = self.connection.profile().input_ends_with_prompt();
+        crash_point("live.send.before");
+        let sent = match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
+            // To an agent that is gone nothing can be sent; the log says that it was to be.
+            Some(Err(RequestError::Closed)) | None => Ok(()),
+            // A command that did not wait for its prompt: its exit code tells the rest. Any other agent that takes no input
+            // is of no use any more; whatever it was not given is given to the next one.
+            Some(Err(RequestError::Refused(no))) if no.reason == Refusal::NotNow => {
+                if ends_soon {
+                    Ok(())
+                } else {
+                    self.stop("the agent takes no more input", "daemon", STEP)
+                }
+            }
+            Some(outcome) => Ok(outcome.map(drop)?),
+        };
+        crash_point("live.send.after");
+        sent
+    }
+
+    /// The holder is gone: read what it left, and record the end.
+    fn finish(&mut self, mut progress: Progress) -> Result<Progress, LiveError> {
+        loop {
+            match self.follower.next_item() {
+                Ok(Some(item)) => {
+                    let taken = self.connection.take(&item, None);
+                    self.carry_out(taken, &mut progress)?;
+                }
+                Ok(None) => break,
+                // What comes before is right; of what comes behind nothing is known.
+                Err(FollowError::Damaged(damage)) => {
+                    self.damage = Some(damage.to_string());
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(item) = self.follower.finish() {
+            let taken = self.connection.take(&item, None);
+            self.carry_out(taken, &mut progress)?;
+        }
+        // Whoever began or took over its run noticed the end of its holder when that happened.
+        let state = self.store.open_session(self.session)?.state;
+        let attended = state.open_run().is_some_and(|run| run.boot_id == self.supervisor.boot_id);
+        let taken = self.connection.finish(!attended);
+        self.carry_out(taken, &mut progress)?;
+        self.store.committer().sync()?;
+        progress.exited = true;
+        Ok(progress)
+    }
+}
+
+/// Returns what a session wants of its agent.
+pub(crate) fn wanted(state: &SessionState) -> Wanted {
+    Wanted { mode: state.options.mode.clone(), model: state.provider.model.clone() }
+}
+
+fn random() -> Result<u128, LiveError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// Returns the secret of a token.
+fn secret() -> Result<[u8; 32], LiveError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
+    Ok(bytes)
+}
+
+fn millis() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(0)
+}
+
+fn new_wait() -> Result<(WaitId, TokenId), LiveError> {
+    Ok((WaitId::mint(millis(), random()?), TokenId::mint(millis(), random()?)))
+}

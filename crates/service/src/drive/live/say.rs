@@ -1,0 +1,276 @@
+//! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
+
+use rekindle_agent::connection::{Ask, NextSetting};
+use rekindle_agent::profile::{Answer, Outgoing, Setting};
+use rekindle_domain::compose::answer::{self, answer};
+use rekindle_domain::compose::begin::{NewMessage, with_message};
+use rekindle_domain::compose::cancel::{Agent, Cancel, cancel};
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::{CancelReason, Event, InputKind, Raw, SessionRestored};
+use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::line::{Draft, Line};
+use rekindle_holder::client::RequestError;
+use rekindle_store::Store;
+use rekindle_store::commit::{Append, Receipt};
+use rekindle_store::log::Cursor;
+
+use super::append::keep_large;
+use super::prompt::{Unsent, whole};
+use super::{CONTEXT, Live, LiveError, Progress, Supervisor, millis, random};
+use crate::test_knobs::crash_point;
+
+/// What an input belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Queued {
+    /// Its run.
+    pub run_id: Option<RunId>,
+    /// The wait it answers.
+    pub wait_id: Option<WaitId>,
+}
+
+impl Live {
+    /// Records a prompt and its run; it is sent as soon as the agent takes one.
+    pub fn prompt(&mut self, text: &str) -> Result<RunId, LiveError> {
+        let (run_id, records) = begun(text, self.supervisor)?;
+        self.append(records)?;
+        self.prompt = Some(Unsent::message(run_id, Raw::text(text)));
+        Ok(run_id)
+    }
+
+    /// Records a prompt and its run for a session that has no agent: the one that is launched next gets it.
+    pub fn prompt_ahead(
+        store: &Store,
+        session: SessionId,
+        text: &str,
+        supervisor: Supervisor,
+    ) -> Result<RunId, LiveError> {
+        let (run_id, mut records) = begun(text, supervisor)?;
+        keep_large(store, &mut records)?;
+        store.append(Append::durable(session, records))?;
+        Ok(run_id)
+    }
+
+    /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
+    /// that it was (never silently fresh).
+    pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
+        let profile = self.connection.profile();
+        // A command is told nothing but its prompt.
+        let plain = unsent.plain().filter(|_| profile.ready_at_start());
+        let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
+        let words = match plain {
+            Some(words) => words.clone(),
+            None => unsent.words(&self.store, self.session, &self.story)?,
+        };
+        let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
+            return Ok(());
+        };
+        self.input_seq += 1;
+        let mut records: Vec<Draft> = Vec::new();
+        if told {
+            let (method, verdict) = (CONTEXT.into(), "reprimed".into());
+            records.push(SessionRestored { method, verdict, counts: None }.into());
+        }
+        records.push(self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None).into());
+        self.append(records)?;
+        self.send(self.input_seq, word(outgoing.what), &outgoing.line)
+    }
+
+    /// Records an input and sends it.
+    pub(super) fn queue_and_send(&mut self, outgoing: Outgoing, of: Queued) -> Result<(), LiveError> {
+        self.input_seq += 1;
+        let queued = self.queued(outgoing.what, &outgoing.line, of.run_id, of.wait_id);
+        self.append(vec![queued.into()])?;
+        self.send(self.input_seq, word(outgoing.what), &outgoing.line)?;
+        Ok(())
+    }
+
+    /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
+    pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<(), LiveError> {
+        let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
+        let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
+        let of = Queued { run_id, wait_id: None };
+        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, of))
+    }
+
+    /// Ends a run of which nothing was said: the agent does not work as it was asked to.
+    fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<(), LiveError> {
+        let Some(unsent) = self.prompt.take() else { return Ok(()) };
+        let run_id = unsent.run_id;
+        let current = self.store.open_session(self.session)?;
+        let run = current.state.open_run().filter(|run| run.run_id == run_id);
+        if let Some(run) = run {
+            self.append(end_run(run, &current.tokens, Ending::Failed { error: why }))?;
+        }
+        progress.ended = Some(run_id);
+        Ok(())
+    }
+
+    /// Says what is to be said next to an agent that takes prompts: settings, each of which is awaited, then the prompt.
+    pub(super) fn settle_and_say(&mut self, progress: &mut Progress) -> Result<(), LiveError> {
+        let run = self.prompt.as_ref().map(|unsent| unsent.run_id);
+        match self.connection.next_setting(&self.wanted, run) {
+            NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
+            NextSetting::Awaited => Ok(()),
+            NextSetting::Ask(setting) => self.set(setting, run),
+            NextSetting::Refused(why) => self.give_up(why, progress),
+        }
+    }
+
+    pub(super) fn say_answer(
+        &mut self,
+        wait_id: WaitId,
+        ask: &Ask,
+        outgoing: Outgoing,
+        who: Answerer<'_>,
+    ) -> Result<(), LiveError> {
+        let Answerer { by, token, hash, granted } = who;
+        let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
+        let current = self.store.open_session(self.session)?;
+        let wait = current.state.run.as_ref().and_then(|run| run.wait(wait_id));
+        let wait = wait.ok_or(LiveError::NoSuchWait(wait_id))?;
+        self.input_seq += 1;
+        let line = std::str::from_utf8(&outgoing.line).ok();
+        let line = line.map(|line| Raw::text(line.trim_end()).into_owned());
+        let given = answer::Answer { by, token, hash: hash.to_owned(), answer: line, granted };
+        let told = self.queued(InputKind::Answer, &outgoing.line, Some(run_id), Some(wait_id));
+        self.append(answer(run_id, wait, &current.tokens, given, Some(told)))?;
+        crash_point("live.answer.after_record");
+        let sent = self.send(self.input_seq, "answer", &outgoing.line);
+        self.note_unsent(sent);
+        Ok(())
+    }
+
+    /// Cancels the run that is going on: recorded before anything else happens, together with what is sent. Asked
+    /// again, it does nothing: it is in the log, and on its way. Returns what was recorded, if anything was.
+    pub fn cancel(
+        &mut self,
+        why: CancelReason,
+        by: &str,
+        dropped: Vec<MessageId>,
+        behind: Vec<Draft>,
+    ) -> Result<Option<Receipt>, LiveError> {
+        let current = self.store.open_session(self.session)?;
+        let run = current.state.open_run().filter(|run| run.cancel.is_none());
+        let Some(run) = run else { return Ok(None) };
+        let run_id = run.run_id;
+        // What was not said yet is never said.
+        let unsaid = self.prompt.take_if(|unsent| unsent.run_id == run_id).is_some();
+        let is_command = self.connection.profile().process_is_turn();
+        let (mut told, mut lines) = (Vec::new(), Vec::new());
+        for (_, outgoing) in self.connection.cancel() {
+            self.input_seq += 1;
+            told.push(self.queued(outgoing.what, &outgoing.line, Some(run_id), None));
+            lines.push((self.input_seq, outgoing));
+        }
+        let agent = Agent::Present { unsaid, is_command, told };
+        let asked = Cancel { why, by, dropped, agent, behind };
+        let records = cancel(&current.state, &current.tokens, asked);
+        let receipt = self.append(records)?;
+        crash_point("live.cancel.after_record");
+        for (number, outgoing) in lines {
+            let sent = self.send(number, word(outgoing.what), &outgoing.line);
+            if self.note_unsent(sent) {
+                return Ok(Some(receipt));
+            }
+        }
+        self.cancel_load()?;
+        Ok(Some(receipt))
+    }
+
+    /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step
+    /// fails by it, and whoever takes the agent over again sends what its holder does not have. Tells whether it is so.
+    pub(super) fn note_unsent(&mut self, sent: Result<(), LiveError>) -> bool {
+        self.unsendable = sent.err();
+        self.unsendable.is_some()
+    }
+
+    /// Tells the agent of a cancel that was recorded when it could not be met, once.
+    pub(super) fn say_cancelled(&mut self, run_id: RunId) -> Result<(), LiveError> {
+        let run_id = Some(run_id);
+        for ask in std::mem::take(&mut self.own.unanswered) {
+            if let Ok(outgoing) = self.connection.profile().answer(&ask.request, Answer::Cancelled) {
+                self.queue_and_send(outgoing, Queued { run_id, wait_id: ask.wait_id })?;
+            }
+        }
+        for (_, outgoing) in self.connection.cancel() {
+            self.queue_and_send(outgoing, Queued { run_id, wait_id: None })?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the log has and the holder does not: the supervisor before us died in between.
+    pub(super) fn send_again(&mut self) -> Result<(), LiveError> {
+        let Some(accepted) = self.control.as_ref().map(|control| control.marks().accepted) else {
+            return Ok(());
+        };
+        if accepted >= self.input_seq {
+            return Ok(());
+        }
+        let holder = self.connection.holder();
+        let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
+        let mut lines = reader.forward(Cursor::START);
+        let mut missing = Vec::new();
+        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
+            let Ok(line) = Line::parse(raw.bytes) else { continue };
+            if let Ok(Event::InputQueued(queued)) = line.event()
+                && queued.holder_id == holder
+                && queued.input_seq > accepted
+            {
+                let line = whole(&self.store, &queued.line)?;
+                let text: String =
+                    serde_json::from_str(line.as_json()).map_err(|error| LiveError::Log(error.into()))?;
+                missing.push((queued.input_seq, queued.what, text));
+            }
+        }
+        for (number, what, text) in missing {
+            self.send(number, word(what), text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Closes the agent's input if nothing can follow what was sent. The holder remembers whether it was asked before,
+    /// and we do not: the supervisor before us may have died in between.
+    pub(super) fn close_input(&mut self) -> Result<(), LiveError> {
+        let profile = self.connection.profile();
+        let said = self.input_seq > 0 || profile.prompt_in_command();
+        if self.input_closed || !profile.input_ends_with_prompt() || !said {
+            return Ok(());
+        }
+        crash_point("live.close_input.before");
+        match self.control.as_mut().map(|control| control.close_input(self.input_seq)) {
+            // An agent that is gone reads no more, and an older holder cannot: it keeps the agent waiting.
+            Some(Err(RequestError::Closed | RequestError::TooOld(_))) | None => {}
+            Some(outcome) => outcome?,
+        }
+        self.input_closed = true;
+        crash_point("live.close_input.after");
+        Ok(())
+    }
+}
+
+/// Who answers, with which token, and what names the answer.
+pub(super) struct Answerer<'a> {
+    pub(super) by: &'a str,
+    pub(super) token: Option<TokenId>,
+    pub(super) hash: &'a str,
+    /// Whether it gives a permission that was asked for.
+    pub(super) granted: Option<bool>,
+}
+
+/// Returns the records of a prompt and the run that begins with it.
+fn begun(text: &str, supervisor: Supervisor) -> Result<(RunId, Vec<Draft>), LiveError> {
+    let run_id = RunId::mint(millis(), random()?);
+    let message_id = MessageId::mint(millis(), random()?);
+    let content = Raw::text(text).into_owned();
+    let message = NewMessage { message_id, content, idempotency_key: None, wait_id: None };
+    Ok((run_id, with_message(message, run_id, &supervisor.life())))
+}
+
+fn word(what: InputKind) -> &'static str {
+    match what {
+        InputKind::Prompt => "prompt",
+        InputKind::Answer => "answer",
+        InputKind::Cancel => "cancel",
+        _ => "setup",
+    }
+}

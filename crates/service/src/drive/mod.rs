@@ -1,0 +1,12 @@
+//! Driving agents: what is launched for a session and with which environment, one connection to a living agent, and the worker
+//! that carries out what the domain decides.
+
+pub(crate) mod agents;
+pub(crate) mod answer;
+pub(crate) mod connection_state;
+pub(crate) mod environment;
+pub mod live;
+pub(crate) mod sign_in;
+pub(crate) mod worker;
+
+pub use worker::look_for_holder;

@@ -1,0 +1,158 @@
+//! What becomes of an agent that is there already, or was: taken over, ended, or its end put on record.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::{AgentExited, InterruptReason};
+use rekindle_domain::line::Draft;
+use rekindle_domain::recovery::Found;
+use rekindle_domain::session::SessionState;
+use rekindle_holder::client::{ConnectError, LockState, harvest, inspect};
+
+use super::step::Then;
+use super::{GRACE, Worker};
+use crate::core::Core;
+use crate::drive::agents::{self, Obstacle};
+use crate::drive::connection_state::Turn;
+use crate::drive::live::{Live, LiveError, command};
+use crate::error::{ServiceError, chain};
+use crate::test_knobs::crash_point;
+
+/// One that is ending and answers counts as silent so often at most: someone waits for its end, which no message tells, so
+/// it is asked again within a third of a second, and also soon after it has hung up over its end.
+const MOST_DYING: u32 = 5;
+
+impl Worker {
+    pub(super) fn adopt(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
+        let Some(agent) = &state.agent else { return Ok(Then::Again) };
+        let profile = agents::profile(&state.provider)?;
+        // For one that was launched and never started: by the same rules as a launch.
+        let env = || match agents::launching(core, state) {
+            Ok(launching) => Ok(launching.env),
+            Err(Obstacle::Env(missing)) => Err(LiveError::EnvMissing(missing)),
+            Err(Obstacle::Agent(_)) => Ok(agents::environment(core, state)),
+        };
+        let dir = core.holder_dir(agent.holder_id);
+        self.turn(Turn::Begins);
+        match Live::adopt(core.store.clone(), self.session, dir, profile, core.supervisor, env) {
+            Ok(live) => {
+                self.silent = 0;
+                self.listen(core, live);
+                Ok(Then::Again)
+            }
+            Err(error) => {
+                self.turn(Turn::Fails);
+                self.not_adopted(core, &error)
+            }
+        }
+    }
+
+    /// A holder that does not let us in may be silent, ending, or another's by now.
+    pub(super) fn not_adopted(&mut self, core: &Core, error: &LiveError) -> Result<Then, ServiceError> {
+        if let LiveError::Superseded { by } = error {
+            tracing::error!(epoch = by, "another daemon commands the agents of this home");
+            core.superseded.store(true, Ordering::Relaxed);
+            return Ok(Then::Rest(None));
+        }
+        if let LiveError::EnvMissing(missing) = error {
+            self.hold(Some(agents::env_missing(missing)));
+            return Ok(Then::Rest(Some(self.back_off())));
+        }
+        tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
+        self.unanswered = true;
+        self.see(Found::Silent);
+        self.hold(Some(match error {
+            LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
+                "its agent's holder is of another version of rekindle and speaks versions {low} to {high} of its protocol: \
+                 run that version, or wait until the agent ends"
+            ),
+            _ => format!("its agent's holder does not answer: {}", chain(error)),
+        }));
+        Ok(Then::Rest(Some(self.back_off())))
+    }
+
+    /// Ends an agent that nobody wants any more. A session that is being removed takes no more records: its agent is
+    /// only ended.
+    pub(super) fn dismiss_agent(
+        &mut self,
+        core: &Arc<Core>,
+        state: &SessionState,
+    ) -> Result<Then, ServiceError> {
+        if let (true, Some(agent)) = (state.deleted, &state.agent) {
+            crash_point("dismiss.before");
+            let told = command(&core.holder_dir(agent.holder_id), core.supervisor)
+                .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
+            crash_point("dismiss.after");
+            return match told {
+                Ok(()) => {
+                    self.silent = self.silent.min(MOST_DYING);
+                    Ok(Then::Rest(Some(self.back_off())))
+                }
+                Err(error) => self.not_adopted(core, &error),
+            };
+        }
+        if self.live.is_none()
+            && let Then::Rest(most) = self.adopt(core, state)?
+        {
+            return Ok(Then::Rest(most));
+        }
+        if let Some(live) = &mut self.live {
+            live.stop("the session was closed", "daemon", GRACE)?;
+        }
+        Ok(Then::Again)
+    }
+
+    pub(super) fn harvest(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
+        let Some(agent) = &state.agent else { return Ok(Then::Again) };
+        let dir = core.holder_dir(agent.holder_id);
+        // Nobody of the old tree may be left when the next agent begins.
+        let left = harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
+        crash_point("harvest.after_tree");
+        if !left.tree_gone {
+            let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
+            let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
+            self.hold(Some(if copied {
+                "this home is a copy: its agent belongs to the original, and is left alone".to_owned()
+            } else {
+                format!("processes of its dead agent are still there: {}", pids.join(", "))
+            }));
+            return Ok(Then::Rest(Some(self.back_off())));
+        }
+        if state.deleted {
+            self.remove(core)?;
+            return Ok(Then::Rest(None));
+        }
+        crash_point("harvest.before_record");
+        let profile = agents::profile(&state.provider)?;
+        Live::harvest(core.store.clone(), self.session, dir, profile, core.supervisor)?;
+        self.note_failed_launch(core)?;
+        Ok(Then::Again)
+    }
+
+    /// Everything of the agent is gone, its journal too.
+    pub(super) fn bury(
+        &mut self,
+        core: &Core,
+        state: &SessionState,
+        reason: InterruptReason,
+    ) -> Result<(), ServiceError> {
+        let Some(agent) = &state.agent else { return Ok(()) };
+        let mut records: Vec<Draft> = Vec::new();
+        // Without a journal nobody can say whether a prompt that was queued reached the agent.
+        if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
+            let tokens = core.store.open_session(self.session)?.tokens;
+            let ending = Ending::Interrupted {
+                reason,
+                uncertain: run.begun_tools().cloned().collect(),
+                uncertain_turn: true,
+                detail: Some("nothing is left of the agent's holder".into()),
+            };
+            records.extend(end_run(run, &tokens, ending));
+        }
+        let holder_id = agent.holder_id;
+        records.push(AgentExited { holder_id, code: None, signal: None, stderr_tail: None }.into());
+        core.append(self.session, records)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Beginning: an agent for a run, a run for a prompt, a run that continues another.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use rekindle_domain::compose::begin::{continuation, from_queue};
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::event::Event;
+use rekindle_domain::id::{MessageId, RunId};
+use rekindle_domain::session::SessionState;
+use rekindle_store::AppendError;
+
+use super::Worker;
+use super::step::Then;
+use crate::core::{Core, millis, random};
+use crate::drive::agents::{self, Obstacle};
+use crate::drive::connection_state::Turn;
+use crate::drive::live::find_back;
+use crate::drive::live::{Live, LiveError};
+use crate::error::{ServiceError, chain};
+use crate::test_knobs::crash_point;
+
+impl Worker {
+    pub(super) fn launch(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
+        let launching = match agents::launching(core, state) {
+            Ok(launching) => launching,
+            Err(Obstacle::Env(missing)) => {
+                self.hold(Some(agents::env_missing(&missing)));
+                return Ok(Then::Rest(None));
+            }
+            Err(Obstacle::Agent(error)) => {
+                let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                self.fail(core, state, format!("{}{hint}", error.message))?;
+                return Ok(Then::Again);
+            }
+        };
+        crash_point("start.before_launch");
+        let profile = agents::profile(&state.provider)?;
+        self.turn(Turn::Begins);
+        match Live::launch(
+            core.store.clone(),
+            self.session,
+            &core.places,
+            launching,
+            profile,
+            core.supervisor,
+        ) {
+            Ok(live) => {
+                crash_point("start.after_launch");
+                self.shortage = None;
+                self.listen(core, live);
+                Ok(Then::Again)
+            }
+            // No other try would come to anything else.
+            Err(
+                error @ (LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })),
+            ) => {
+                self.turn(Turn::Fails);
+                self.fail(core, state, format!("the agent could not be launched: {}", chain(&error)))?;
+                Ok(Then::Again)
+            }
+            Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
+            // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
+            Err(error) if error.is_shortage() => {
+                self.turn(Turn::Fails);
+                let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
+                self.shortage = Some((launches, Instant::now()));
+                let why = format!("its agent cannot be launched yet: {}", chain(&error));
+                if launches == 1 {
+                    tracing::warn!(session = %self.session, "{why}");
+                }
+                self.hold(Some(why));
+                Ok(Then::Again)
+            }
+            Err(error) => {
+                self.turn(Turn::Fails);
+                tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
+                let after = core.store.open_session(self.session)?.state;
+                // Whatever there is of it is found, read and counted by the next step.
+                if after.agent.as_ref().is_none_or(|agent| agent.exited) {
+                    self.note_failed_launch(core)?;
+                    if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
+                        self.fail(
+                            core,
+                            state,
+                            format!("the agent could not be launched: {}", chain(&error)),
+                        )?;
+                    }
+                }
+                Ok(Then::Again)
+            }
+        }
+    }
+
+    /// Returns how the last agent ended, for people.
+    pub(super) fn last_end(&self, core: &Core) -> String {
+        let Ok(reader) = core.store.reader(self.session) else { return String::new() };
+        let end = find_back(&reader, |event| match event {
+            Event::AgentExited(end) => {
+                let how = match (end.code, end.signal) {
+                    (Some(code), _) => format!(", with exit code {code}"),
+                    (None, Some(signal)) => format!(", by signal {signal}"),
+                    (None, None) => String::new(),
+                };
+                let said = end.stderr_tail.as_deref().map(str::trim).filter(|said| !said.is_empty());
+                Some(format!("{how}{}", said.map(|said| format!(": {said}")).unwrap_or_default()))
+            }
+            _ => None,
+        });
+        end.ok().flatten().unwrap_or_default()
+    }
+
+    /// An agent is gone and its run is still open: it was launched for nothing.
+    pub(super) fn note_failed_launch(&mut self, core: &Core) -> Result<(), ServiceError> {
+        // One for which something ran out is no failure of the agent's.
+        if self.shortage.is_some() {
+            return Ok(());
+        }
+        let state = core.store.open_session(self.session)?.state;
+        if let Some(run) = state.open_run() {
+            let before = if self.failed_launches.0 == Some(run.run_id) { self.failed_launches.1 } else { 0 };
+            self.failed_launches = (Some(run.run_id), before + 1);
+        }
+        Ok(())
+    }
+
+    /// Ends the open run as failed.
+    pub(super) fn fail(
+        &mut self,
+        core: &Core,
+        state: &SessionState,
+        error: String,
+    ) -> Result<(), ServiceError> {
+        if let Some(run) = state.open_run() {
+            let tokens = core.store.open_session(self.session)?.tokens;
+            core.append(self.session, end_run(run, &tokens, Ending::Failed { error }))?;
+        }
+        Ok(())
+    }
+
+    /// Begins a run that continues the one that was cut.
+    pub(super) fn begin_continuation(
+        &mut self,
+        core: &Core,
+        state: &SessionState,
+    ) -> Result<(), ServiceError> {
+        let Some(cut) = &state.run else { return Ok(()) };
+        let run_id = RunId::mint(millis(core.now()), random()?);
+        let started = continuation(cut, run_id, &core.supervisor.life());
+        crash_point("resume.before_start");
+        core.append(self.session, vec![started.into()])?;
+        crash_point("resume.after_start");
+        Ok(())
+    }
+
+    /// Gives the oldest prompt of the queue its turn.
+    pub(super) fn begin(&mut self, core: &Core, message: MessageId) -> Result<(), ServiceError> {
+        let run_id = RunId::mint(millis(core.now()), random()?);
+        let started = from_queue(message, run_id, &core.supervisor.life());
+        core.append(self.session, vec![started.into()])?;
+        Ok(())
+    }
+}

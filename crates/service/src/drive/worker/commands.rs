@@ -1,0 +1,212 @@
+//! What others ask of a session that has an agent, or may have one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_domain::compose::cancel::{self, Agent, Cancel, cancel};
+use rekindle_domain::id::HolderId;
+use rekindle_domain::line::Draft;
+use rekindle_domain::recovery::Found;
+use rekindle_domain::session::Run;
+use rekindle_holder::client::remove;
+use rekindle_store::{LoadError, OpenSessionError};
+
+use super::observe::observe;
+use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
+use crate::code::Code;
+use crate::core::Core;
+use crate::drive::answer::{Answered, Verdict, consumed, judge};
+use crate::drive::live::{LiveError, Unsent, wanted};
+use crate::error::{ServiceError, chain};
+use crate::test_knobs::crash_point;
+use crate::upkeep::is_ingested;
+
+/// Tries of a cancel while runs begin and end.
+const TRIES: usize = 16;
+
+impl Worker {
+    pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {
+        match command {
+            Command::Look => {}
+            Command::Retell => self.retell(core),
+            Command::Tidy(holder) => self.tidy(core, holder),
+            Command::Offers { wanted, reply } => {
+                let live = self.live.as_ref();
+                drop(reply.send(live.and_then(|live| live.connection().check(&wanted).err())));
+            }
+            Command::Settle => self.settle(core),
+            Command::Prompt(unsent, appended) => self.say(core, unsent, &appended),
+            Command::Answer(answering) => {
+                let answer = self.answer(core, &answering);
+                let _ = answering.reply.send(answer);
+            }
+            Command::OpenWait(opening) => {
+                let opened = self.open_wait(core, &opening);
+                let _ = opening.reply.send(opened);
+            }
+            Command::Expire => self.expire_or_warn(core),
+            Command::Cancel(cancelling) => {
+                let cancelled = self.cancel(core, &cancelling);
+                let _ = cancelling.reply.send(cancelled);
+            }
+            Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
+            Command::Remove { by, gone } => {
+                self.removal_awaited.push(gone);
+                self.stop_or_warn(core, "the session was removed", &by);
+            }
+            Command::Stop { why, by } => self.stop_or_warn(core, why, &by),
+            Command::Leave => self.leaving = true,
+        }
+    }
+
+    fn stop_or_warn(&mut self, core: &Arc<Core>, why: &'static str, by: &str) {
+        if let Err(error) = self.stop(core, why, by) {
+            tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
+        }
+    }
+
+    /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
+    fn stop(&mut self, core: &Arc<Core>, why: &'static str, by: &str) -> Result<(), ServiceError> {
+        let current = match core.store.open_session(self.session) {
+            // Nothing can be recorded of it, as of one whose log is damaged.
+            Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read { .. })) => {
+                return self.end_unrecorded(core, why, by);
+            }
+            current => current?,
+        };
+        if current.damage.is_some() {
+            return self.end_unrecorded(core, why, by);
+        }
+        let state = &current.state;
+        let goes = state.deleted || state.closed;
+        if self.live.is_none() && !goes && observe(core, state) == Found::Lives {
+            self.next(core);
+        }
+        if let Some(live) = &mut self.live {
+            live.stop(why, by, GRACE)?;
+        }
+        if state.deleted {
+            // Nothing that it still says is recorded.
+            self.live = None;
+            self.rest(Some(Duration::ZERO));
+        }
+        Ok(())
+    }
+
+    /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
+    fn say(&mut self, core: &Core, unsent: Unsent, appended: &[Draft]) {
+        let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) else {
+            return;
+        };
+        if current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
+            live.say(unsent, appended);
+        }
+    }
+
+    /// Has the agent asked for the mode and the model that the session wants now.
+    fn settle(&mut self, core: &Core) {
+        if let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) {
+            live.want(wanted(&current.state));
+        }
+    }
+
+    /// Removes the directory of a dead holder whose journal is in the log. Only we launch agents of this session, so
+    /// nobody is about to use it.
+    fn tidy(&self, core: &Core, holder: HolderId) {
+        let Ok(current) = core.store.open_session(self.session) else { return };
+        let ingested = is_ingested(&current.state, holder, || core.store.reader(self.session));
+        if !ingested.unwrap_or(false) {
+            return;
+        }
+        if let Err(error) = remove(&core.holder_dir(holder)) {
+            tracing::debug!(session = %self.session, %holder, "its directory stays: {}", chain(&error));
+        }
+    }
+
+    fn answer(&mut self, core: &Arc<Core>, asked: &Answering) -> Result<Answered, ServiceError> {
+        let hash = asked.answer.hash();
+        // Looked at here, where nobody else can answer at the same time.
+        let current = core.store.open_session(self.session)?;
+        let moment = core.time();
+        match judge(&current, asked.wait, asked.token, &hash, moment)? {
+            Verdict::Repeated(taken) => return Ok(taken),
+            Verdict::Fresh => {}
+        }
+        let run = current.state.run.as_ref();
+        let run_id = run.map(|run| run.run_id).ok_or_else(|| ServiceError::wait_closed(asked.wait))?;
+        let outside = run.and_then(|run| run.wait(asked.wait)).filter(|wait| wait.kind.is_outside());
+        if let Some(wait) = outside {
+            return self.answer_outside(core, &current, run_id, wait, asked);
+        }
+        if self.live.is_none() {
+            self.next(core);
+        }
+        let Some(live) = &mut self.live else {
+            return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
+                .hint("try again in a moment; rekindle status tells how it stands"));
+        };
+        crash_point("answer.before_record");
+        let answered = live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash);
+        if let Err(LiveError::Append(_)) = &answered {
+            // What it was about to say is not in the log: whoever takes the agent over again begins with what is.
+            self.live = None;
+        }
+        answered?;
+        let after = core.store.open_session(self.session)?;
+        Ok(Answered { run_id, resume_token_id: consumed(&after.tokens, asked.wait) })
+    }
+
+    /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
+    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+        let mut outcome = self.cancel_once(core, asked);
+        for _ in 1..TRIES {
+            match &outcome {
+                Err(error) if error.code == Code::NotNow => {}
+                _ => break,
+            }
+            // What it was about to say is not in the log: whoever takes the agent over again begins with what is.
+            self.live = None;
+            outcome = self.cancel_once(core, asked);
+        }
+        outcome
+    }
+
+    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+        let Cancelling { why, by, .. } = asked;
+        let behind = asked.behind.clone();
+        let state = core.store.open_session(self.session)?.state;
+        // An agent that lives is told together with the record, if it can be met.
+        if self.live.is_none() && observe(core, &state) == Found::Lives {
+            self.next(core);
+        }
+        let current = core.store.open_session(self.session)?;
+        let state = &current.state;
+        if let Some(seq) = asked.after {
+            // A message comes instead of an answer: there has to be a question, and nothing may have come since.
+            let waits = state.open_run().is_some_and(Run::has_asked);
+            if !waits || seq != state.last_seq {
+                return Err(ServiceError::moved());
+            }
+        } else if !cancel::is_possible(state) {
+            return Err(ServiceError::nothing_running());
+        }
+        // Those that wait now: one that waited when the cancel was asked for may have had its turn since.
+        let dropped = if asked.after.is_none() { state.queue.clone() } else { Vec::new() };
+        let run_id = state.run.as_ref().map(|run| run.run_id);
+        let open = state.open_run().filter(|run| run.cancel.is_none());
+        crash_point("cancel.before_record");
+        if let (Some(live), Some(run)) = (&mut self.live, open) {
+            let recorded = live.cancel(*why, by, dropped, behind)?;
+            self.cancelled = Some((run.run_id, Instant::now()));
+            return Ok(Cancelled { run_id, recorded });
+        }
+        let asked = Cancel { why: *why, by, dropped, agent: Agent::Absent, behind };
+        let records = cancel(state, &current.tokens, asked);
+        let recorded = match records.is_empty() {
+            true => None,
+            false => Some(core.append(self.session, records)?),
+        };
+        crash_point("cancel.after_record");
+        Ok(Cancelled { run_id, recorded })
+    }
+}

@@ -1,0 +1,88 @@
+//! Sessions whose log is damaged. Nothing can be recorded of them any more, so nothing is done in them either; but their
+//! agents can be ended, and their files set aside.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_holder::client::{Inspection, LockState, harvest, inspect_all};
+use rekindle_holder::dir::HolderDir;
+
+use super::{GRACE, Worker};
+use crate::code::Code;
+use crate::core::Core;
+use crate::drive::live::command;
+use crate::error::{ServiceError, chain};
+use crate::test_knobs::crash_point;
+
+/// How long agents get to end: every step of it takes its grace at most.
+const ENDED_WITHIN: Duration = GRACE.saturating_mul(3);
+
+impl Worker {
+    /// Ends the session's agents and moves its files to where nobody takes them for a session; nothing is removed.
+    pub(super) fn set_aside(&mut self, core: &Arc<Core>, by: &str) -> Result<PathBuf, ServiceError> {
+        if core.store.open_session(self.session)?.damage.is_none() {
+            return Err(ServiceError::new(Code::NotDamaged, "its log is whole"));
+        }
+        self.end_unrecorded(core, "the session is set aside", by)?;
+        crash_point("aside.before");
+        let path = core.store.set_aside(self.session).map_err(|error| ServiceError::internal(&error))?;
+        crash_point("aside.after");
+        tracing::warn!(session = %self.session, path = %path.display(), "a damaged session was set aside");
+        core.directory.forget(self.session);
+        core.last_words.forget(self.session);
+        Ok(path)
+    }
+
+    /// Ends every agent of the session without a record, and returns when they are gone. Which ones there are is asked of
+    /// the holders: a damaged log may not know.
+    pub(super) fn end_unrecorded(&mut self, core: &Core, why: &str, by: &str) -> Result<(), ServiceError> {
+        self.live = None;
+        let begin = Instant::now();
+        for holder in self.holders(core)? {
+            let dir = core.holder_dir(holder.holder_id.parse().map_err(|error| {
+                ServiceError::new(Code::AgentUnreachable, format!("{}: {error}", holder.holder_id))
+            })?);
+            if matches!(holder.lock, LockState::Held { .. }) {
+                crash_point("aside.before_stop");
+                command(&dir, core.supervisor)
+                    .and_then(|mut control| Ok(control.stop(why, by, GRACE)?))
+                    .map_err(|error| unended(&dir, &chain(&error)))?;
+                crash_point("aside.after_stop");
+            }
+            await_death(&dir, begin)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the holders of this session's agents, living ones and what is left of others; never those of a copy.
+    fn holders(&self, core: &Core) -> Result<Vec<Inspection>, ServiceError> {
+        let all = inspect_all(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
+        let session = self.session.to_string();
+        let ours = |one: &Inspection| {
+            one.launch.there().is_some_and(|launch| launch.session_id == session)
+                && !matches!(one.lock, LockState::Copied { .. })
+        };
+        Ok(all.into_iter().filter(ours).collect())
+    }
+}
+
+/// Waits until a holder has let go of its lock and everything it started is gone.
+fn await_death(dir: &HolderDir, begin: Instant) -> Result<(), ServiceError> {
+    loop {
+        let why = match harvest(dir) {
+            Ok(left) if left.tree_gone => return Ok(()),
+            Ok(_) => "some of its processes do not end".to_owned(),
+            Err(error) => chain(&error),
+        };
+        if begin.elapsed() >= ENDED_WITHIN {
+            return Err(unended(dir, &why));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn unended(dir: &HolderDir, why: &str) -> ServiceError {
+    let message = format!("its agent cannot be ended ({}): {why}", dir.path().display());
+    ServiceError::new(Code::AgentUnreachable, message).hint("rekindle doctor says more of the holder")
+}

@@ -1,0 +1,112 @@
+//! What programs wait for on a run, and tokens whose time runs out: recorded by the worker of the session, so that nobody
+//! answers, cancels and expires the same thing at once. No agent is told any of it.
+
+use std::sync::Arc;
+
+use rekindle_domain::compose::answer::{Answer, answer};
+use rekindle_domain::compose::expire::expire;
+use rekindle_domain::compose::wait::{NewWait, open};
+use rekindle_domain::id::{RunId, TokenId, WaitId};
+use rekindle_domain::session::{SessionState, Wait};
+use rekindle_domain::time::Now;
+use rekindle_domain::token::TokenIndex;
+use rekindle_store::commit::Current;
+
+use super::{Answering, Opening, Worker};
+use crate::code::Code;
+use crate::core::{Core, millis, random, random_bytes};
+use crate::drive::answer::Answered;
+use crate::drive::live::keep_large;
+use crate::error::ServiceError;
+use crate::idempotency::Key;
+use crate::test_knobs::crash_point;
+
+/// Most waits that may be open in a run at once: a bound for programs that forget theirs.
+const MOST_OPEN: usize = 64;
+
+impl Worker {
+    /// Opens a wait on the run that goes on.
+    pub(super) fn open_wait(&mut self, core: &Arc<Core>, new: &Opening) -> Result<WaitId, ServiceError> {
+        let state = core.store.open_session(self.session)?.state;
+        if let Some(key) = &new.key {
+            for known in &state.wait_keys {
+                if key.is(&known.key)? {
+                    return Ok(known.wait_id);
+                }
+            }
+        }
+        let run =
+            state.open_run().filter(|run| run.cancel.is_none()).ok_or_else(ServiceError::nothing_running)?;
+        if run.waits.len() >= MOST_OPEN {
+            let message = format!("{MOST_OPEN} waits of this run are open already");
+            return Err(ServiceError::new(Code::QueueFull, message).hint("answer them: rekindle waits"));
+        }
+        let (run_id, now) = (run.run_id, core.time().steady);
+        let (wait_id, resume_token_id) =
+            (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
+        let wait = NewWait {
+            run_id,
+            wait_id,
+            resume_token_id,
+            secret: random_bytes()?,
+            kind: new.kind,
+            tool_call_id: None,
+            request: new.request.clone(),
+            by: Some(new.by.clone()),
+            idempotency_key: new.key.as_ref().map(Key::as_stored),
+            now,
+            timeout: new.timeout,
+        };
+        let mut records = open(self.session, wait);
+        keep_large(&core.store, &mut records)?;
+        crash_point("open_wait.before");
+        core.append(self.session, records)?;
+        crash_point("open_wait.after");
+        self.note_deadlines(core)?;
+        Ok(wait_id)
+    }
+
+    /// Records the answer to a wait that a program opened.
+    pub(super) fn answer_outside(
+        &mut self,
+        core: &Core,
+        current: &Current,
+        run_id: RunId,
+        wait: &Wait,
+        asked: &Answering,
+    ) -> Result<Answered, ServiceError> {
+        let Answering { by, token, .. } = asked;
+        let (hash, as_given) = (asked.answer.hash(), Some(asked.answer.as_given()));
+        let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
+        let consumed = given.consumes(wait);
+        let mut records = answer(run_id, wait, &current.tokens, given, None);
+        keep_large(&core.store, &mut records)?;
+        crash_point("answer.before_record");
+        core.append(self.session, records)?;
+        self.note_deadlines(core)?;
+        Ok(Answered { run_id, resume_token_id: Some(consumed) })
+    }
+
+    /// Records what has run out: tokens, and waits that programs opened. Done again, it does nothing.
+    pub(super) fn expire(&mut self, core: &Core) -> Result<(), ServiceError> {
+        let current = core.store.open_session(self.session)?;
+        let records = expire(&current.state, &current.tokens, core.time());
+        if !records.is_empty() && current.damage.is_none() && !current.state.deleted {
+            crash_point("expire.before");
+            core.append(self.session, records)?;
+            crash_point("expire.after");
+        }
+        self.note_deadlines(core)
+    }
+
+    pub(super) fn expire_or_warn(&mut self, core: &Core) {
+        if let Err(error) = self.expire(core) {
+            tracing::warn!(session = %self.session, "what has expired is not recorded: {}", error.message);
+        }
+    }
+}
+
+/// Tells whether something has run out of which no record says so yet.
+pub(crate) fn is_expired(state: &SessionState, tokens: &TokenIndex, now: Now) -> bool {
+    !expire(state, tokens, now).is_empty()
+}

@@ -1,0 +1,195 @@
+//! Carrying out one step after the other: what was decided becomes records, processes and connections.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
+use rekindle_domain::session::SessionState;
+use rekindle_holder::client::remove;
+
+use super::Worker;
+use super::observe::{has_directory, observe};
+use crate::code::Code;
+use crate::core::Core;
+use crate::drive::agents;
+use crate::error::ServiceError;
+use crate::test_knobs::crash_point;
+use crate::upkeep::launched;
+
+/// Steps in a row before others get their turn: far more than any session needs.
+const MOST_STEPS: usize = 64;
+
+/// How long a holder that does not answer is left alone at most.
+const MOST_SILENCE: Duration = Duration::from_secs(60);
+
+/// What came of a step.
+pub(super) enum Then {
+    /// Ask again.
+    Again,
+    /// Wait for something to happen, or for a while.
+    Rest(Option<Duration>),
+}
+
+impl Worker {
+    /// Does what is to be done until there is nothing more, or an agent to listen to.
+    pub(super) fn next(&mut self, core: &Arc<Core>) {
+        let _pass = core.workers.gate.enter();
+        for _ in 0..MOST_STEPS {
+            match self.one_step(core) {
+                Ok(Then::Again) if self.live.is_some() => {
+                    self.rest(Some(Duration::ZERO));
+                    // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
+                    return self.mind(core);
+                }
+                Ok(Then::Again) => {}
+                Ok(Then::Rest(most)) => return self.rest(most),
+                // It is removed: nothing is left to do.
+                Err(error) if error.code == Code::SessionUnknown => {
+                    self.removed = true;
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(session = %self.session, "{}", error.message);
+                    self.hold(Some(error.message));
+                    return self.rest(Some(Duration::from_secs(5)));
+                }
+            }
+        }
+        self.rest(Some(Duration::from_secs(1)));
+    }
+
+    fn one_step(&mut self, core: &Arc<Core>) -> Result<Then, ServiceError> {
+        let current = core.store.open_session(self.session)?;
+        let state = current.state;
+        let found = observe(core, &state);
+        self.see(if self.unanswered && found == Found::Lives { Found::Silent } else { found });
+        if let Some(damage) = &current.damage {
+            // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
+            let why = format!("its log is damaged {damage}: nothing can be added to it");
+            tracing::error!(session = %self.session, "{why}");
+            self.hold(Some(why));
+            core.directory.touch(self.session);
+            return Ok(Then::Rest(None));
+        }
+        let step = next_step(&state, &self.circumstances(core, &state, found));
+        tracing::debug!(session = %self.session, ?found, ?step, "next step");
+        match step {
+            // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
+            Step::Launch | Step::Continue { .. } | Step::Begin(_) if core.is_stopping() => {
+                Ok(Then::Rest(None))
+            }
+            Step::Adopt => self.adopt(core, &state),
+            Step::Dismiss => self.dismiss_agent(core, &state),
+            Step::Harvest => self.harvest(core, &state),
+            Step::Bury { reason } => {
+                self.bury(core, &state, reason)?;
+                Ok(Then::Again)
+            }
+            Step::Launch => self.launch(core, &state),
+            Step::Cancel => {
+                let Some(run) = state.open_run() else { return Ok(Then::Again) };
+                core.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
+                Ok(Then::Again)
+            }
+            Step::Fail(held) => {
+                let error = match held {
+                    Held::NoDirectory => format!("the working directory {} is not there", state.working_dir),
+                    _ => {
+                        format!("the agent ended before it could be given its prompt{}", self.last_end(core))
+                    }
+                };
+                self.fail(core, &state, error)?;
+                Ok(Then::Again)
+            }
+            Step::Continue { .. } => {
+                self.begin_continuation(core, &state)?;
+                Ok(Then::Again)
+            }
+            Step::Begin(message) => {
+                self.begin(core, message)?;
+                Ok(Then::Again)
+            }
+            Step::Remove => {
+                self.remove(core)?;
+                Ok(Then::Rest(None))
+            }
+            Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off()))),
+            // What ran out is said already.
+            Step::Wait(most) if self.shortage.is_some() => Ok(Then::Rest(Some(most))),
+            Step::Wait(most) => {
+                // It goes on by itself: whatever held it does not any more.
+                self.hold(None);
+                Ok(Then::Rest(Some(most)))
+            }
+            Step::AwaitLoad(most) => {
+                self.hold(Some(format!(
+                    "its agent begins in {} s: this agent loses a conversation that is loaded within a minute of the last time",
+                    most.as_secs() + 1
+                )));
+                // Looked at every second: it is shown, and the clock may be set.
+                Ok(Then::Rest(Some(most.min(Duration::from_secs(1)))))
+            }
+            Step::Rest(held) => {
+                self.hold(held.map(|held| agents::held_words(core, &state, held)));
+                Ok(Then::Rest(None))
+            }
+        }
+    }
+
+    /// Removes the files of a session whose deletion is recorded and whose agent is gone.
+    pub(super) fn remove(&mut self, core: &Core) -> Result<(), ServiceError> {
+        crash_point("delete.before_remove");
+        self.remove_holders(core);
+        crash_point("delete.after_holders");
+        core.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
+        crash_point("delete.after_remove");
+        core.directory.forget(self.session);
+        core.last_words.forget(self.session);
+        for gone in self.removal_awaited.drain(..) {
+            let _ = gone.send(());
+        }
+        Ok(())
+    }
+
+    /// Removes what its dead holders left: whoever deletes a session means what its agents said too. The log, which names
+    /// them, goes after them.
+    fn remove_holders(&self, core: &Core) {
+        let launched = core.store.reader(self.session).and_then(|reader| launched(&reader));
+        for holder in launched.unwrap_or_default() {
+            let dir = core.holder_dir(holder);
+            if dir.path().exists()
+                && let Err(error) = remove(&dir)
+            {
+                tracing::warn!(session = %self.session, %holder, "what a holder left stays: {error}");
+            }
+        }
+    }
+
+    fn circumstances(&mut self, core: &Core, state: &SessionState, found: Found) -> Circumstances {
+        let open = state.open_run().map(|run| run.run_id);
+        if self.failed_launches.0 != open {
+            (self.failed_launches, self.shortage) = ((open, 0), None);
+        }
+        let shortage = self.shortage.map(|(launches, last)| Shortage { launches, ago: last.elapsed() });
+        let cut = state.recovery.interruption.as_ref();
+        if self.interrupted.map(|(run, _)| run) != cut.map(|cut| cut.run_id) {
+            self.interrupted = cut.map(|cut| (cut.run_id, Instant::now()));
+        }
+        Circumstances {
+            found,
+            has_directory: has_directory(state),
+            has_environment: cut.is_none() || agents::lacks_environment(core, state).is_none(),
+            failed_launches: self.failed_launches.1,
+            shortage,
+            interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
+            load_in: agents::load_in(core, state),
+        }
+    }
+
+    pub(super) fn back_off(&mut self) -> Duration {
+        // Short at first: a holder that ends hangs up a moment before it lets go of its lock.
+        self.silent = (self.silent + 1).min(14);
+        Duration::from_millis(5 << self.silent).min(MOST_SILENCE)
+    }
+}

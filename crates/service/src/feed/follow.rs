@@ -1,0 +1,242 @@
+//! Following one session: every record once and in order, from the log itself; and between them the words that are in no
+//! record yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::{Derived, SessionStatus};
+use rekindle_store::log::{Cursor, Damage, LogReader};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::recent::Read;
+use super::{EncodedOnce, News, Subscription, Told, Words};
+use crate::code::Code;
+use crate::core::Core;
+use crate::drive::worker::Command;
+use crate::error::ServiceError;
+use crate::show::log::{log_line, reader};
+use crate::show::session as shape;
+
+/// Records read at once.
+const PAGE: usize = 256;
+
+/// Where following a session begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// Behind a record; 0 for the beginning.
+    After(u64),
+    /// Behind a record that has this hash, or not at all.
+    Point(u64, ChainHash),
+}
+
+/// Someone who follows a session.
+pub struct Following {
+    core: Arc<Core>,
+    session: SessionId,
+    news: Subscription<News>,
+    /// The last record that was told, and where the next one begins.
+    last: u64,
+    next: Cursor,
+    /// The newest record that is known to be there.
+    known: u64,
+    ready: VecDeque<Told>,
+    /// The status that was told last, and whether there was anything since.
+    status: Option<SessionStatus>,
+    grown: bool,
+    /// The message that was told last, and how much of it.
+    heard: (String, usize),
+    /// Where the log is damaged: nothing behind it is told, and nothing follows.
+    damage: Option<Arc<Damage>>,
+    over: bool,
+}
+
+impl Following {
+    pub(crate) fn new(core: &Arc<Core>, session: SessionId, since: Since) -> Result<Following, ServiceError> {
+        // Before the log is looked at: what comes meanwhile is news.
+        let news = core.feed.follow(session);
+        let current = core.store.open_session(session)?;
+        let known = current.state.last_seq;
+        core.workers.mention(session, Command::Retell);
+        let reader = reader(core, session)?;
+        let (after, wanted) = match since {
+            Since::After(seq) => (seq, None),
+            Since::Point(seq, hash) => (seq, Some(hash)),
+        };
+        let mut following = Following {
+            core: core.clone(),
+            session,
+            news,
+            last: 0,
+            next: Cursor::START,
+            known,
+            ready: VecDeque::new(),
+            status: None,
+            grown: true,
+            heard: (String::new(), 0),
+            damage: current.damage,
+            over: false,
+        };
+        match position(&reader, after, wanted)? {
+            Some(next) => (following.last, following.next) = (after, next),
+            None => {
+                following.ready.push_back(Told::Reset { last_seq: known });
+                following.over = true;
+            }
+        }
+        Ok(following)
+    }
+
+    /// Waits for the next thing to tell; none when it is over.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.ready.pop_front() {
+                return Some(told);
+            }
+            if self.over {
+                return None;
+            }
+            if self.last < self.known {
+                // The log is in the page cache, or near it: not worth a thread.
+                if let Err(error) = self.read() {
+                    self.end_after(&error);
+                }
+                continue;
+            }
+            if let Some(damage) = self.damage.take() {
+                self.over = true;
+                return Some(Told::Damaged(damage));
+            }
+            if let Some(status) = self.other_status() {
+                return Some(Told::Status(Box::new(status)));
+            }
+            match self.news.recv().await {
+                Ok(News::Appended(seq)) => (self.known, self.grown) = (self.known.max(seq), true),
+                Ok(News::Said(words)) => {
+                    if let Some(words) = self.unheard(&words) {
+                        return Some(Told::Words(words));
+                    }
+                }
+                Err(RecvError::Lagged(_)) => {
+                    self.over = true;
+                    return Some(Told::TooSlow);
+                }
+                Err(RecvError::Closed) => self.over = true,
+            }
+        }
+    }
+
+    /// Ends because the log cannot be read. Only of a session that is gone it is said that it is: with any other, whoever
+    /// follows comes again, when there are descriptors again for example.
+    fn end_after(&mut self, error: &ServiceError) {
+        self.over = true;
+        let removed = || self.core.store.at_hand(self.session).is_some_and(|current| current.state.deleted);
+        if error.code == Code::SessionUnknown || removed() {
+            self.ready.push_back(Told::Deleted);
+        } else {
+            tracing::warn!(session = %self.session, "cannot be followed any further: {}", error.message);
+        }
+    }
+
+    /// Returns what is new in some words. Those behind a gap are kept back: whoever comes in the middle of a message is
+    /// about to be told its beginning, and these with it.
+    fn unheard(&mut self, words: &Arc<EncodedOnce<Words>>) -> Option<Arc<EncodedOnce<Words>>> {
+        let known = if self.heard.0 == words.message_id { self.heard.1 } else { 0 };
+        let end = words.at + words.text.len();
+        if words.at > known || end <= known {
+            return None;
+        }
+        if self.heard.0 != words.message_id {
+            self.heard.0.clone_from(&words.message_id);
+        }
+        self.heard.1 = end;
+        if words.at == known {
+            return Some(words.clone());
+        }
+        let text = words.text.get(known - words.at..)?.to_owned();
+        Some(Arc::new(EncodedOnce::from(Words { at: known, text, ..Words::clone(words) })))
+    }
+
+    /// Returns the status if it is not what was told before: behind the records that made it so.
+    fn other_status(&mut self) -> Option<Derived> {
+        if !std::mem::take(&mut self.grown) {
+            return None;
+        }
+        let current = self.core.store.at_hand(self.session)?;
+        let derived = shape::status(&self.core, &current.state, &current.tokens);
+        let changed = current.state.last_seq <= self.last && self.status != Some(derived.status);
+        changed.then(|| {
+            self.status = Some(derived.status);
+            derived
+        })
+    }
+
+    /// Gets the next records, from who has read them or from the log.
+    fn read(&mut self) -> Result<(), ServiceError> {
+        let before = self.last;
+        for read in self.core.feed.recent(self.session, self.last + 1, self.known) {
+            if !self.tell(read) {
+                break;
+            }
+        }
+        if self.last == before {
+            self.read_log()?;
+        }
+        if self.last == before {
+            // Known and not there: the log is behind and will be written; the next news tell.
+            self.known = self.last;
+        }
+        Ok(())
+    }
+
+    fn read_log(&mut self) -> Result<(), ServiceError> {
+        let reader = reader(&self.core, self.session)?;
+        let mut lines = reader.forward(self.next);
+        while self.ready.len() < PAGE && self.last < self.known {
+            let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
+            let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
+            let Some((line, end)) = read else { break };
+            let read = Read { line: Arc::new(EncodedOnce::from(line)), end };
+            if !self.tell(read.clone()) {
+                break;
+            }
+            self.core.feed.keep(self.session, &read);
+        }
+        Ok(())
+    }
+
+    /// Tells the record that stands next in the log, unless the log is damaged there.
+    fn tell(&mut self, read: Read) -> bool {
+        if self.over || self.damage.as_ref().is_some_and(|damage| self.next >= damage.begin()) {
+            return false;
+        }
+        let Read { line, end } = read;
+        (self.next, self.last) = (end, line.seq);
+        let deleted = line.kind == "session.deleted";
+        self.ready.push_back(Told::Record(line));
+        if deleted {
+            self.ready.push_back(Told::Deleted);
+            self.over = true;
+        }
+        true
+    }
+}
+
+/// Finds where the record behind a point begins; none if the log is not what the caller thinks.
+fn position(
+    reader: &LogReader,
+    after: u64,
+    wanted: Option<ChainHash>,
+) -> Result<Option<Cursor>, ServiceError> {
+    if after == 0 {
+        return Ok(Some(Cursor::START));
+    }
+    let failed = |error: std::io::Error| ServiceError::internal(&error);
+    let Some(begin) = reader.find(after).map_err(failed)? else { return Ok(None) };
+    let mut lines = reader.forward(begin);
+    let Some(raw) = lines.next().map_err(failed)? else { return Ok(None) };
+    let line = log_line(raw.bytes).filter(|line| line.seq == after);
+    let same = line.is_some_and(|line| wanted.is_none_or(|hash| line.hash == Some(hash)));
+    Ok(same.then_some(raw.end))
+}

@@ -1,0 +1,160 @@
+//! Live news: who follows a session is told of every record and of words that are in no record yet. Records are read
+//! from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
+
+mod encoded_once;
+mod follow;
+mod recent;
+mod stream;
+
+pub use encoded_once::EncodedOnce;
+pub use follow::{Following, Since};
+pub use stream::{Stream, Subscription};
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::Derived;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use crate::show::log::{Damage, LogLine};
+use recent::{Read, Recent};
+
+/// News that a follower may be behind before it is sent away to begin again.
+const BUFFER: usize = 1024;
+
+/// Words that are in no record yet.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "Delta")]
+pub struct Words {
+    /// The run.
+    pub run_id: Option<String>,
+    /// The message they belong to.
+    pub message_id: String,
+    /// `message` or `thought`.
+    #[schemars(extend("enum" = ["message", "thought"]))]
+    pub kind: &'static str,
+    /// How many bytes of the message came before: who has more of it has seen these words.
+    pub at: usize,
+    /// The words.
+    pub text: String,
+}
+
+/// Something new in a session.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// Its log has grown to this record.
+    Appended(u64),
+    /// Its agent said something.
+    Said(Arc<EncodedOnce<Words>>),
+}
+
+/// Something new anywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anywhere {
+    /// Where.
+    pub session: SessionId,
+    /// Its newest record.
+    pub last_seq: u64,
+}
+
+/// What a follower gets.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// A record.
+    Record(Arc<EncodedOnce<LogLine>>),
+    /// Words.
+    Words(Arc<EncodedOnce<Words>>),
+    /// The status is another one than before.
+    Status(Box<Derived>),
+    /// The log is not what the follower thinks: begin again, it ends here.
+    Reset {
+        /// Its newest record.
+        last_seq: u64,
+    },
+    /// The follower is too slow: it is to come again with the last record it has.
+    TooSlow,
+    /// The log is damaged here: what follows cannot be told, and nothing will be added.
+    Damaged(Arc<Damage>),
+    /// The session is gone.
+    Deleted,
+}
+
+/// A session that is followed.
+#[derive(Debug)]
+struct Followed {
+    news: broadcast::Sender<News>,
+    recent: Recent,
+}
+
+/// Where news come together.
+#[derive(Debug)]
+pub struct Feed {
+    sessions: Mutex<HashMap<SessionId, Followed>>,
+    all: broadcast::Sender<Anywhere>,
+    /// Those who follow one session, and those who follow every.
+    pub(crate) one: Arc<Stream>,
+    pub(crate) every: Arc<Stream>,
+}
+
+impl Default for Feed {
+    fn default() -> Feed {
+        let (one, every) = Default::default();
+        Feed { sessions: Mutex::default(), all: broadcast::channel(BUFFER).0, one, every }
+    }
+}
+
+impl Feed {
+    /// Tells those who follow a session; nobody may.
+    pub fn tell(&self, session: SessionId, news: News) {
+        if let News::Appended(last_seq) = news {
+            let _ = self.all.send(Anywhere { session, last_seq });
+        }
+        if let Some(followed) = self.lock().get(&session) {
+            let _ = followed.news.send(news);
+        }
+    }
+
+    /// Tells whether anyone follows a session.
+    pub fn is_followed(&self, session: SessionId) -> bool {
+        self.lock().contains_key(&session)
+    }
+
+    /// Follows a session from now on.
+    pub fn follow(&self, session: SessionId) -> Subscription<News> {
+        let mut sessions = self.lock();
+        // Those whom nobody follows any more are forgotten when somebody comes.
+        sessions.retain(|_, followed| followed.news.receiver_count() > 0);
+        let followed = sessions
+            .entry(session)
+            .or_insert_with(|| Followed { news: broadcast::channel(BUFFER).0, recent: Recent::default() });
+        Subscription::new(followed.news.subscribe(), self.one.clone())
+    }
+
+    /// Returns cached records that another follower has read: from one number through another.
+    pub(crate) fn recent(&self, session: SessionId, from: u64, through: u64) -> Vec<Read> {
+        let sessions = self.lock();
+        let recent = sessions.get(&session).map(|followed| followed.recent.from(from));
+        recent.into_iter().flatten().take_while(|read| read.line.seq <= through).cloned().collect()
+    }
+
+    /// Caches a record that a follower has read from the log, if there are others.
+    pub(crate) fn keep(&self, session: SessionId, read: &Read) {
+        if let Some(followed) = self.lock().get_mut(&session)
+            && followed.news.receiver_count() > 1
+        {
+            followed.recent.keep(read);
+        }
+    }
+
+    /// Follows everything from now on.
+    pub fn follow_all(&self) -> Subscription<Anywhere> {
+        Subscription::new(self.all.subscribe(), self.every.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Followed>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,151 @@
+//! Lists: sessions, waits, records, holders. Each has an order that nothing changes, and goes on behind a place in it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::projector::SessionStatus;
+use rekindle_domain::session::Wait;
+use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
+use rekindle_holder::dir::HolderDir;
+
+use super::session as shape;
+use crate::code::Code;
+use crate::core::Core;
+use crate::error::ServiceError;
+use crate::request::{Filter, HolderFilter, WaitFilter};
+use crate::show::cursor::{self, Place, page_size};
+use crate::show::directory::Entry;
+use crate::show::view::{HolderList, HolderView, SessionList, WaitList};
+
+/// Sessions on a page, unless the caller wants fewer or more.
+const PAGE: usize = 50;
+
+/// Most on a page of any list, and what there is of waits and holders unless the caller wants fewer.
+const MOST: usize = 500;
+
+/// Sessions that are looked at at a time: some microseconds during which nobody else looks.
+const BATCH: usize = 256;
+
+/// The states of a holder's directory, as `GET /api/holders` has them.
+pub(crate) const DIRECTORIES: [&str; 4] = ["lives", "dead", "copied", "unreadable"];
+
+/// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
+/// whatever happens between two pages.
+pub(crate) fn sessions(core: &Core, filter: &Filter) -> Result<SessionList, ServiceError> {
+    let limit = page_size(filter.limit, PAGE, MOST)?;
+    let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
+    if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
+        let message = format!("there is no status {unknown:?}");
+        return Err(ServiceError::new(Code::InvalidQuery, message)
+            .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
+    }
+    let wanted = |status: SessionStatus| {
+        filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
+    };
+    core.directory.refresh_all(&core.store);
+    let (mut sessions, mut last) = (Vec::new(), None);
+    loop {
+        let batch = core.directory.made_before(place, BATCH);
+        if batch.is_empty() {
+            return Ok(SessionList { sessions, next: None });
+        }
+        for entry in &batch {
+            place = Some(entry.place());
+            // The status is derived from memory; what else is shown is read from logs.
+            if !fits(entry, filter) || !wanted(shape::status(core, &entry.state, &entry.tokens).status) {
+                continue;
+            }
+            if sessions.len() == limit {
+                return Ok(SessionList { sessions, next: last });
+            }
+            let view = shape::session(core, entry);
+            if wanted(view.status) {
+                sessions.push(view);
+                last = place.map(|place| place.to_cursor());
+            }
+        }
+    }
+}
+
+/// Lists waits by how long they wait.
+pub(crate) fn waits(core: &Core, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+    let limit = page_size(filter.limit, MOST, MOST)?;
+    let after: Option<Place<WaitId>> = Place::from_cursor(filter.cursor.as_deref())?;
+    let entries = core.directory.find_all(&core.store, |entry| {
+        let named = filter.session.is_none_or(|session| session == entry.state.id);
+        named && !entry.state.deleted && entry.state.has_waits()
+    });
+    let waits_of = |entry: &Entry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
+    let place_of = |wait: &Wait| Place { at: wait.since, id: wait.wait_id };
+    let mut found: Vec<(Place<WaitId>, &Entry)> = entries
+        .iter()
+        .flat_map(|entry| waits_of(entry).into_iter().map(move |wait| (place_of(&wait), entry)))
+        .filter(|(place, _)| after.is_none_or(|after| *place > after))
+        .collect();
+    found.sort_unstable_by_key(|(place, _)| *place);
+    let next = (found.len() > limit).then(|| found[limit - 1].0.to_cursor());
+    found.truncate(limit);
+    let waits = found.iter().filter_map(|(place, entry)| shape::wait_of(core, entry, place.id)).collect();
+    Ok(WaitList { waits, next })
+}
+
+fn unknown_status(wanted: &str) -> Option<&str> {
+    wanted.split(',').find(|one| SessionStatus::ALL.iter().all(|status| status.as_str() != *one))
+}
+
+fn fits(entry: &Entry, filter: &Filter) -> bool {
+    let state = &entry.state;
+    let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
+    let titled = |words: &String| state.title.to_lowercase().contains(&words.to_lowercase());
+    !state.deleted
+        && filter.agent.as_ref().is_none_or(|agent| *agent == shape::agent_name(state))
+        && filter.cwd.as_ref().is_none_or(below)
+        && filter.q.as_ref().is_none_or(titled)
+}
+
+/// Lists holders by their ids; only those on the page are looked at.
+pub(crate) fn holders(core: &Core, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+    let limit = page_size(filter.limit, MOST, MOST)?;
+    let after = filter.cursor.as_deref();
+    // Whatever a directory of a holder may be called is a place.
+    if after.is_some_and(|after| !after.starts_with("h_")) {
+        return Err(cursor::refused());
+    }
+    let mut dirs = list(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
+    dirs.retain(|dir| after.is_none_or(|after| dir.name().as_str() > after));
+    let more = dirs.len() > limit;
+    dirs.truncate(limit);
+    let next = dirs.last().filter(|_| more).map(HolderDir::name);
+    let entries = core.directory.find_all(&core.store, |entry| entry.state.agent.is_some());
+    let agents = entries.iter().filter_map(|entry| entry.state.agent.as_ref());
+    let known: HashSet<String> = agents.map(|agent| agent.holder_id.to_string()).collect();
+    Ok(HolderList { holders: inspect_each(&dirs).iter().map(|one| holder(one, &known)).collect(), next })
+}
+
+fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {
+    let status = one.status.there();
+    HolderView {
+        id: one.holder_id.clone(),
+        session_id: one.launch.there().map(|launch| launch.session_id.clone()),
+        state: directory_state(&one.lock),
+        unknown: !known.contains(&one.holder_id),
+        pid: status.map(|status| status.holder.pid),
+        agent_pid: status.and_then(|status| status.agent.as_ref()).map(|agent| agent.pid),
+        phase: status.and_then(|status| serde_json::to_value(status.phase).ok()?.as_str().map(str::to_owned)),
+        epoch: one.epoch.there().map(|note| note.epoch),
+        versions: status.map(|status| status.versions),
+        detached_since: status.and_then(|status| status.detached_since.clone()),
+        trouble: status.and_then(|status| status.trouble.clone()),
+    }
+}
+
+/// Says in a word what a directory's lock tells.
+pub(crate) fn directory_state(lock: &LockState) -> &'static str {
+    match lock {
+        LockState::Held { .. } => "lives",
+        LockState::Free { .. } | LockState::Missing => "dead",
+        LockState::Copied { .. } => "copied",
+        LockState::Unreadable(_) => "unreadable",
+    }
+}

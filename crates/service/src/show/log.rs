@@ -1,0 +1,86 @@
+//! A session's log as callers see it: its lines, and pages of them.
+
+use std::sync::Arc;
+
+use rekindle_domain::chain::ChainHash;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::line::{Line, peek_seq};
+pub use rekindle_store::log::Damage;
+use rekindle_store::log::{Cursor, LogReader};
+
+use super::directory::Entry;
+use crate::core::Core;
+use crate::error::ServiceError;
+
+/// A record as it stands in a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Its number.
+    pub seq: u64,
+    /// Its kind.
+    pub kind: String,
+    /// Its hash, unless it is of an older version.
+    pub hash: Option<ChainHash>,
+    /// The whole line, without its newline: a JSON object.
+    pub line: String,
+}
+
+/// A page of a log.
+#[derive(Debug)]
+pub struct LogPage {
+    /// The records.
+    pub records: Vec<LogLine>,
+    /// Behind which record the next page begins.
+    pub next: Option<u64>,
+    /// Where the log is damaged, if this page ends there.
+    pub damage: Option<Arc<Damage>>,
+}
+
+/// Reads records, up to where the log is damaged.
+pub(crate) fn page(core: &Core, entry: &Entry, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
+    let failed = |error: std::io::Error| ServiceError::internal(&error);
+    let reader = reader(core, entry.state.id)?;
+    let whole = entry.damage.as_ref().map(|damage| damage.begin());
+    // A log of an earlier layout may begin with any number.
+    let first = reader.forward(Cursor::START).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
+    let begin = match first {
+        Some(first) if first > after => Some(Cursor::START),
+        _ => reader.find(after.saturating_add(1)).map_err(failed)?,
+    };
+    let Some(begin) = begin else {
+        return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
+    };
+    let mut lines = reader.forward(begin);
+    let mut records: Vec<LogLine> = Vec::new();
+    while records.len() <= limit {
+        let Some(raw) =
+            lines.next().map_err(failed)?.filter(|raw| whole.is_none_or(|whole| raw.start < whole))
+        else {
+            break;
+        };
+        match log_line(raw.bytes) {
+            Some(line) => records.push(line),
+            // What cannot be read is not told; doctor says what it is.
+            None => break,
+        }
+    }
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().map(|last| last.seq).filter(|_| more);
+    let damage = entry.damage.clone().filter(|_| next.is_none());
+    Ok(LogPage { records, next, damage })
+}
+
+pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {
+    core.store.reader(session).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => ServiceError::no_session(session),
+        _ => ServiceError::internal(&error),
+    })
+}
+
+/// Reads a line of a log as it is told.
+pub(crate) fn log_line(bytes: &[u8]) -> Option<LogLine> {
+    let line = Line::parse(bytes).ok()?;
+    let (seq, kind, hash) = (line.seq, line.kind.to_owned(), line.hash);
+    Some(LogLine { seq, kind, hash, line: String::from_utf8(bytes.to_vec()).ok()? })
+}

@@ -1,0 +1,148 @@
+//! A run as it is shown, with why it ended as it did: that is in the log alone, looked for from its end.
+
+use std::io;
+
+use rekindle_domain::event::{CancelReason, Event};
+use rekindle_domain::id::RunId;
+use rekindle_domain::line::Line;
+use rekindle_domain::session::{End, Run, SessionState};
+use rekindle_store::log::{Cursor, LogReader};
+
+use crate::show::view::{RunView, UncertainView};
+
+/// Lines looked at at first. The end of the latest run is among the last few, unless others spoke after it.
+const FIRST_PAGE: usize = 4;
+
+/// Lines looked at at once, if it takes long.
+const MOST_LINES: usize = 256;
+
+/// Characters of a reason that are shown.
+const SHOWN: usize = 500;
+
+/// Shows a session's latest run, if it had one; the log is asked for only if there is something to look for.
+pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>) -> Option<RunView> {
+    let run = session.run.as_ref()?;
+    let state = match run.end {
+        None if run.cancel.is_some() => "cancelling",
+        None if run.waits.is_empty() => "running",
+        None => "waiting",
+        Some(End::Completed) => "completed",
+        Some(End::Failed) => "failed",
+        Some(End::Cancelled) => "cancelled",
+        Some(End::Interrupted { .. }) => "interrupted",
+    };
+    // A cancel that came after the cut took back what was owed; it is not what cut the run.
+    let cut = matches!(run.end, Some(End::Interrupted { .. }));
+    let detail = run.end.and_then(|_| find(&log()?, run.run_id, cut).ok()?);
+    let interruption = session.recovery.interruption.as_ref().filter(|cut| cut.run_id == run.run_id);
+    let uncertain = interruption.map(|cut| UncertainView {
+        turn: cut.uncertain_turn,
+        tool_calls: cut.uncertain.iter().map(Into::into).collect(),
+    });
+    let uncertain = uncertain.filter(|uncertain| uncertain.turn || !uncertain.tool_calls.is_empty());
+    let resumable = interruption.is_some() && run.cancel.is_none() && !session.closed;
+    let Run { run_id, started_at, ended_at, attempt, .. } = *run;
+    Some(RunView { run_id, state, started_at, ended_at, attempt, detail, resumable, uncertain })
+}
+
+/// Finds why a run ended as it did.
+fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
+    let (mut end, mut count) = (log.end(), FIRST_PAGE);
+    while end > Cursor::START {
+        let lines = log.last(end, count)?;
+        let Some((first, _)) = lines.first() else { break };
+        for (_, bytes) in lines.iter().rev() {
+            let Ok(line) = Line::parse(bytes) else { continue };
+            if !line.kind.starts_with("run.") || cut && line.kind == "run.cancel_requested" {
+                continue;
+            }
+            if let Ok(event) = line.event()
+                && let Some(why) = why(&event, run)
+            {
+                return Ok(why.map(|why| shown(&why)));
+            }
+        }
+        (end, count) = (*first, (count * 4).min(MOST_LINES));
+    }
+    Ok(None)
+}
+
+/// Returns what an event says of why a run ended, or that there is nothing more to look for; nothing of any other event.
+fn why(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
+    match event {
+        Event::RunFailed(failed) if failed.run_id == run => Some(Some(failed.error.clone().into_owned())),
+        // Who wanted a run to end stands in the record that asked for it, which is before that of the end.
+        Event::RunCancelRequested(request) if request.run_id == Some(run) => Some(match request.why {
+            CancelReason::StopAll => Some("because everything was stopped".into()),
+            CancelReason::NewMessage => Some("because a new message came".into()),
+            CancelReason::WaitTimeout => Some("because nobody answered in time".into()),
+            CancelReason::User | CancelReason::Unknown => request.by.as_ref().map(|who| format!("by {who}")),
+        }),
+        Event::RunInterrupted(cut) if cut.run_id == run => {
+            let reason = serde_json::to_value(cut.reason).unwrap_or_default();
+            let reason = reason.as_str().unwrap_or_default().replace('_', " ");
+            Some(Some(match &cut.detail {
+                Some(detail) => format!("{reason} ({detail})"),
+                None => reason,
+            }))
+        }
+        Event::RunCompleted(completed) if completed.run_id == run => {
+            // These are an agent's ways to say that it did what it was asked.
+            let usual = |reason: &&str| matches!(*reason, "end_turn" | "exit");
+            Some(completed.stop_reason.as_deref().filter(|reason| !usual(reason)).map(Into::into))
+        }
+        Event::RunStarted(started) if started.run_id == run => Some(None),
+        _ => None,
+    }
+}
+
+/// Returns the beginning of a reason in one line.
+fn shown(why: &str) -> String {
+    let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_says_why_it_ended() {
+        let run: RunId = "run_2".parse().expect("an id");
+        for (line, expected) in [
+            (r#"{"seq":9,"ts":"","kind":"run.failed","run_id":"run_2","error":"no\nroom"}"#, Some("no room")),
+            (
+                r#"{"seq":8,"ts":"","kind":"run.cancel_requested","run_id":"run_2","by":"local","why":"user"}"#,
+                Some("by local"),
+            ),
+            (
+                r#"{"seq":8,"ts":"","kind":"run.cancel_requested","run_id":"run_2","by":"local","why":"stop_all"}"#,
+                Some("because everything was stopped"),
+            ),
+            (
+                r#"{"seq":9,"ts":"","kind":"run.interrupted","run_id":"run_2","reason":"agent_exit","detail":"signal 9"}"#,
+                Some("agent exit (signal 9)"),
+            ),
+            (
+                r#"{"seq":9,"ts":"","kind":"run.completed","run_id":"run_2","stop_reason":"max_tokens"}"#,
+                Some("max_tokens"),
+            ),
+            (r#"{"seq":9,"ts":"","kind":"run.completed","run_id":"run_2","stop_reason":"end_turn"}"#, None),
+            (r#"{"seq":9,"ts":"","kind":"run.started","run_id":"run_2","boot_id":"boot_1"}"#, None),
+        ] {
+            let line = Line::parse(line.as_bytes()).expect("a line");
+            let event = line.event().expect("an event");
+            let why = why(&event, run).expect("it is about the run").map(|why| shown(&why));
+            assert_eq!(why.as_deref(), expected, "{event:?}");
+            assert_eq!(super::why(&event, "run_1".parse().expect("an id")), None, "{event:?}");
+        }
+        let silent =
+            Line::parse(br#"{"seq":9,"ts":"","kind":"run.cancelled","run_id":"run_2"}"#).expect("a line");
+        assert_eq!(why(&silent.event().expect("an event"), run), None, "who asked for it is looked for");
+        assert_eq!(shown(&"x".repeat(SHOWN + 1)).chars().count(), SHOWN + 1);
+        assert_eq!(shown(&"x".repeat(SHOWN)).chars().count(), SHOWN);
+    }
+}
