@@ -14,8 +14,9 @@ use tokio::sync::watch;
 
 use crate::boottime::Steady;
 use crate::code::Code;
-use crate::core::{locked, millis, random};
 use crate::error::{ServiceError, chain};
+use crate::ids::{millis, random};
+use crate::lock::locked;
 use crate::test_knobs::crash_point;
 
 /// The list as a daemon knows it.

@@ -11,6 +11,7 @@ use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 
 use crate::code::{Code, Refusal};
+use crate::ids::NoRandomness;
 
 /// What to do about a damaged session.
 const DAMAGED: &str = "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside";
@@ -103,6 +104,12 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+impl From<NoRandomness> for ServiceError {
+    fn from(error: NoRandomness) -> ServiceError {
+        ServiceError::new(Code::NoRandomness, error)
+    }
 }
 
 impl From<BlobError> for ServiceError {

@@ -2,7 +2,6 @@
 //! message of a new run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use rekindle_agent::profile::AnswerError;
@@ -12,41 +11,40 @@ use rekindle_domain::token::Presented;
 use crate::code::Code;
 use crate::commands::messages::{self, is_void};
 use crate::commands::tokens;
-use crate::core::Core;
-use crate::drive::agents;
 use crate::drive::answer::OwnAnswer;
 use crate::drive::live::LiveError;
+use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
 use crate::request::{Content, NewAnswer, NewMessage};
-use crate::show::directory::Entry;
-use crate::show::session as shape;
 use crate::show::view::{AnswerTaken, MessageTaken, Resumed};
+use crate::show::{Entry, Views, asked, request_of};
 
 /// Finds the session that has a wait.
-pub(crate) fn entry_with(core: &Core, wait: WaitId) -> Result<Entry, ServiceError> {
-    core.directory
-        .with_wait(&core.store, wait)
+pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<Entry, ServiceError> {
+    views
+        .directory
+        .with_wait(views.store(), wait)
         .filter(|entry| !entry.state.deleted)
         .ok_or_else(|| ServiceError::no_wait(wait))
 }
 
 /// Answers a wait. A caller on our own socket is known; any other brings a token.
 pub(crate) fn answer(
-    core: &Arc<Core>,
+    views: &Views,
     wait: WaitId,
     answer: &NewAnswer,
     by: &str,
 ) -> Result<AnswerTaken, ServiceError> {
-    let entry = entry_with(core, wait)?;
+    let entry = entry_with(views, wait)?;
     let own = OwnAnswer::from_request(answer)?;
     let token = match &answer.token {
-        Some(text) => Some(tokens::show(core, entry.state.id, wait, text, &own.hash())?),
+        Some(text) => Some(tokens::show(views, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
     if token.is_none()
-        && let Some(known) = given_before(core, &entry, wait, &own)?
+        && let Some(known) = given_before(views, &entry, wait, &own)?
     {
         return Ok(known);
     }
@@ -57,25 +55,25 @@ pub(crate) fn answer(
         return if outside {
             Err(ServiceError::wait_closed(wait))
         } else {
-            as_message(core, &entry, wait, &own)
+            as_message(views, &entry, wait, &own)
         };
     }
     let (reply, answered) = sync_channel(1);
     let asked = Answering { wait, answer: own.clone(), by: by.to_owned(), token, reply };
-    core.workers.tell(core, entry.state.id, Command::Answer(Box::new(asked)))?;
+    views.workers.tell(entry.state.id, Command::Answer(Box::new(asked)))?;
     let taken = answered.recv().unwrap_or_else(|_| Err(ServiceError::leaving()));
     // It may just have been found that nobody waits any more.
-    let after = entry_with(core, wait).ok();
+    let after = entry_with(views, wait).ok();
     let after = after.filter(|after| taken.is_err() && !outside && is_void(&after.state, wait));
     match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
-        Some(after) => as_message(core, &after, wait, &own),
+        Some(after) => as_message(views, &after, wait, &own),
         None => taken.map(Into::into),
     }
 }
 
 /// Nobody waits for it any more: it begins a run.
 fn as_message(
-    core: &Arc<Core>,
+    views: &Views,
     entry: &Entry,
     wait: WaitId,
     own: &OwnAnswer,
@@ -83,8 +81,8 @@ fn as_message(
     // Words may be anything now; an option is one of those that were offered.
     let mut words = own.words().to_owned();
     let mut about = None;
-    if let Some(request) = shape::request_of(core, entry, wait) {
-        let profile = agents::profile(&entry.state.provider)?;
+    if let Some(request) = request_of(views.store(), entry, wait) {
+        let profile = profile(&entry.state.provider)?;
         if let Err(error @ AnswerError::NoSuchOption { .. }) = profile.answer(&request, own.as_answer()) {
             return Err(LiveError::from(error).into());
         }
@@ -93,7 +91,7 @@ fn as_message(
             about = asked.tool.map(|tool| tool.call.label()).filter(|label| !label.is_empty());
         }
     }
-    let asked = about.or_else(|| shape::asked(core, entry, wait));
+    let asked = about.or_else(|| asked(views.store(), entry, wait));
     let asked = asked.map(|asked| format!(" ({asked})")).unwrap_or_default();
     let text = format!(
         "You were interrupted while you waited for an answer to your question{asked}. The answer is: {words}\n\n\
@@ -102,7 +100,7 @@ fn as_message(
     let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;
     let new = NewMessage { content: Content(text), env: BTreeMap::new(), umask: None };
-    let taken = messages::message(core, entry.state.id, new, Some(&key_of(wait, own)), Some(wait))?;
+    let taken = messages::message(&views.workers, entry.state.id, new, Some(&key_of(wait, own)), Some(wait))?;
     let run_id = taken.run_id.ok_or_else(|| ServiceError::wait_closed(wait))?;
     Ok(AnswerTaken { run_id, resume_token_id: None })
 }
@@ -114,12 +112,12 @@ fn key_of(wait: WaitId, own: &OwnAnswer) -> Key {
 
 /// Returns what became of an answer to a wait whose agent was gone, if it was given before.
 fn given_before(
-    core: &Core,
+    views: &Views,
     entry: &Entry,
     wait: WaitId,
     own: &OwnAnswer,
 ) -> Result<Option<AnswerTaken>, ServiceError> {
-    match messages::known(core, &entry.state, Some(&key_of(wait, own))) {
+    match messages::known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
         Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
             Ok(Some(AnswerTaken { run_id, resume_token_id: None }))
         }
@@ -132,7 +130,7 @@ fn given_before(
 
 /// Ends the wait of a session that a token is for.
 pub(crate) fn resume(
-    core: &Arc<Core>,
+    views: &Views,
     entry: &Entry,
     token: String,
     given: Option<NewAnswer>,
@@ -142,11 +140,11 @@ pub(crate) fn resume(
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
     let shown: Presented = token.parse().map_err(|error| ServiceError::from(&error))?;
-    let wait = tokens::owner(core, &shown)?.1.wait_id;
+    let wait = tokens::owner(views, &shown)?.1.wait_id;
     let own = OwnAnswer::from_request(&given)?;
-    tokens::show(core, entry.state.id, wait, &token, &own.hash())?;
+    tokens::show(views, entry.state.id, wait, &token, &own.hash())?;
     given.token = Some(token);
-    let taken = answer(core, wait, &given, by)?;
+    let taken = answer(views, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);
     Ok(Resumed { run_id: taken.run_id, method: "answer", attempt })
 }

@@ -8,31 +8,30 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
 
-use crate::core::Core;
-use crate::drive::worker::{Cancelling, Command};
+use crate::drive::worker::{Cancelling, Command, Workers};
 use crate::error::ServiceError;
 
 /// Cancels what goes on, what is about to go on and what waits for its turn.
 pub(crate) fn cancel(
-    core: &Arc<Core>,
+    workers: &Arc<Workers>,
     session: SessionId,
     why: CancelReason,
     by: &str,
 ) -> Result<Option<RunId>, ServiceError> {
-    let state = core.store.open_session(session)?.state;
+    let state = workers.records.store.open_session(session)?.state;
     if !is_possible(&state) {
         return Err(ServiceError::nothing_running());
     }
     let (reply, answer) = sync_channel(1);
     let cancelling = Cancelling { why, by: by.to_owned(), behind: Vec::new(), after: None, reply };
-    core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
+    workers.tell(session, Command::Cancel(Box::new(cancelling)))?;
     answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving())).map(|cancelled| cancelled.run_id)
 }
 
 /// Cancels what is waited for because a message comes instead, in one append with that message. Fails if anything has
 /// happened since a record was the newest. Returns the number of the message's record, which is the last of its append.
 pub(crate) fn say_instead(
-    core: &Arc<Core>,
+    workers: &Arc<Workers>,
     session: SessionId,
     message: Vec<Draft>,
     after: u64,
@@ -40,7 +39,7 @@ pub(crate) fn say_instead(
     let (reply, answer) = sync_channel(1);
     let (why, by, after) = (CancelReason::NewMessage, "user".to_owned(), Some(after));
     let cancelling = Cancelling { why, by, behind: message, after, reply };
-    core.workers.tell(core, session, Command::Cancel(Box::new(cancelling)))?;
+    workers.tell(session, Command::Cancel(Box::new(cancelling)))?;
     let cancelled = answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?;
     // Someone else cancelled just before: then the message was not recorded, and is looked at again.
     let recorded = cancelled.recorded.ok_or_else(ServiceError::moved)?;

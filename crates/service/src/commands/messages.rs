@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use crate::code::Code;
 use crate::commands::cancel::say_instead;
-use crate::core::{Core, millis, random};
-use crate::drive::environment::{bring, check};
+use crate::drive::environment::check;
 use crate::drive::live::{Unsent, keep_large};
-use crate::drive::worker::Command;
+use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
+use crate::ids::{millis, random};
 use crate::request::{Content, NewMessage, whole_json};
 use crate::show::view::MessageTaken;
 use crate::test_knobs::crash_point;
@@ -30,12 +30,12 @@ const TRIES: usize = 16;
 
 /// Names a message, and the run that may begin with it.
 pub(crate) fn named(
-    core: &Core,
+    workers: &Workers,
     content: Raw<'static>,
     key: Option<&Key>,
     wait_id: Option<WaitId>,
 ) -> Result<(composed::NewMessage, RunId), ServiceError> {
-    let now = millis(core.now());
+    let now = millis(workers.records.now());
     let (message_id, run_id) = (MessageId::mint(now, random()?), RunId::mint(now, random()?));
     let idempotency_key = key.map(Key::as_stored);
     Ok((composed::NewMessage { message_id, content, idempotency_key, wait_id }, run_id))
@@ -71,7 +71,7 @@ impl New {
 }
 
 fn plan(
-    core: &Core,
+    workers: &Workers,
     state: &SessionState,
     content: Raw<'static>,
     names: Option<Draft>,
@@ -81,7 +81,7 @@ fn plan(
     if state.deleted {
         return Err(ServiceError::no_session(state.id));
     }
-    if let Some(taken) = known(core, state, key)? {
+    if let Some(taken) = known(workers, state, key)? {
         return Ok(Plan::Known(taken));
     }
     if state.closed {
@@ -95,9 +95,9 @@ fn plan(
     // A key and a wait were looked for in what there was, and names are added to it: nothing may have come since.
     let looked = key.is_some() || wait_id.is_some() || names.is_some();
     let expect = if looked { now } else { Expect::Anything };
-    let (message, run_id) = named(core, content.clone(), key, wait_id)?;
+    let (message, run_id) = named(workers, content.clone(), key, wait_id)?;
     let message_id = message.message_id;
-    let given = composed::message(state, message, names, run_id, &core.supervisor.life());
+    let given = composed::message(state, message, names, run_id, &workers.agents.supervisor.life());
     let Given { records, turn } = given
         .map_err(|full| ServiceError::new(Code::QueueFull, full).hint("rekindle cancel empties the queue"))?;
     let begun = (turn == Turn::Now).then(|| Unsent::message(run_id, content));
@@ -122,13 +122,13 @@ fn candidates<'a>(state: &'a SessionState, key: &'a Key) -> impl Iterator<Item =
 
 /// Looks for a message that was given with this key before; its record tells what was answered.
 pub(crate) fn known(
-    core: &Core,
+    workers: &Workers,
     state: &SessionState,
     key: Option<&Key>,
 ) -> Result<Option<MessageTaken>, ServiceError> {
     let Some(key) = key else { return Ok(None) };
     for seq in candidates(state, key) {
-        let taken = taken_before(core, state.id, key, seq).map_err(|error| {
+        let taken = taken_before(workers, state.id, key, seq).map_err(|error| {
             let message =
                 format!("record {seq}, which may have the key {:?}, cannot be read: {error}", key.key);
             ServiceError::new(Code::Storage, message).hint("rekindle doctor tells how the log stands")
@@ -143,12 +143,12 @@ pub(crate) fn known(
 /// Reads what was answered to a message from its record, and from the next: a run that began with it at once was recorded
 /// together with it. Nothing if the record has another key, which may look the same.
 fn taken_before(
-    core: &Core,
+    workers: &Workers,
     session: SessionId,
     key: &Key,
     seq: u64,
 ) -> io::Result<Option<Result<MessageTaken, ServiceError>>> {
-    let reader = core.store.reader(session)?;
+    let reader = workers.records.store.reader(session)?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     let mut lines = reader.forward(reader.find(seq)?.ok_or_else(missing)?);
     let line = lines.next()?.ok_or_else(missing)?;
@@ -178,7 +178,7 @@ fn is_late(error: &ServiceError) -> bool {
 
 /// Gives a session a message. Into a wait it comes as a cancel of what is waited for.
 pub(crate) fn message(
-    core: &Arc<Core>,
+    workers: &Arc<Workers>,
     session: SessionId,
     new: NewMessage,
     key: Option<&Key>,
@@ -187,15 +187,15 @@ pub(crate) fn message(
     let content = content(&new.content)?;
     check(&new.env)?;
     for _ in 0..TRIES {
-        let state = core.store.open_session(session)?.state;
-        let names = bring(core, &state, &new.env, new.umask);
-        let mut new = match plan(core, &state, content.clone(), names, key, wait)? {
+        let state = workers.records.store.open_session(session)?.state;
+        let names = workers.agents.environment.bring(&state, &new.env, new.umask);
+        let mut new = match plan(workers, &state, content.clone(), names, key, wait)? {
             Plan::Known(taken) => return Ok(taken),
             Plan::New(new) => new,
         };
-        keep_large(&core.store, &mut new.records)?;
+        keep_large(&workers.records.store, &mut new.records)?;
         if new.instead {
-            match say_instead(core, session, new.records, state.last_seq) {
+            match say_instead(workers, session, new.records, state.last_seq) {
                 Ok(seq) => {
                     return Ok(MessageTaken { message_id: new.message_id, run_id: None, seq, queued: true });
                 }
@@ -204,11 +204,11 @@ pub(crate) fn message(
             }
         }
         crash_point("append.before");
-        match core.store.append(new.append(session)).map_err(ServiceError::from) {
+        match workers.records.store.append(new.append(session)).map_err(ServiceError::from) {
             Ok(receipt) => {
                 crash_point("append.after");
                 let taken = taken(new.message_id, new.run_id(), &receipt);
-                return tell(core, session, new).map(|()| taken);
+                return tell(workers, session, new).map(|()| taken);
             }
             Err(error) if is_late(&error) => {}
             Err(error) => return Err(error),
@@ -219,19 +219,27 @@ pub(crate) fn message(
 
 /// Gives a session a message without blocking, if it is at hand; an answer of nothing says that someone came before us.
 pub(crate) fn message_soon(
-    core: &Arc<Core>,
+    workers: &Arc<Workers>,
     session: SessionId,
     new: &NewMessage,
     key: Option<&Key>,
 ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
-    let state = core.store.at_hand(session)?.state;
+    let state = workers.records.store.at_hand(session)?.state;
     // What was answered before is in the log, and reading it may block.
     if key.is_some_and(|key| candidates(&state, key).next().is_some()) {
         return None;
     }
-    let planned = content(&new.content)
-        .and_then(|content| check(&new.env).map(|()| content))
-        .and_then(|content| plan(core, &state, content, bring(core, &state, &new.env, new.umask), key, None));
+    let planned =
+        content(&new.content).and_then(|content| check(&new.env).map(|()| content)).and_then(|content| {
+            plan(
+                workers,
+                &state,
+                content,
+                workers.agents.environment.bring(&state, &new.env, new.umask),
+                key,
+                None,
+            )
+        });
     if let Ok(Plan::New(new)) = &planned
         && (new.instead || new.records.iter().any(|draft| oversize(draft).is_some()))
     {
@@ -240,14 +248,14 @@ pub(crate) fn message_soon(
     let given = planned.map(|plan| match plan {
         Plan::Known(taken) => Err(taken),
         Plan::New(new) => {
-            let (append, at) = (new.append(session), core.clone());
+            let (append, at) = (new.append(session), workers.clone());
             let (message_id, run_id) = (new.message_id, new.run_id());
             let told = move || {
                 if let Err(error) = tell(&at, session, new) {
                     tracing::error!(%session, "nobody takes the message: {}", error.message);
                 }
             };
-            Ok((core.append_soon(append, told), message_id, run_id))
+            Ok((workers.records.append_soon(append, told), message_id, run_id))
         }
     });
     Some(async move {
@@ -264,12 +272,12 @@ pub(crate) fn message_soon(
 }
 
 /// A message is on disk: its session's worker is told.
-fn tell(core: &Arc<Core>, session: SessionId, new: New) -> Result<(), ServiceError> {
+fn tell(workers: &Arc<Workers>, session: SessionId, new: New) -> Result<(), ServiceError> {
     let command = match new.begun {
         Some(unsent) => Command::Prompt(unsent, new.records),
         None => Command::Look,
     };
-    core.workers.tell(core, session, command)
+    workers.tell(session, command)
 }
 
 fn taken(message_id: MessageId, run_id: Option<RunId>, receipt: &Receipt) -> MessageTaken {

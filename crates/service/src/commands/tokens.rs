@@ -1,35 +1,34 @@
 //! Resume tokens: whose one is that a caller shows, what it is good for, and further ones for an open wait.
 
-use std::sync::Arc;
-
 use rekindle_domain::compose::wait::further_token;
 use rekindle_domain::event::TokenScope;
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::Moment;
 use rekindle_domain::token::{Presented, Rejection};
 
-use crate::core::{Core, millis, random, random_bytes};
 use crate::drive::worker::Command;
 use crate::error::ServiceError;
-use crate::show::directory::Entry;
+use crate::ids::{millis, random, random_bytes};
+use crate::records::Records;
 use crate::show::view::TokenShown;
+use crate::show::{Entry, Views};
 
 /// How long a further token is good.
 const FURTHER: i64 = 24 * 3600 * 1000;
 
 /// Finds the session whose token a caller shows, and what it is good for.
-pub(crate) fn owner(core: &Core, shown: &Presented) -> Result<(Entry, TokenScope), ServiceError> {
-    let owner = core.directory.with_token(&core.store, shown.id);
+pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(Entry, TokenScope), ServiceError> {
+    let owner = views.directory.with_token(views.store(), shown.id);
     let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
     found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(&Rejection::Unknown))
 }
 
 /// Tells whose token it is that a caller shows and nothing else, and what it is for. Whoever does not have its secret is told
 /// that it is unknown, whatever there is.
-pub(crate) fn bearer(core: &Core, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
+pub(crate) fn bearer(views: &Views, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
     let unknown = || ServiceError::from(&Rejection::Unknown);
     let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
-    let (owner, _) = owner(core, &shown)?;
+    let (owner, _) = owner(views, &shown)?;
     if owner.state.deleted {
         return Err(unknown());
     }
@@ -39,20 +38,20 @@ pub(crate) fn bearer(core: &Core, text: &str) -> Result<(TokenId, TokenScope), S
 /// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
 /// something else is told only to whoever has its secret.
 pub(crate) fn show(
-    core: &Arc<Core>,
+    views: &Views,
     session_id: SessionId,
     wait_id: WaitId,
     text: &str,
     hash: &str,
 ) -> Result<TokenId, ServiceError> {
     let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
-    let (owner, own) = owner(core, &shown)?;
+    let (owner, own) = owner(views, &shown)?;
     let scope = TokenScope { session_id, wait_id, ..own };
-    let moment = Moment { now: core.time(), newest: owner.state.updated_at };
+    let moment = Moment { now: views.workers.records.time(), newest: owner.state.updated_at };
     owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| {
         if error == Rejection::Expired {
             // The log says so too, from the first time that it is noticed.
-            let _ = core.workers.tell(core, owner.state.id, Command::Expire);
+            let _ = views.workers.tell(owner.state.id, Command::Expire);
         }
         ServiceError::from(&error)
     })?;
@@ -60,15 +59,20 @@ pub(crate) fn show(
 }
 
 /// Mints a further token for an open wait. Only its hash is kept.
-pub(crate) fn mint(core: &Core, entry: &Entry, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-    let now = core.time().steady;
+pub(crate) fn mint(
+    records: &Records,
+    entry: &Entry,
+    wait: WaitId,
+    by: &str,
+) -> Result<TokenShown, ServiceError> {
+    let now = records.time().steady;
     let id = TokenId::mint(millis(now), random()?);
     let (token, presented) = Presented::mint(id, random_bytes()?);
     let expires_at = now.plus_millis(FURTHER);
     let minted = further_token(&entry.state, wait, &presented, expires_at, by)
         .ok_or_else(|| ServiceError::wait_closed(wait))?;
     // Right after a start it may not have been opened by anyone.
-    core.store.open_session(entry.state.id)?;
-    core.append(entry.state.id, vec![minted.into()])?;
+    records.store.open_session(entry.state.id)?;
+    records.append(entry.state.id, vec![minted.into()])?;
     Ok(TokenShown { token, expires_at })
 }

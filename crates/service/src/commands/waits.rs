@@ -1,6 +1,5 @@
 //! Waits that programs open on a run that goes on, and one wait as it is shown, over or not.
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -9,17 +8,16 @@ use rekindle_domain::id::{SessionId, WaitId};
 
 use crate::code::Code;
 use crate::commands::answers::entry_with;
-use crate::core::Core;
 use crate::drive::worker::{Command, Opening};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
 use crate::request::{NewWait, NewWaitKind, whole_json};
-use crate::show::session as shape;
 use crate::show::view::WaitView;
+use crate::show::{Views, ended_wait};
 
 /// Opens a wait on the run of a session that goes on.
 pub(crate) fn open(
-    core: &Arc<Core>,
+    views: &Views,
     session: SessionId,
     new: &NewWait,
     key: Option<Key>,
@@ -35,13 +33,13 @@ pub(crate) fn open(
     let timeout = new.timeout_s.map(Duration::from_secs);
     let (reply, opened) = sync_channel(1);
     let opening = Opening { kind, request, timeout, key, by: by.to_owned(), reply };
-    core.workers.tell(core, session, Command::OpenWait(Box::new(opening)))?;
-    show(core, opened.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?)
+    views.workers.tell(session, Command::OpenWait(Box::new(opening)))?;
+    show(views, opened.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?)
 }
 
 /// Shows a wait: open, void, or over, with its answer.
-pub(crate) fn show(core: &Core, wait: WaitId) -> Result<WaitView, ServiceError> {
-    let entry = entry_with(core, wait)?;
-    let shown = shape::wait_of(core, &entry, wait).or_else(|| shape::ended_wait(core, entry.state.id, wait));
+pub(crate) fn show(views: &Views, wait: WaitId) -> Result<WaitView, ServiceError> {
+    let entry = entry_with(views, wait)?;
+    let shown = views.wait_of(&entry, wait).or_else(|| ended_wait(views.store(), entry.state.id, wait));
     shown.ok_or_else(|| ServiceError::no_wait(wait))
 }

@@ -7,6 +7,7 @@ mod shutdown;
 
 pub use crate::feed::{Following, Since};
 pub use open::OpenDaemonError;
+use recovery::Recovery;
 pub use rekindle_store::blobs::BlobId;
 
 use std::collections::BTreeMap;
@@ -22,23 +23,23 @@ use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
 use crate::code::Code;
+use crate::commands::sessions::Locks;
 use crate::commands::{answers, cancel, messages, sessions, tokens, waits};
-use crate::core::Core;
 use crate::drive::environment;
+use crate::drive::worker::Workers;
 use crate::error::ServiceError;
-use crate::feed::{Anywhere, Subscription};
+use crate::feed::{Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
-use crate::metrics::Format;
+use crate::metrics::{Format, Metrics};
 use crate::request::{
     Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };
-use crate::show::directory::Entry;
 use crate::show::log::{self, LogPage};
 use crate::show::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,
 };
-use crate::show::{lists, session as shape};
+use crate::show::{Entry, Views};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -71,13 +72,20 @@ pub enum TokenWay {
 
 /// The daemon.
 pub struct Daemon {
-    core: Arc<Core>,
+    home: PathBuf,
+    workers: Arc<Workers>,
+    views: Arc<Views>,
+    feed: Arc<Feed>,
+    recovery: Arc<Recovery>,
+    metrics: Arc<Metrics>,
+    access: Arc<Access>,
+    locks: Locks,
 }
 
 impl Daemon {
     /// Begins to look at the sessions and to recover what was going on; returns at once.
     pub fn recover(&self) {
-        recovery::begin(&self.core);
+        recovery::begin(&self.recovery);
     }
 
     /// Says who it is.
@@ -85,28 +93,28 @@ impl Daemon {
         About {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
-            boot_id: self.core.supervisor.boot_id.to_string(),
-            epoch: self.core.supervisor.epoch,
-            home: self.core.home.display().to_string(),
-            home_id: self.core.store.home_id().to_string(),
-            listed: self.core.directory.is_surveyed(),
-            recovered: self.core.recovered.load(Ordering::Relaxed),
+            boot_id: self.workers.agents.supervisor.boot_id.to_string(),
+            epoch: self.workers.agents.supervisor.epoch,
+            home: self.home.display().to_string(),
+            home_id: self.workers.records.store.home_id().to_string(),
+            listed: self.views.directory.is_surveyed(),
+            recovered: self.recovery.recovered.load(Ordering::Relaxed),
         }
     }
 
     /// Returns why the sessions cannot be listed, if they cannot; that is tried again and again.
     pub fn unlisted(&self) -> Option<String> {
-        self.core.directory.unlisted()
+        self.views.directory.unlisted()
     }
 
     /// Tells whether another daemon has taken over.
     pub fn is_superseded(&self) -> bool {
-        self.core.superseded.load(Ordering::Relaxed)
+        self.workers.is_superseded()
     }
 
     /// Makes a session, and begins its first run if there is a prompt.
     pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView, ServiceError> {
-        let session = sessions::create(&self.core, new, key)?;
+        let session = sessions::create(&self.workers, &self.views.directory, &self.locks, new, key)?;
         self.session(session).map_err(|error| match error.code {
             Code::SessionUnknown => sessions::made_and_removed(session),
             _ => error,
@@ -121,7 +129,7 @@ impl Daemon {
         key: Option<&Key>,
     ) -> Result<MessageTaken, ServiceError> {
         self.entry(id)?;
-        messages::message(&self.core, id, new, key, None)
+        messages::message(&self.workers, id, new, key, None)
     }
 
     /// Gives a session a message without blocking, if that is possible: none if it is not. An answer of nothing says
@@ -132,12 +140,12 @@ impl Daemon {
         new: &NewMessage,
         key: Option<&Key>,
     ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
-        messages::message_soon(&self.core, id, new, key)
+        messages::message_soon(&self.workers, id, new, key)
     }
 
     /// Changes a session.
     pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView, ServiceError> {
-        sessions::change(&self.core, id, change)?;
+        sessions::change(&self.workers, &self.locks, id, change)?;
         self.session(id)
     }
 
@@ -147,7 +155,7 @@ impl Daemon {
         id: SessionId,
         change: Change,
     ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
-        let changed = sessions::change_soon(&self.core, id, change)?;
+        let changed = sessions::change_soon(&self.workers, id, change)?;
         let daemon = self.clone();
         Some(async move {
             changed.await?;
@@ -158,7 +166,7 @@ impl Daemon {
     /// Cancels what a session is doing, is about to do and has queued.
     pub fn cancel(&self, id: SessionId, by: &str) -> Result<Option<RunId>, ServiceError> {
         self.entry(id)?;
-        cancel::cancel(&self.core, id, CancelReason::User, by)
+        cancel::cancel(&self.workers, id, CancelReason::User, by)
     }
 
     /// Continues an interrupted session, or answers a wait by its token.
@@ -169,7 +177,7 @@ impl Daemon {
         }
         if entry.trouble.is_some() {
             // Says why not.
-            self.core.store.open_session(id)?;
+            self.workers.records.store.open_session(id)?;
         }
         environment::check(&resume.env)?;
         match resume.token.clone() {
@@ -177,57 +185,57 @@ impl Daemon {
                 Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
                     .hint("without a token a wait is answered at /api/waits/{id}/answer"))
             }
-            Some(token) => answers::resume(&self.core, &entry, token, resume.answer, by),
-            None => sessions::resume(&self.core, id, resume),
+            Some(token) => answers::resume(&self.views, &entry, token, resume.answer, by),
+            None => sessions::resume(&self.workers, &self.locks, id, resume),
         }
     }
 
     /// Ends a session: its agent goes, its log stays.
     pub fn close(&self, id: SessionId, by: &str) -> Result<(), ServiceError> {
         self.entry(id)?;
-        sessions::close(&self.core, id, by)
+        sessions::close(&self.workers, id, by)
     }
 
     /// Removes a session; one whose run has not ended only if forced.
     pub fn delete(&self, id: SessionId, force: bool, by: &str) -> Result<(), ServiceError> {
         self.entry(id)?;
-        sessions::delete(&self.core, id, force, by)
+        sessions::delete(&self.workers, id, force, by)
     }
 
     /// Shows a session.
     pub fn session(&self, id: SessionId) -> Result<SessionView, ServiceError> {
-        Ok(shape::session(&self.core, &self.entry(id)?))
+        Ok(self.views.session(&self.entry(id)?))
     }
 
     /// Lists sessions.
     pub fn sessions(&self, filter: &Filter) -> Result<SessionList, ServiceError> {
-        lists::sessions(&self.core, filter)
+        self.views.list_sessions(filter)
     }
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
-        log::page(&self.core, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+        log::page(&self.workers.records.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Returns a payload that is kept apart from the log that names it.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, ServiceError> {
-        Ok(self.core.store.blobs().get(id)?)
+        Ok(self.workers.records.store.blobs().get(id)?)
     }
 
     /// Follows a session's log and what its agent says.
     pub fn follow(&self, id: SessionId, since: Since) -> Result<Following, ServiceError> {
         self.entry(id)?;
-        Following::new(&self.core, id, since)
+        Following::new(&self.feed, &self.views, id, since)
     }
 
     /// Follows everything: who is told looks at the session.
     pub fn follow_all(&self) -> Subscription<Anywhere> {
-        self.core.feed.follow_all()
+        self.feed.follow_all()
     }
 
     /// Lists open and void waits.
     pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
-        lists::waits(&self.core, filter)
+        self.views.list_waits(filter)
     }
 
     /// Opens a wait on the run of a session that goes on, for a program that drives it.
@@ -239,29 +247,29 @@ impl Daemon {
         by: &str,
     ) -> Result<WaitView, ServiceError> {
         let entry = self.entry(session)?;
-        waits::open(&self.core, entry.state.id, new, key, by)
+        waits::open(&self.views, entry.state.id, new, key, by)
     }
 
     /// Shows one wait, over or not.
     pub fn wait(&self, wait: WaitId) -> Result<WaitView, ServiceError> {
-        waits::show(&self.core, wait)
+        waits::show(&self.views, wait)
     }
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-        tokens::mint(&self.core, &answers::entry_with(&self.core, wait)?, wait, by)
+        tokens::mint(&self.workers.records, &answers::entry_with(&self.views, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
     /// is gone becomes, once, the message of a new run.
     pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken, ServiceError> {
-        answers::answer(&self.core, wait, &answer, by)
+        answers::answer(&self.views, wait, &answer, by)
     }
 
     /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
     /// token's id. Whether it can still be used is told when it is.
     pub fn let_in_by_token(&self, text: &str, way: TokenWay) -> Result<TokenId, ServiceError> {
-        let (id, scope) = tokens::bearer(&self.core, text)?;
+        let (id, scope) = tokens::bearer(&self.views, text)?;
         let fits = match way {
             TokenWay::Wait(wait) => scope.wait_id == wait,
             TokenWay::Session(session) => scope.session_id == session,
@@ -271,41 +279,41 @@ impl Daemon {
 
     /// Lists holders.
     pub fn holders(&self, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
-        lists::holders(&self.core, filter)
+        self.views.list_holders(filter)
     }
 
     /// Counts a request that was answered; `route` is the pattern that its path matched.
     pub fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration) {
-        self.core.metrics.http.count(method, route, status, took);
+        self.metrics.http.count(method, route, status, took);
     }
 
     /// Writes what is counted and known, for those who watch many daemons.
     pub fn metrics(&self, format: Format) -> String {
-        self.core.metrics.show(&self.core, format)
+        self.metrics.show(&self.views, &self.feed, format)
     }
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
     pub fn stop_all(&self, by: &str) -> usize {
-        shutdown::stop_all(&self.core, by)
+        shutdown::stop_all(&self.workers, &self.views.directory, by)
     }
 
     /// Gives up room that is kept for emergencies, for a file without which nobody could reach the daemon.
     pub fn make_room(&self) {
-        self.core.store.make_room();
+        self.workers.records.store.make_room();
     }
 
     /// Returns who may speak to it from elsewhere.
     pub fn access(&self) -> &Arc<Access> {
-        &self.core.access
+        &self.access
     }
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
-        shutdown::leave(&self.core);
+        shutdown::leave(&self.workers, &self.views.directory, &self.access);
     }
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {
-        let entry = self.core.directory.get(&self.core.store, id).filter(|entry| !entry.state.deleted);
+        let entry = self.views.directory.get(self.views.store(), id).filter(|entry| !entry.state.deleted);
         entry.ok_or_else(|| ServiceError::no_session(id))
     }
 }

@@ -1,11 +1,11 @@
 //! Becoming the daemon of a home: the lock, the store, the list of sessions, the next epoch.
 
-use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use rekindle_agent::connection::Delta;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Executable, InstallError, inspect_all, install_executable};
@@ -13,16 +13,19 @@ use rekindle_store::commit::Receipt;
 use rekindle_store::disk::{SharedDisk, is_shortage};
 use rekindle_store::{Observer, OpenError, Opener};
 
+use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
 use crate::boottime::Steady;
-use crate::core::Core;
+use crate::commands::sessions::Locks;
+use crate::drive::agents::Agents;
+use crate::drive::environment::Environment;
 use crate::drive::live::{Places, Supervisor};
-use crate::drive::worker::Workers;
-use crate::feed::{Feed, News};
+use crate::drive::worker::{Watcher, Workers};
+use crate::feed::{Feed, News, Words};
 use crate::metrics::Metrics;
-use crate::show::LastWords;
-use crate::show::directory::Directory;
+use crate::records::Records;
+use crate::show::{Directory, LastWords, Views};
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]
@@ -49,37 +52,33 @@ impl Daemon {
         let (begin, metrics) = (Instant::now(), Metrics::new(clock.now()));
         let opener = Opener { pid: std::process::id(), boot_id };
         let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
-        let (feed, directory) = (Arc::new(Feed::default()), Arc::new(Directory::default()));
-        store.observe(Arc::new(Watch { feed: feed.clone(), directory: directory.clone() }));
+        let watch = Arc::new(Watch::default());
+        store.observe(watch.clone());
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
         let epoch = crate::home::next_epoch(&**disk, &settings.home, &found, || store.make_room());
         let steady = Steady::of_home(&**disk, &settings.home, clock.now());
         let executable = installed(&settings)?;
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
-        let core = Core {
-            access,
-            store,
+        let agents = Agents {
             supervisor: Supervisor { boot_id, epoch, steady },
             places: Places { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
-            home: settings.home,
-            feed,
-            directory,
-            last_words: LastWords::default(),
-            workers: Workers::default(),
-            clock,
-            env: settings.env,
-            umask: settings.umask,
-            keyed: Mutex::default(),
-            options: Mutex::default(),
-            brought: Mutex::new(HashMap::new()),
-            superseded: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            recovered: AtomicBool::new(false),
-            metrics,
+            environment: Environment::new(settings.env, settings.umask),
         };
-        core.metrics.opening.set(begin.elapsed());
-        Ok(Arc::new(Daemon { core: Arc::new(core) }))
+        let workers = Arc::new(Workers::new(Records::new(store, clock, steady), agents, watch.clone()));
+        let (feed, directory, last_words) =
+            (watch.feed.clone(), watch.directory.clone(), watch.last_words.clone());
+        let metrics = Arc::new(metrics);
+        let recovery = Arc::new(Recovery {
+            workers: workers.clone(),
+            directory: directory.clone(),
+            metrics: metrics.clone(),
+            recovered: AtomicBool::new(false),
+        });
+        let views = Arc::new(Views { workers: workers.clone(), directory, last_words });
+        metrics.opening.set(begin.elapsed());
+        let (home, locks) = (settings.home, Locks::default());
+        Ok(Arc::new(Daemon { home, workers, views, feed, recovery, metrics, access, locks }))
     }
 }
 
@@ -96,10 +95,12 @@ fn installed(settings: &Settings) -> Result<Executable, InstallError> {
     }
 }
 
-/// Every append makes what is listed old, and is news.
+/// Every append makes what is listed old, and is news; so is what workers tell and no record does.
+#[derive(Default)]
 struct Watch {
     feed: Arc<Feed>,
     directory: Arc<Directory>,
+    last_words: Arc<LastWords>,
 }
 
 impl Observer for Watch {
@@ -109,5 +110,22 @@ impl Observer for Watch {
 
     fn told(&self, session: SessionId, receipt: &Receipt) {
         self.feed.tell(session, News::Appended(receipt.last_seq));
+    }
+}
+
+impl Watcher for Watch {
+    fn said(&self, session: SessionId, delta: &Delta) {
+        if self.feed.is_followed(session) {
+            self.feed.tell(session, News::Said(Arc::new(Words::from(delta).into())));
+        }
+    }
+
+    fn changed(&self, session: SessionId) {
+        self.directory.touch(session);
+    }
+
+    fn removed(&self, session: SessionId) {
+        self.directory.forget(session);
+        self.last_words.forget(session);
     }
 }

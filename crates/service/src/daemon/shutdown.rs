@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::compose::cancel::is_possible;
@@ -11,11 +10,11 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
 
+use crate::access::Access;
 use crate::code::Code;
 use crate::commands::cancel::cancel;
-use crate::core::Core;
-use crate::drive::worker::{Command, observe};
-use crate::show::directory::{Directory, Entry};
+use crate::drive::worker::{Command, Workers};
+use crate::show::{Directory, Entry};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -27,30 +26,31 @@ const AGAIN: Duration = Duration::from_millis(500);
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Cancels everything and ends every agent; returns how many are left after the time agents get.
-pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
+pub(super) fn stop_all(workers: &Arc<Workers>, directory: &Directory, by: &str) -> usize {
     // From here on nothing begins, whatever is asked for.
-    core.stopping.store(true, Ordering::Relaxed);
-    let all = core.directory.all(&core.store);
+    workers.begin_to_stop();
+    let all = directory.all(&workers.records.store);
     let pending = |entry: &&Entry| entry.is_usable() && is_possible(&entry.state);
     let mut uncancelled: BTreeSet<SessionId> =
         all.iter().filter(pending).map(|entry| entry.state.id).collect();
-    cancel_all(core, &mut uncancelled, by);
+    cancel_all(workers, &mut uncancelled, by);
     // Those that nobody has met since we began, too; and those that are just being launched.
     let may_live = |entry: &&Entry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
-    let mut untold: BTreeSet<SessionId> = living.chain(core.workers.sessions()).collect();
-    tell_all(core, &mut untold, by);
+    let mut untold: BTreeSet<SessionId> = living.chain(workers.sessions()).collect();
+    tell_all(workers, &mut untold, by);
     let (begin, mut tried) = (Instant::now(), Instant::now());
     loop {
         // Descriptors and room come back, also by what has ended.
         if tried.elapsed() >= AGAIN {
-            cancel_all(core, &mut uncancelled, by);
-            tell_all(core, &mut untold, by);
+            cancel_all(workers, &mut uncancelled, by);
+            tell_all(workers, &mut untold, by);
             tried = Instant::now();
         }
-        let all = core.directory.all(&core.store);
+        let all = directory.all(&workers.records.store);
         // The end of one whose log cannot be added to is in no record.
-        let ended = |entry: &Entry| !entry.is_usable() && observe(core, &entry.state) != Found::Lives;
+        let ended =
+            |entry: &Entry| !entry.is_usable() && workers.agents.observe(&entry.state) != Found::Lives;
         let lives = |entry: &&Entry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
         if left == 0 && uncancelled.is_empty() || begin.elapsed() >= STOPPED_WITHIN {
@@ -61,8 +61,8 @@ pub(crate) fn stop_all(core: &Arc<Core>, by: &str) -> usize {
 }
 
 /// Cancels what goes on in sessions; those where it could not be recorded just now stay in the list.
-fn cancel_all(core: &Arc<Core>, sessions: &mut BTreeSet<SessionId>, by: &str) {
-    sessions.retain(|session| match cancel(core, *session, CancelReason::StopAll, by) {
+fn cancel_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str) {
+    sessions.retain(|session| match cancel(workers, *session, CancelReason::StopAll, by) {
         Ok(_) => false,
         Err(error) if error.code == Code::NothingRunning => false,
         Err(error) => {
@@ -73,10 +73,10 @@ fn cancel_all(core: &Arc<Core>, sessions: &mut BTreeSet<SessionId>, by: &str) {
 }
 
 /// Tells sessions' workers to end their agents; those that have none and get none just now stay in the list.
-fn tell_all(core: &Arc<Core>, sessions: &mut BTreeSet<SessionId>, by: &str) {
+fn tell_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str) {
     sessions.retain(|session| {
         let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
-        core.workers.tell(core, *session, stop).is_err()
+        workers.tell(*session, stop).is_err()
     });
 }
 
@@ -86,25 +86,25 @@ fn has_agent(entry: &Entry) -> bool {
 }
 
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
-pub(crate) fn leave(core: &Core) {
-    core.workers.tell_all(|| Command::Leave);
-    core.access.keep_used();
-    let left = core.workers.await_all(LEFT_WITHIN);
+pub(super) fn leave(workers: &Workers, directory: &Directory, access: &Access) {
+    workers.tell_all(|| Command::Leave);
+    access.keep_used();
+    let left = workers.await_all(LEFT_WITHIN);
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");
     }
-    let all = core.directory.all_if_surveyed(&core.store);
+    let all = directory.all_if_surveyed(&workers.records.store);
     for entry in all.iter().flatten() {
         // Without one the next start reads more of the log, and nothing else.
         if entry.trouble.is_none() {
-            let _ = core.store.renew_snapshot(entry.state.id);
+            let _ = workers.records.store.renew_snapshot(entry.state.id);
         }
     }
-    if let Err(error) = core.store.committer().checkpoint() {
+    if let Err(error) = workers.records.store.committer().checkpoint() {
         tracing::warn!("no checkpoint: {error}");
     }
     if let Some(all) = all
-        && let Err(error) = core.store.write_last_index(Directory::listable(&all))
+        && let Err(error) = workers.records.store.write_last_index(Directory::listable(&all))
     {
         tracing::warn!("the list of sessions was not written: {error}");
     }

@@ -1,24 +1,31 @@
-//! The environment of agents: variables that callers bring, whose values are kept in memory only. Their names are in the log, so that
-//! after a restart no agent is silently launched without them.
+//! The environment of agents: the daemon's own, through a list, and variables that callers bring, whose values are kept in memory
+//! only. Their names are in the log, so that after a restart no agent is silently launched without them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
-use rekindle_domain::event::SessionUpdated;
+use rekindle_domain::event::{Provider, SessionUpdated};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
+use rekindle_domain::recovery::Held;
 use rekindle_domain::session::SessionState;
 
+use super::provider::known_agent;
 use crate::code::Code;
-use crate::core::{Core, Env, locked};
 use crate::error::ServiceError;
+use crate::lock::locked;
 use crate::request::Umask;
+
+/// Values of environment variables, by name.
+pub(crate) type Env = BTreeMap<String, String>;
 
 /// The name of the setting that keeps a caller's umask: it is no secret, and the next agent gets it too.
 pub(crate) const UMASK: &str = "umask";
 
 /// Returns the umask that the session's callers brought.
-pub(crate) fn umask(state: &SessionState) -> Option<u32> {
+fn umask(state: &SessionState) -> Option<u32> {
     let text = state.options.extra.get(UMASK)?.as_str()?;
     text.parse::<Umask>().ok().map(|umask| umask.0)
 }
@@ -40,12 +47,91 @@ pub(crate) fn check(env: &Env) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Keeps what a caller brings, and returns the record that adds the names of all that was brought to those that the session
-/// has, and a umask that is not the one it has; none if it has them all.
-pub(crate) fn bring(core: &Core, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
-    core.bring(state.id, env.clone());
-    let brought = locked(&core.brought).get(&state.id).cloned().unwrap_or_default();
-    news(state, &brought, umask)
+/// What the environments of agents are built from.
+pub(crate) struct Environment {
+    /// Our own, from which every agent's is built.
+    own: Env,
+    /// The umask of agents whose callers bring none.
+    umask: u32,
+    /// What callers brought for their agents: in memory only.
+    brought: Mutex<HashMap<SessionId, Env>>,
+}
+
+impl Environment {
+    pub(crate) fn new(own: Env, umask: u32) -> Environment {
+        Environment { own, umask, brought: Mutex::default() }
+    }
+
+    /// Returns a variable of the daemon's own.
+    pub(crate) fn own(&self, name: &str) -> Option<&str> {
+        self.own.get(name).map(String::as_str)
+    }
+
+    /// Returns the umask of a session's agent.
+    pub(crate) fn umask(&self, state: &SessionState) -> u32 {
+        umask(state).unwrap_or(self.umask)
+    }
+
+    /// Keeps what a caller brought, over what was brought before.
+    pub(crate) fn keep(&self, session: SessionId, env: Env) {
+        if !env.is_empty() {
+            locked(&self.brought).entry(session).or_default().extend(env);
+        }
+    }
+
+    /// Keeps what a caller brings, and returns the record that adds the names of all that was brought to those that the session
+    /// has, and a umask that is not the one it has; none if it has them all.
+    pub(crate) fn bring(&self, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
+        self.keep(state.id, env.clone());
+        let brought = locked(&self.brought).get(&state.id).cloned().unwrap_or_default();
+        news(state, &brought, umask)
+    }
+
+    /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
+    pub(crate) fn of(&self, state: &SessionState) -> Env {
+        let prefixes = prefixes(&state.provider);
+        let ours = self.own.iter().filter(|(name, _)| is_for_agents(OsStr::new(name), prefixes));
+        let mut env: Env = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+        if let Some(brought) = locked(&self.brought).get(&state.id) {
+            env.extend(brought.clone());
+        }
+        env
+    }
+
+    /// Returns what people are told of a session whose agent cannot be launched without variables that nobody has.
+    pub(crate) fn lacks(&self, state: &SessionState) -> Option<String> {
+        let missing = lacking(&self.of(state), state);
+        (!missing.is_empty()).then(|| env_missing(&missing))
+    }
+
+    /// Returns the variables without which no agent of a session can be launched here, unless one lives that has them.
+    pub(crate) fn missing(&self, state: &SessionState) -> Vec<String> {
+        let lives = state.agent.as_ref().is_some_and(|agent| !agent.exited && agent.process.is_some());
+        if lives || state.env_names.is_empty() { Vec::new() } else { lacking(&self.of(state), state) }
+    }
+
+    /// Tells people why a session that was cut does not go on by itself, with the names of what is missing.
+    pub(crate) fn held_words(&self, state: &SessionState, held: Held) -> String {
+        let missing = (held == Held::NoEnvironment).then(|| self.lacks(state)).flatten();
+        missing.unwrap_or_else(|| held.words().to_owned())
+    }
+}
+
+/// Returns the names of variables that a session's agent needs and an environment does not have.
+pub(super) fn lacking(env: &Env, state: &SessionState) -> Vec<String> {
+    state.env_names.iter().filter(|name| !env.contains_key(*name)).cloned().collect()
+}
+
+/// Says what a launch waits for.
+pub(crate) fn env_missing(names: &[String]) -> String {
+    let names = names.join(", ");
+    format!(
+        "its agent needs {names}, which this daemon does not have: resume it, or send a message, where that is set"
+    )
+}
+
+fn prefixes(provider: &Provider) -> &'static [&'static str] {
+    known_agent(provider).map_or(&[], |known| known.environment)
 }
 
 fn news(state: &SessionState, env: &Env, brought: Option<Umask>) -> Option<Draft> {

@@ -6,7 +6,10 @@ pub(crate) mod answer;
 pub(crate) mod connection_state;
 pub(crate) mod environment;
 pub mod live;
+mod observe;
+pub(crate) mod provider;
 pub(crate) mod sign_in;
 pub(crate) mod worker;
 
-pub use worker::look_for_holder;
+pub(crate) use observe::has_directory;
+pub use observe::look_for_holder;

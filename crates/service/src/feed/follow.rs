@@ -11,13 +11,12 @@ use rekindle_store::log::{Cursor, Damage, LogReader};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::recent::Read;
-use super::{EncodedOnce, News, Subscription, Told, Words};
+use super::{EncodedOnce, Feed, News, Subscription, Told, Words};
 use crate::code::Code;
-use crate::core::Core;
 use crate::drive::worker::Command;
 use crate::error::ServiceError;
+use crate::show::Views;
 use crate::show::log::{log_line, reader};
-use crate::show::session as shape;
 
 /// Records read at once.
 const PAGE: usize = 256;
@@ -33,7 +32,8 @@ pub enum Since {
 
 /// Someone who follows a session.
 pub struct Following {
-    core: Arc<Core>,
+    feed: Arc<Feed>,
+    views: Arc<Views>,
     session: SessionId,
     news: Subscription<News>,
     /// The last record that was told, and where the next one begins.
@@ -53,19 +53,25 @@ pub struct Following {
 }
 
 impl Following {
-    pub(crate) fn new(core: &Arc<Core>, session: SessionId, since: Since) -> Result<Following, ServiceError> {
+    pub(crate) fn new(
+        feed: &Arc<Feed>,
+        views: &Arc<Views>,
+        session: SessionId,
+        since: Since,
+    ) -> Result<Following, ServiceError> {
         // Before the log is looked at: what comes meanwhile is news.
-        let news = core.feed.follow(session);
-        let current = core.store.open_session(session)?;
+        let news = feed.follow(session);
+        let current = views.store().open_session(session)?;
         let known = current.state.last_seq;
-        core.workers.mention(session, Command::Retell);
-        let reader = reader(core, session)?;
+        views.workers.mention(session, Command::Retell);
+        let reader = reader(views.store(), session)?;
         let (after, wanted) = match since {
             Since::After(seq) => (seq, None),
             Since::Point(seq, hash) => (seq, Some(hash)),
         };
         let mut following = Following {
-            core: core.clone(),
+            feed: feed.clone(),
+            views: views.clone(),
             session,
             news,
             last: 0,
@@ -131,7 +137,8 @@ impl Following {
     /// follows comes again, when there are descriptors again for example.
     fn end_after(&mut self, error: &ServiceError) {
         self.over = true;
-        let removed = || self.core.store.at_hand(self.session).is_some_and(|current| current.state.deleted);
+        let removed =
+            || self.views.store().at_hand(self.session).is_some_and(|current| current.state.deleted);
         if error.code == Code::SessionUnknown || removed() {
             self.ready.push_back(Told::Deleted);
         } else {
@@ -163,8 +170,8 @@ impl Following {
         if !std::mem::take(&mut self.grown) {
             return None;
         }
-        let current = self.core.store.at_hand(self.session)?;
-        let derived = shape::status(&self.core, &current.state, &current.tokens);
+        let current = self.views.store().at_hand(self.session)?;
+        let derived = self.views.status(&current.state, &current.tokens);
         let changed = current.state.last_seq <= self.last && self.status != Some(derived.status);
         changed.then(|| {
             self.status = Some(derived.status);
@@ -175,7 +182,7 @@ impl Following {
     /// Gets the next records, from who has read them or from the log.
     fn read(&mut self) -> Result<(), ServiceError> {
         let before = self.last;
-        for read in self.core.feed.recent(self.session, self.last + 1, self.known) {
+        for read in self.feed.recent(self.session, self.last + 1, self.known) {
             if !self.tell(read) {
                 break;
             }
@@ -191,7 +198,7 @@ impl Following {
     }
 
     fn read_log(&mut self) -> Result<(), ServiceError> {
-        let reader = reader(&self.core, self.session)?;
+        let reader = reader(self.views.store(), self.session)?;
         let mut lines = reader.forward(self.next);
         while self.ready.len() < PAGE && self.last < self.known {
             let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
@@ -201,7 +208,7 @@ impl Following {
             if !self.tell(read.clone()) {
                 break;
             }
-            self.core.feed.keep(self.session, &read);
+            self.feed.keep(self.session, &read);
         }
         Ok(())
     }

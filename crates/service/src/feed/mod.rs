@@ -13,6 +13,8 @@ pub use stream::{Stream, Subscription};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rekindle_agent::connection::Delta;
+use rekindle_agent::said::Voice;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
 use schemars::JsonSchema;
@@ -40,6 +42,18 @@ pub struct Words {
     pub at: usize,
     /// The words.
     pub text: String,
+}
+
+impl From<&Delta> for Words {
+    fn from(delta: &Delta) -> Words {
+        Words {
+            run_id: delta.run_id.map(|run| run.to_string()),
+            message_id: delta.message_id.to_string(),
+            kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
+            at: delta.at,
+            text: delta.text.clone(),
+        }
+    }
 }
 
 /// Something new in a session.

@@ -3,8 +3,7 @@
 
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 
-use crate::core::Core;
-use crate::show::session as shape;
+use crate::show::Views;
 
 /// What is known of holders that a log says are there.
 pub(super) const PROOFS: [&str; 4] = ["pending", "living", "silent", "gone"];
@@ -24,13 +23,13 @@ pub(super) struct Census {
 
 impl Census {
     /// Counts; none while the sessions are being listed.
-    pub(super) fn take(core: &Core) -> Option<Census> {
-        let listed = core.directory.active_if_surveyed(&core.store)?;
+    pub(super) fn take(views: &Views) -> Option<Census> {
+        let listed = views.directory.active_if_surveyed(views.store())?;
         let mut census = Census { damaged: listed.damaged, ..Census::default() };
         census.statuses[SessionStatus::Idle as usize] = listed.quiet;
-        let now = core.now();
+        let now = views.workers.records.now();
         for entry in listed.active.iter().filter(|entry| !entry.state.deleted) {
-            let derived = shape::status(core, &entry.state, &entry.tokens);
+            let derived = views.status(&entry.state, &entry.tokens);
             census.statuses[derived.status as usize] += 1;
             let proof = derived.evidence.holder.as_ref().map(|holder| holder.proof);
             if let Some(proof) = proof.filter(|_| entry.state.agent.as_ref().is_some_and(|one| !one.exited)) {

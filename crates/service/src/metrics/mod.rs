@@ -16,7 +16,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::Inspection;
 use rekindle_store::meter::Gauge;
 
-use crate::show::lists::{DIRECTORIES, directory_state};
+use crate::show::{DIRECTORIES, directory_state};
 use http::Http;
 
 /// What is counted above the store.

@@ -9,12 +9,14 @@ use rekindle_store::meter::Meter;
 use super::census::{Census, PROOFS};
 use super::page::{Format, Kind, Page, seconds};
 use super::{Metrics, process};
-use crate::core::Core;
-use crate::show::lists::DIRECTORIES;
+use crate::drive::worker::Workers;
+use crate::feed::Feed;
+use crate::records::Records;
+use crate::show::{DIRECTORIES, Views};
 
 impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.
-    pub(crate) fn show(&self, core: &Core, format: Format) -> String {
+    pub(crate) fn show(&self, views: &Views, feed: &Feed, format: Format) -> String {
         let mut page = Page::new(format);
         page.family("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
         page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -26,20 +28,20 @@ impl Metrics {
             seconds(began),
         );
         process::show(&mut page);
-        if let Some(census) = Census::take(core) {
+        if let Some(census) = Census::take(views) {
             sessions(&mut page, &census);
         }
-        self.holders(&mut page, core);
-        records(&mut page, core.store.meter());
-        store(&mut page, core);
+        self.holders(&mut page, &views.workers);
+        records(&mut page, views.store().meter());
+        store(&mut page, &views.workers.records);
         self.start(&mut page);
-        streams(&mut page, core);
+        streams(&mut page, feed);
         self.http.show(&mut page);
         page.finish()
     }
 
-    fn holders(&self, page: &mut Page, core: &Core) {
-        let (workers, unread) = core.workers.load();
+    fn holders(&self, page: &mut Page, workers: &Workers) {
+        let (workers, unread) = workers.load();
         page.single("rekindle_workers", Kind::Gauge, "Sessions that a thread looks after", workers);
         let help = "Bytes that holders have written down and no log has yet";
         page.single("rekindle_holder_journal_unread_bytes", Kind::Gauge, help, unread);
@@ -114,8 +116,8 @@ fn records(page: &mut Page, meter: &Meter) {
     records.ended_waits().for_each(|(how, count)| page.sample(&[("how", how)], count));
 }
 
-fn store(page: &mut Page, core: &Core) {
-    let meter = core.store.meter();
+fn store(page: &mut Page, records: &Records) {
+    let meter = records.store.meter();
     for (name, help, histogram) in [
         (
             "rekindle_append_duration_seconds",
@@ -134,7 +136,7 @@ fn store(page: &mut Page, core: &Core) {
     }
     let failed = meter.failed_checkpoints.get();
     page.single("rekindle_checkpoint_failures_total", Kind::Counter, "Checkpoints that failed", failed);
-    let age = seconds(Duration::from_millis(meter.checkpoint_age(core.now())));
+    let age = seconds(Duration::from_millis(meter.checkpoint_age(records.now())));
     page.single("rekindle_checkpoint_age_seconds", Kind::Gauge, "How old the last checkpoint is", age);
     let help = "Bytes in the write-ahead log since its last checkpoint";
     page.single("rekindle_wal_bytes", Kind::Gauge, help, meter.wal_bytes.get());
@@ -150,8 +152,8 @@ fn store(page: &mut Page, core: &Core) {
     page.single("rekindle_storage_reserve_kept", Kind::Gauge, help, meter.reserve_kept.get());
 }
 
-fn streams(page: &mut Page, core: &Core) {
-    let streams = [("session", &core.feed.one), ("all", &core.feed.every)];
+fn streams(page: &mut Page, feed: &Feed) {
+    let streams = [("session", &feed.one), ("all", &feed.every)];
     page.family("rekindle_sse_subscribers", Kind::Gauge, "Followers of server-sent events");
     for (stream, counted) in streams {
         page.sample(&[("stream", stream)], counted.subscribers.get());

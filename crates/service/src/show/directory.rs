@@ -12,10 +12,10 @@ use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
-use crate::core::locked;
+use super::cursor::Place;
 use crate::error::ServiceError;
 use crate::idempotency::{Key, name};
-use crate::show::cursor::Place;
+use crate::lock::locked;
 
 /// What is known of a session.
 #[derive(Debug, Clone)]

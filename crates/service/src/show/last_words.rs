@@ -12,9 +12,9 @@ use rekindle_domain::line::Line;
 use rekindle_store::Store;
 use rekindle_store::log::{Cursor, LogReader};
 
-use crate::core::locked;
 use crate::drive::live::find_back;
 use crate::drive::worker::last_line;
+use crate::lock::locked;
 
 /// The record that has them.
 const MESSAGE: &str = "message.agent";

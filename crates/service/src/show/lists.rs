@@ -9,14 +9,14 @@ use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
 
-use super::session as shape;
+use super::Views;
+use super::cursor::{self, Place, page_size};
+use super::directory::Entry;
+use super::session::agent_name;
+use super::view::{HolderList, HolderView, SessionList, WaitList};
 use crate::code::Code;
-use crate::core::Core;
 use crate::error::ServiceError;
 use crate::request::{Filter, HolderFilter, WaitFilter};
-use crate::show::cursor::{self, Place, page_size};
-use crate::show::directory::Entry;
-use crate::show::view::{HolderList, HolderView, SessionList, WaitList};
 
 /// Sessions on a page, unless the caller wants fewer or more.
 const PAGE: usize = 50;
@@ -30,64 +30,87 @@ const BATCH: usize = 256;
 /// The states of a holder's directory, as `GET /api/holders` has them.
 pub(crate) const DIRECTORIES: [&str; 4] = ["lives", "dead", "copied", "unreadable"];
 
-/// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
-/// whatever happens between two pages.
-pub(crate) fn sessions(core: &Core, filter: &Filter) -> Result<SessionList, ServiceError> {
-    let limit = page_size(filter.limit, PAGE, MOST)?;
-    let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
-    if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
-        let message = format!("there is no status {unknown:?}");
-        return Err(ServiceError::new(Code::InvalidQuery, message)
-            .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
-    }
-    let wanted = |status: SessionStatus| {
-        filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
-    };
-    core.directory.refresh_all(&core.store);
-    let (mut sessions, mut last) = (Vec::new(), None);
-    loop {
-        let batch = core.directory.made_before(place, BATCH);
-        if batch.is_empty() {
-            return Ok(SessionList { sessions, next: None });
+impl Views {
+    /// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
+    /// whatever happens between two pages.
+    pub(crate) fn list_sessions(&self, filter: &Filter) -> Result<SessionList, ServiceError> {
+        let limit = page_size(filter.limit, PAGE, MOST)?;
+        let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
+        if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
+            let message = format!("there is no status {unknown:?}");
+            return Err(ServiceError::new(Code::InvalidQuery, message)
+                .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
         }
-        for entry in &batch {
-            place = Some(entry.place());
-            // The status is derived from memory; what else is shown is read from logs.
-            if !fits(entry, filter) || !wanted(shape::status(core, &entry.state, &entry.tokens).status) {
-                continue;
+        let wanted = |status: SessionStatus| {
+            filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
+        };
+        self.directory.refresh_all(self.store());
+        let (mut sessions, mut last) = (Vec::new(), None);
+        loop {
+            let batch = self.directory.made_before(place, BATCH);
+            if batch.is_empty() {
+                return Ok(SessionList { sessions, next: None });
             }
-            if sessions.len() == limit {
-                return Ok(SessionList { sessions, next: last });
-            }
-            let view = shape::session(core, entry);
-            if wanted(view.status) {
-                sessions.push(view);
-                last = place.map(|place| place.to_cursor());
+            for entry in &batch {
+                place = Some(entry.place());
+                // The status is derived from memory; what else is shown is read from logs.
+                if !fits(entry, filter) || !wanted(self.status(&entry.state, &entry.tokens).status) {
+                    continue;
+                }
+                if sessions.len() == limit {
+                    return Ok(SessionList { sessions, next: last });
+                }
+                let view = self.session(entry);
+                if wanted(view.status) {
+                    sessions.push(view);
+                    last = place.map(|place| place.to_cursor());
+                }
             }
         }
     }
-}
 
-/// Lists waits by how long they wait.
-pub(crate) fn waits(core: &Core, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
-    let limit = page_size(filter.limit, MOST, MOST)?;
-    let after: Option<Place<WaitId>> = Place::from_cursor(filter.cursor.as_deref())?;
-    let entries = core.directory.find_all(&core.store, |entry| {
-        let named = filter.session.is_none_or(|session| session == entry.state.id);
-        named && !entry.state.deleted && entry.state.has_waits()
-    });
-    let waits_of = |entry: &Entry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
-    let place_of = |wait: &Wait| Place { at: wait.since, id: wait.wait_id };
-    let mut found: Vec<(Place<WaitId>, &Entry)> = entries
-        .iter()
-        .flat_map(|entry| waits_of(entry).into_iter().map(move |wait| (place_of(&wait), entry)))
-        .filter(|(place, _)| after.is_none_or(|after| *place > after))
-        .collect();
-    found.sort_unstable_by_key(|(place, _)| *place);
-    let next = (found.len() > limit).then(|| found[limit - 1].0.to_cursor());
-    found.truncate(limit);
-    let waits = found.iter().filter_map(|(place, entry)| shape::wait_of(core, entry, place.id)).collect();
-    Ok(WaitList { waits, next })
+    /// Lists waits by how long they wait.
+    pub(crate) fn list_waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+        let limit = page_size(filter.limit, MOST, MOST)?;
+        let after: Option<Place<WaitId>> = Place::from_cursor(filter.cursor.as_deref())?;
+        let entries = self.directory.find_all(self.store(), |entry| {
+            let named = filter.session.is_none_or(|session| session == entry.state.id);
+            named && !entry.state.deleted && entry.state.has_waits()
+        });
+        let waits_of =
+            |entry: &Entry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
+        let place_of = |wait: &Wait| Place { at: wait.since, id: wait.wait_id };
+        let mut found: Vec<(Place<WaitId>, &Entry)> = entries
+            .iter()
+            .flat_map(|entry| waits_of(entry).into_iter().map(move |wait| (place_of(&wait), entry)))
+            .filter(|(place, _)| after.is_none_or(|after| *place > after))
+            .collect();
+        found.sort_unstable_by_key(|(place, _)| *place);
+        let next = (found.len() > limit).then(|| found[limit - 1].0.to_cursor());
+        found.truncate(limit);
+        let waits = found.iter().filter_map(|(place, entry)| self.wait_of(entry, place.id)).collect();
+        Ok(WaitList { waits, next })
+    }
+
+    /// Lists holders by their ids; only those on the page are looked at.
+    pub(crate) fn list_holders(&self, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+        let limit = page_size(filter.limit, MOST, MOST)?;
+        let after = filter.cursor.as_deref();
+        // Whatever a directory of a holder may be called is a place.
+        if after.is_some_and(|after| !after.starts_with("h_")) {
+            return Err(cursor::refused());
+        }
+        let mut dirs =
+            list(&self.workers.agents.places.holders).map_err(|error| ServiceError::internal(&error))?;
+        dirs.retain(|dir| after.is_none_or(|after| dir.name().as_str() > after));
+        let more = dirs.len() > limit;
+        dirs.truncate(limit);
+        let next = dirs.last().filter(|_| more).map(HolderDir::name);
+        let entries = self.directory.find_all(self.store(), |entry| entry.state.agent.is_some());
+        let agents = entries.iter().filter_map(|entry| entry.state.agent.as_ref());
+        let known: HashSet<String> = agents.map(|agent| agent.holder_id.to_string()).collect();
+        Ok(HolderList { holders: inspect_each(&dirs).iter().map(|one| holder(one, &known)).collect(), next })
+    }
 }
 
 fn unknown_status(wanted: &str) -> Option<&str> {
@@ -99,28 +122,9 @@ fn fits(entry: &Entry, filter: &Filter) -> bool {
     let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
     let titled = |words: &String| state.title.to_lowercase().contains(&words.to_lowercase());
     !state.deleted
-        && filter.agent.as_ref().is_none_or(|agent| *agent == shape::agent_name(state))
+        && filter.agent.as_ref().is_none_or(|agent| *agent == agent_name(state))
         && filter.cwd.as_ref().is_none_or(below)
         && filter.q.as_ref().is_none_or(titled)
-}
-
-/// Lists holders by their ids; only those on the page are looked at.
-pub(crate) fn holders(core: &Core, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
-    let limit = page_size(filter.limit, MOST, MOST)?;
-    let after = filter.cursor.as_deref();
-    // Whatever a directory of a holder may be called is a place.
-    if after.is_some_and(|after| !after.starts_with("h_")) {
-        return Err(cursor::refused());
-    }
-    let mut dirs = list(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
-    dirs.retain(|dir| after.is_none_or(|after| dir.name().as_str() > after));
-    let more = dirs.len() > limit;
-    dirs.truncate(limit);
-    let next = dirs.last().filter(|_| more).map(HolderDir::name);
-    let entries = core.directory.find_all(&core.store, |entry| entry.state.agent.is_some());
-    let agents = entries.iter().filter_map(|entry| entry.state.agent.as_ref());
-    let known: HashSet<String> = agents.map(|agent| agent.holder_id.to_string()).collect();
-    Ok(HolderList { holders: inspect_each(&dirs).iter().map(|one| holder(one, &known)).collect(), next })
 }
 
 fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {

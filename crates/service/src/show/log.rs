@@ -5,11 +5,11 @@ use std::sync::Arc;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
+use rekindle_store::Store;
 pub use rekindle_store::log::Damage;
 use rekindle_store::log::{Cursor, LogReader};
 
 use super::directory::Entry;
-use crate::core::Core;
 use crate::error::ServiceError;
 
 /// A record as it stands in a log.
@@ -37,9 +37,9 @@ pub struct LogPage {
 }
 
 /// Reads records, up to where the log is damaged.
-pub(crate) fn page(core: &Core, entry: &Entry, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
+pub(crate) fn page(store: &Store, entry: &Entry, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
     let failed = |error: std::io::Error| ServiceError::internal(&error);
-    let reader = reader(core, entry.state.id)?;
+    let reader = reader(store, entry.state.id)?;
     let whole = entry.damage.as_ref().map(|damage| damage.begin());
     // A log of an earlier layout may begin with any number.
     let first = reader.forward(Cursor::START).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
@@ -71,8 +71,8 @@ pub(crate) fn page(core: &Core, entry: &Entry, after: u64, limit: usize) -> Resu
     Ok(LogPage { records, next, damage })
 }
 
-pub(crate) fn reader(core: &Core, session: SessionId) -> Result<LogReader, ServiceError> {
-    core.store.reader(session).map_err(|error| match error.kind() {
+pub(crate) fn reader(store: &Store, session: SessionId) -> Result<LogReader, ServiceError> {
+    store.reader(session).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::no_session(session),
         _ => ServiceError::internal(&error),
     })

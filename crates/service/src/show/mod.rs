@@ -1,14 +1,37 @@
 //! Showing state: sessions, runs, waits and logs as callers see them, one at a time or in lists.
 
-pub(crate) mod cursor;
-pub(crate) mod directory;
+mod cursor;
+mod directory;
 mod last_words;
-pub(crate) mod lists;
+mod lists;
 pub mod log;
 mod run_view;
-pub(crate) mod session;
+mod session;
 pub mod view;
+mod waits;
 
+use std::sync::Arc;
+
+use rekindle_store::Store;
+
+pub(crate) use directory::{Directory, Entry};
 pub(crate) use last_words::LastWords;
 pub use last_words::last_words;
+pub(crate) use lists::{DIRECTORIES, directory_state};
 pub use run_view::run_view;
+pub(crate) use waits::{asked, ended_wait, request_of};
+
+use crate::drive::worker::Workers;
+
+/// What is shown of sessions, and from where it is taken.
+pub(crate) struct Views {
+    pub(crate) workers: Arc<Workers>,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) last_words: Arc<LastWords>,
+}
+
+impl Views {
+    pub(crate) fn store(&self) -> &Store {
+        &self.workers.records.store
+    }
+}

@@ -46,7 +46,7 @@ use rekindle_store::commit::Commits;
 use rekindle_store::log::Cursor;
 
 use crate::boottime::Steady;
-use crate::drive::agents::supposed;
+use crate::drive::provider::supposed;
 use crate::test_knobs::crash_point;
 
 /// Who hears words that are in no record yet.

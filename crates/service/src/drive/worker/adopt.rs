@@ -1,7 +1,6 @@
 //! What becomes of an agent that is there already, or was: taken over, ended, or its end put on record.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::{AgentExited, InterruptReason};
@@ -11,11 +10,12 @@ use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{ConnectError, LockState, harvest, inspect};
 
 use super::step::Then;
-use super::{GRACE, Worker};
-use crate::core::Core;
-use crate::drive::agents::{self, Obstacle};
+use super::{GRACE, Worker, Workers};
+use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::Turn;
+use crate::drive::environment::env_missing;
 use crate::drive::live::{Live, LiveError, command};
+use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
 
@@ -24,39 +24,50 @@ use crate::test_knobs::crash_point;
 const MOST_DYING: u32 = 5;
 
 impl Worker {
-    pub(super) fn adopt(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
+    pub(super) fn adopt(
+        &mut self,
+        workers: &Arc<Workers>,
+        state: &SessionState,
+    ) -> Result<Then, ServiceError> {
         let Some(agent) = &state.agent else { return Ok(Then::Again) };
-        let profile = agents::profile(&state.provider)?;
+        let profile = profile(&state.provider)?;
         // For one that was launched and never started: by the same rules as a launch.
-        let env = || match agents::launching(core, state) {
+        let env = || match workers.agents.launching(state) {
             Ok(launching) => Ok(launching.env),
             Err(Obstacle::Env(missing)) => Err(LiveError::EnvMissing(missing)),
-            Err(Obstacle::Agent(_)) => Ok(agents::environment(core, state)),
+            Err(Obstacle::Agent(_)) => Ok(workers.agents.environment.of(state)),
         };
-        let dir = core.holder_dir(agent.holder_id);
+        let dir = workers.agents.holder_dir(agent.holder_id);
         self.turn(Turn::Begins);
-        match Live::adopt(core.store.clone(), self.session, dir, profile, core.supervisor, env) {
+        match Live::adopt(
+            workers.records.store.clone(),
+            self.session,
+            dir,
+            profile,
+            workers.agents.supervisor,
+            env,
+        ) {
             Ok(live) => {
                 self.silent = 0;
-                self.listen(core, live);
+                self.listen(workers, live);
                 Ok(Then::Again)
             }
             Err(error) => {
                 self.turn(Turn::Fails);
-                self.not_adopted(core, &error)
+                self.not_adopted(workers, &error)
             }
         }
     }
 
     /// A holder that does not let us in may be silent, ending, or another's by now.
-    pub(super) fn not_adopted(&mut self, core: &Core, error: &LiveError) -> Result<Then, ServiceError> {
+    pub(super) fn not_adopted(&mut self, workers: &Workers, error: &LiveError) -> Result<Then, ServiceError> {
         if let LiveError::Superseded { by } = error {
             tracing::error!(epoch = by, "another daemon commands the agents of this home");
-            core.superseded.store(true, Ordering::Relaxed);
+            workers.supersede();
             return Ok(Then::Rest(None));
         }
         if let LiveError::EnvMissing(missing) = error {
-            self.hold(Some(agents::env_missing(missing)));
+            self.hold(Some(env_missing(missing)));
             return Ok(Then::Rest(Some(self.back_off())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
@@ -76,12 +87,12 @@ impl Worker {
     /// only ended.
     pub(super) fn dismiss_agent(
         &mut self,
-        core: &Arc<Core>,
+        workers: &Arc<Workers>,
         state: &SessionState,
     ) -> Result<Then, ServiceError> {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
             crash_point("dismiss.before");
-            let told = command(&core.holder_dir(agent.holder_id), core.supervisor)
+            let told = command(&workers.agents.holder_dir(agent.holder_id), workers.agents.supervisor)
                 .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
             crash_point("dismiss.after");
             return match told {
@@ -89,11 +100,11 @@ impl Worker {
                     self.silent = self.silent.min(MOST_DYING);
                     Ok(Then::Rest(Some(self.back_off())))
                 }
-                Err(error) => self.not_adopted(core, &error),
+                Err(error) => self.not_adopted(workers, &error),
             };
         }
         if self.live.is_none()
-            && let Then::Rest(most) = self.adopt(core, state)?
+            && let Then::Rest(most) = self.adopt(workers, state)?
         {
             return Ok(Then::Rest(most));
         }
@@ -103,9 +114,13 @@ impl Worker {
         Ok(Then::Again)
     }
 
-    pub(super) fn harvest(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
+    pub(super) fn harvest(
+        &mut self,
+        workers: &Arc<Workers>,
+        state: &SessionState,
+    ) -> Result<Then, ServiceError> {
         let Some(agent) = &state.agent else { return Ok(Then::Again) };
-        let dir = core.holder_dir(agent.holder_id);
+        let dir = workers.agents.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.
         let left = harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
         crash_point("harvest.after_tree");
@@ -120,20 +135,20 @@ impl Worker {
             return Ok(Then::Rest(Some(self.back_off())));
         }
         if state.deleted {
-            self.remove(core)?;
+            self.remove(workers)?;
             return Ok(Then::Rest(None));
         }
         crash_point("harvest.before_record");
-        let profile = agents::profile(&state.provider)?;
-        Live::harvest(core.store.clone(), self.session, dir, profile, core.supervisor)?;
-        self.note_failed_launch(core)?;
+        let profile = profile(&state.provider)?;
+        Live::harvest(workers.records.store.clone(), self.session, dir, profile, workers.agents.supervisor)?;
+        self.note_failed_launch(workers)?;
         Ok(Then::Again)
     }
 
     /// Everything of the agent is gone, its journal too.
     pub(super) fn bury(
         &mut self,
-        core: &Core,
+        workers: &Workers,
         state: &SessionState,
         reason: InterruptReason,
     ) -> Result<(), ServiceError> {
@@ -141,7 +156,7 @@ impl Worker {
         let mut records: Vec<Draft> = Vec::new();
         // Without a journal nobody can say whether a prompt that was queued reached the agent.
         if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
-            let tokens = core.store.open_session(self.session)?.tokens;
+            let tokens = workers.records.store.open_session(self.session)?.tokens;
             let ending = Ending::Interrupted {
                 reason,
                 uncertain: run.begun_tools().cloned().collect(),
@@ -152,7 +167,7 @@ impl Worker {
         }
         let holder_id = agent.holder_id;
         records.push(AgentExited { holder_id, code: None, signal: None, stderr_tail: None }.into());
-        core.append(self.session, records)?;
+        workers.records.append(self.session, records)?;
         Ok(())
     }
 }

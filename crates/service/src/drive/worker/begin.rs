@@ -10,45 +10,50 @@ use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 
-use super::Worker;
 use super::step::Then;
-use crate::core::{Core, millis, random};
-use crate::drive::agents::{self, Obstacle};
+use super::{Worker, Workers};
+use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::Turn;
-use crate::drive::live::find_back;
-use crate::drive::live::{Live, LiveError};
+use crate::drive::environment::env_missing;
+use crate::drive::live::{Live, LiveError, find_back};
+use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
+use crate::ids::{millis, random};
 use crate::test_knobs::crash_point;
 
 impl Worker {
-    pub(super) fn launch(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<Then, ServiceError> {
-        let launching = match agents::launching(core, state) {
+    pub(super) fn launch(
+        &mut self,
+        workers: &Arc<Workers>,
+        state: &SessionState,
+    ) -> Result<Then, ServiceError> {
+        let launching = match workers.agents.launching(state) {
             Ok(launching) => launching,
             Err(Obstacle::Env(missing)) => {
-                self.hold(Some(agents::env_missing(&missing)));
+                self.hold(Some(env_missing(&missing)));
                 return Ok(Then::Rest(None));
             }
             Err(Obstacle::Agent(error)) => {
                 let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                self.fail(core, state, format!("{}{hint}", error.message))?;
+                self.fail(workers, state, format!("{}{hint}", error.message))?;
                 return Ok(Then::Again);
             }
         };
         crash_point("start.before_launch");
-        let profile = agents::profile(&state.provider)?;
+        let profile = profile(&state.provider)?;
         self.turn(Turn::Begins);
         match Live::launch(
-            core.store.clone(),
+            workers.records.store.clone(),
             self.session,
-            &core.places,
+            &workers.agents.places,
             launching,
             profile,
-            core.supervisor,
+            workers.agents.supervisor,
         ) {
             Ok(live) => {
                 crash_point("start.after_launch");
                 self.shortage = None;
-                self.listen(core, live);
+                self.listen(workers, live);
                 Ok(Then::Again)
             }
             // No other try would come to anything else.
@@ -56,7 +61,7 @@ impl Worker {
                 error @ (LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })),
             ) => {
                 self.turn(Turn::Fails);
-                self.fail(core, state, format!("the agent could not be launched: {}", chain(&error)))?;
+                self.fail(workers, state, format!("the agent could not be launched: {}", chain(&error)))?;
                 Ok(Then::Again)
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
@@ -75,13 +80,13 @@ impl Worker {
             Err(error) => {
                 self.turn(Turn::Fails);
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
-                let after = core.store.open_session(self.session)?.state;
+                let after = workers.records.store.open_session(self.session)?.state;
                 // Whatever there is of it is found, read and counted by the next step.
                 if after.agent.as_ref().is_none_or(|agent| agent.exited) {
-                    self.note_failed_launch(core)?;
+                    self.note_failed_launch(workers)?;
                     if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
                         self.fail(
-                            core,
+                            workers,
                             state,
                             format!("the agent could not be launched: {}", chain(&error)),
                         )?;
@@ -93,8 +98,8 @@ impl Worker {
     }
 
     /// Returns how the last agent ended, for people.
-    pub(super) fn last_end(&self, core: &Core) -> String {
-        let Ok(reader) = core.store.reader(self.session) else { return String::new() };
+    pub(super) fn last_end(&self, workers: &Workers) -> String {
+        let Ok(reader) = workers.records.store.reader(self.session) else { return String::new() };
         let end = find_back(&reader, |event| match event {
             Event::AgentExited(end) => {
                 let how = match (end.code, end.signal) {
@@ -111,12 +116,12 @@ impl Worker {
     }
 
     /// An agent is gone and its run is still open: it was launched for nothing.
-    pub(super) fn note_failed_launch(&mut self, core: &Core) -> Result<(), ServiceError> {
+    pub(super) fn note_failed_launch(&mut self, workers: &Workers) -> Result<(), ServiceError> {
         // One for which something ran out is no failure of the agent's.
         if self.shortage.is_some() {
             return Ok(());
         }
-        let state = core.store.open_session(self.session)?.state;
+        let state = workers.records.store.open_session(self.session)?.state;
         if let Some(run) = state.open_run() {
             let before = if self.failed_launches.0 == Some(run.run_id) { self.failed_launches.1 } else { 0 };
             self.failed_launches = (Some(run.run_id), before + 1);
@@ -127,13 +132,13 @@ impl Worker {
     /// Ends the open run as failed.
     pub(super) fn fail(
         &mut self,
-        core: &Core,
+        workers: &Workers,
         state: &SessionState,
         error: String,
     ) -> Result<(), ServiceError> {
         if let Some(run) = state.open_run() {
-            let tokens = core.store.open_session(self.session)?.tokens;
-            core.append(self.session, end_run(run, &tokens, Ending::Failed { error }))?;
+            let tokens = workers.records.store.open_session(self.session)?.tokens;
+            workers.records.append(self.session, end_run(run, &tokens, Ending::Failed { error }))?;
         }
         Ok(())
     }
@@ -141,23 +146,23 @@ impl Worker {
     /// Begins a run that continues the one that was cut.
     pub(super) fn begin_continuation(
         &mut self,
-        core: &Core,
+        workers: &Workers,
         state: &SessionState,
     ) -> Result<(), ServiceError> {
         let Some(cut) = &state.run else { return Ok(()) };
-        let run_id = RunId::mint(millis(core.now()), random()?);
-        let started = continuation(cut, run_id, &core.supervisor.life());
+        let run_id = RunId::mint(millis(workers.records.now()), random()?);
+        let started = continuation(cut, run_id, &workers.agents.supervisor.life());
         crash_point("resume.before_start");
-        core.append(self.session, vec![started.into()])?;
+        workers.records.append(self.session, vec![started.into()])?;
         crash_point("resume.after_start");
         Ok(())
     }
 
     /// Gives the oldest prompt of the queue its turn.
-    pub(super) fn begin(&mut self, core: &Core, message: MessageId) -> Result<(), ServiceError> {
-        let run_id = RunId::mint(millis(core.now()), random()?);
-        let started = from_queue(message, run_id, &core.supervisor.life());
-        core.append(self.session, vec![started.into()])?;
+    pub(super) fn begin(&mut self, workers: &Workers, message: MessageId) -> Result<(), ServiceError> {
+        let run_id = RunId::mint(millis(workers.records.now()), random()?);
+        let started = from_queue(message, run_id, &workers.agents.supervisor.life());
+        workers.records.append(self.session, vec![started.into()])?;
         Ok(())
     }
 }

@@ -11,10 +11,8 @@ use rekindle_domain::session::Run;
 use rekindle_holder::client::remove;
 use rekindle_store::{LoadError, OpenSessionError};
 
-use super::observe::observe;
-use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker};
+use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
 use crate::code::Code;
-use crate::core::Core;
 use crate::drive::answer::{Answered, Verdict, consumed, judge};
 use crate::drive::live::{LiveError, Unsent, wanted};
 use crate::error::{ServiceError, chain};
@@ -25,62 +23,62 @@ use crate::upkeep::is_ingested;
 const TRIES: usize = 16;
 
 impl Worker {
-    pub(super) fn obey(&mut self, core: &Arc<Core>, command: Command) {
+    pub(super) fn obey(&mut self, workers: &Arc<Workers>, command: Command) {
         match command {
             Command::Look => {}
-            Command::Retell => self.retell(core),
-            Command::Tidy(holder) => self.tidy(core, holder),
+            Command::Retell => self.retell(workers),
+            Command::Tidy(holder) => self.tidy(workers, holder),
             Command::Offers { wanted, reply } => {
                 let live = self.live.as_ref();
                 drop(reply.send(live.and_then(|live| live.connection().check(&wanted).err())));
             }
-            Command::Settle => self.settle(core),
-            Command::Prompt(unsent, appended) => self.say(core, unsent, &appended),
+            Command::Settle => self.settle(workers),
+            Command::Prompt(unsent, appended) => self.say(workers, unsent, &appended),
             Command::Answer(answering) => {
-                let answer = self.answer(core, &answering);
+                let answer = self.answer(workers, &answering);
                 let _ = answering.reply.send(answer);
             }
             Command::OpenWait(opening) => {
-                let opened = self.open_wait(core, &opening);
+                let opened = self.open_wait(workers, &opening);
                 let _ = opening.reply.send(opened);
             }
-            Command::Expire => self.expire_or_warn(core),
+            Command::Expire => self.expire_or_warn(workers),
             Command::Cancel(cancelling) => {
-                let cancelled = self.cancel(core, &cancelling);
+                let cancelled = self.cancel(workers, &cancelling);
                 let _ = cancelling.reply.send(cancelled);
             }
-            Command::SetAside { by, reply } => drop(reply.send(self.set_aside(core, &by))),
+            Command::SetAside { by, reply } => drop(reply.send(self.set_aside(workers, &by))),
             Command::Remove { by, gone } => {
                 self.removal_awaited.push(gone);
-                self.stop_or_warn(core, "the session was removed", &by);
+                self.stop_or_warn(workers, "the session was removed", &by);
             }
-            Command::Stop { why, by } => self.stop_or_warn(core, why, &by),
+            Command::Stop { why, by } => self.stop_or_warn(workers, why, &by),
             Command::Leave => self.leaving = true,
         }
     }
 
-    fn stop_or_warn(&mut self, core: &Arc<Core>, why: &'static str, by: &str) {
-        if let Err(error) = self.stop(core, why, by) {
+    fn stop_or_warn(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) {
+        if let Err(error) = self.stop(workers, why, by) {
             tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
         }
     }
 
     /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
-    fn stop(&mut self, core: &Arc<Core>, why: &'static str, by: &str) -> Result<(), ServiceError> {
-        let current = match core.store.open_session(self.session) {
+    fn stop(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) -> Result<(), ServiceError> {
+        let current = match workers.records.store.open_session(self.session) {
             // Nothing can be recorded of it, as of one whose log is damaged.
             Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read { .. })) => {
-                return self.end_unrecorded(core, why, by);
+                return self.end_unrecorded(workers, why, by);
             }
             current => current?,
         };
         if current.damage.is_some() {
-            return self.end_unrecorded(core, why, by);
+            return self.end_unrecorded(workers, why, by);
         }
         let state = &current.state;
         let goes = state.deleted || state.closed;
-        if self.live.is_none() && !goes && observe(core, state) == Found::Lives {
-            self.next(core);
+        if self.live.is_none() && !goes && workers.agents.observe(state) == Found::Lives {
+            self.next(workers);
         }
         if let Some(live) = &mut self.live {
             live.stop(why, by, GRACE)?;
@@ -94,8 +92,9 @@ impl Worker {
     }
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
-    fn say(&mut self, core: &Core, unsent: Unsent, appended: &[Draft]) {
-        let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) else {
+    fn say(&mut self, workers: &Workers, unsent: Unsent, appended: &[Draft]) {
+        let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
+        else {
             return;
         };
         if current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
@@ -104,30 +103,31 @@ impl Worker {
     }
 
     /// Has the agent asked for the mode and the model that the session wants now.
-    fn settle(&mut self, core: &Core) {
-        if let (Some(live), Ok(current)) = (&mut self.live, core.store.open_session(self.session)) {
+    fn settle(&mut self, workers: &Workers) {
+        if let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
+        {
             live.want(wanted(&current.state));
         }
     }
 
     /// Removes the directory of a dead holder whose journal is in the log. Only we launch agents of this session, so
     /// nobody is about to use it.
-    fn tidy(&self, core: &Core, holder: HolderId) {
-        let Ok(current) = core.store.open_session(self.session) else { return };
-        let ingested = is_ingested(&current.state, holder, || core.store.reader(self.session));
+    fn tidy(&self, workers: &Workers, holder: HolderId) {
+        let Ok(current) = workers.records.store.open_session(self.session) else { return };
+        let ingested = is_ingested(&current.state, holder, || workers.records.store.reader(self.session));
         if !ingested.unwrap_or(false) {
             return;
         }
-        if let Err(error) = remove(&core.holder_dir(holder)) {
+        if let Err(error) = remove(&workers.agents.holder_dir(holder)) {
             tracing::debug!(session = %self.session, %holder, "its directory stays: {}", chain(&error));
         }
     }
 
-    fn answer(&mut self, core: &Arc<Core>, asked: &Answering) -> Result<Answered, ServiceError> {
+    fn answer(&mut self, workers: &Arc<Workers>, asked: &Answering) -> Result<Answered, ServiceError> {
         let hash = asked.answer.hash();
         // Looked at here, where nobody else can answer at the same time.
-        let current = core.store.open_session(self.session)?;
-        let moment = core.time();
+        let current = workers.records.store.open_session(self.session)?;
+        let moment = workers.records.time();
         match judge(&current, asked.wait, asked.token, &hash, moment)? {
             Verdict::Repeated(taken) => return Ok(taken),
             Verdict::Fresh => {}
@@ -136,10 +136,10 @@ impl Worker {
         let run_id = run.map(|run| run.run_id).ok_or_else(|| ServiceError::wait_closed(asked.wait))?;
         let outside = run.and_then(|run| run.wait(asked.wait)).filter(|wait| wait.kind.is_outside());
         if let Some(wait) = outside {
-            return self.answer_outside(core, &current, run_id, wait, asked);
+            return self.answer_outside(workers, &current, run_id, wait, asked);
         }
         if self.live.is_none() {
-            self.next(core);
+            self.next(workers);
         }
         let Some(live) = &mut self.live else {
             return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
@@ -152,13 +152,13 @@ impl Worker {
             self.live = None;
         }
         answered?;
-        let after = core.store.open_session(self.session)?;
+        let after = workers.records.store.open_session(self.session)?;
         Ok(Answered { run_id, resume_token_id: consumed(&after.tokens, asked.wait) })
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
-    fn cancel(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
-        let mut outcome = self.cancel_once(core, asked);
+    fn cancel(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+        let mut outcome = self.cancel_once(workers, asked);
         for _ in 1..TRIES {
             match &outcome {
                 Err(error) if error.code == Code::NotNow => {}
@@ -166,20 +166,20 @@ impl Worker {
             }
             // What it was about to say is not in the log: whoever takes the agent over again begins with what is.
             self.live = None;
-            outcome = self.cancel_once(core, asked);
+            outcome = self.cancel_once(workers, asked);
         }
         outcome
     }
 
-    fn cancel_once(&mut self, core: &Arc<Core>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+    fn cancel_once(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
         let Cancelling { why, by, .. } = asked;
         let behind = asked.behind.clone();
-        let state = core.store.open_session(self.session)?.state;
+        let state = workers.records.store.open_session(self.session)?.state;
         // An agent that lives is told together with the record, if it can be met.
-        if self.live.is_none() && observe(core, &state) == Found::Lives {
-            self.next(core);
+        if self.live.is_none() && workers.agents.observe(&state) == Found::Lives {
+            self.next(workers);
         }
-        let current = core.store.open_session(self.session)?;
+        let current = workers.records.store.open_session(self.session)?;
         let state = &current.state;
         if let Some(seq) = asked.after {
             // A message comes instead of an answer: there has to be a question, and nothing may have come since.
@@ -204,7 +204,7 @@ impl Worker {
         let records = cancel(state, &current.tokens, asked);
         let recorded = match records.is_empty() {
             true => None,
-            false => Some(core.append(self.session, records)?),
+            false => Some(workers.records.append(self.session, records)?),
         };
         crash_point("cancel.after_record");
         Ok(Cancelled { run_id, recorded })

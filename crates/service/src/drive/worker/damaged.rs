@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use rekindle_holder::client::{Inspection, LockState, harvest, inspect_all};
 use rekindle_holder::dir::HolderDir;
 
-use super::{GRACE, Worker};
+use super::{GRACE, Worker, Workers};
 use crate::code::Code;
-use crate::core::Core;
 use crate::drive::live::command;
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
@@ -20,32 +19,37 @@ const ENDED_WITHIN: Duration = GRACE.saturating_mul(3);
 
 impl Worker {
     /// Ends the session's agents and moves its files to where nobody takes them for a session; nothing is removed.
-    pub(super) fn set_aside(&mut self, core: &Arc<Core>, by: &str) -> Result<PathBuf, ServiceError> {
-        if core.store.open_session(self.session)?.damage.is_none() {
+    pub(super) fn set_aside(&mut self, workers: &Arc<Workers>, by: &str) -> Result<PathBuf, ServiceError> {
+        if workers.records.store.open_session(self.session)?.damage.is_none() {
             return Err(ServiceError::new(Code::NotDamaged, "its log is whole"));
         }
-        self.end_unrecorded(core, "the session is set aside", by)?;
+        self.end_unrecorded(workers, "the session is set aside", by)?;
         crash_point("aside.before");
-        let path = core.store.set_aside(self.session).map_err(|error| ServiceError::internal(&error))?;
+        let path =
+            workers.records.store.set_aside(self.session).map_err(|error| ServiceError::internal(&error))?;
         crash_point("aside.after");
         tracing::warn!(session = %self.session, path = %path.display(), "a damaged session was set aside");
-        core.directory.forget(self.session);
-        core.last_words.forget(self.session);
+        workers.watcher.removed(self.session);
         Ok(path)
     }
 
     /// Ends every agent of the session without a record, and returns when they are gone. Which ones there are is asked of
     /// the holders: a damaged log may not know.
-    pub(super) fn end_unrecorded(&mut self, core: &Core, why: &str, by: &str) -> Result<(), ServiceError> {
+    pub(super) fn end_unrecorded(
+        &mut self,
+        workers: &Workers,
+        why: &str,
+        by: &str,
+    ) -> Result<(), ServiceError> {
         self.live = None;
         let begin = Instant::now();
-        for holder in self.holders(core)? {
-            let dir = core.holder_dir(holder.holder_id.parse().map_err(|error| {
+        for holder in self.holders(workers)? {
+            let dir = workers.agents.holder_dir(holder.holder_id.parse().map_err(|error| {
                 ServiceError::new(Code::AgentUnreachable, format!("{}: {error}", holder.holder_id))
             })?);
             if matches!(holder.lock, LockState::Held { .. }) {
                 crash_point("aside.before_stop");
-                command(&dir, core.supervisor)
+                command(&dir, workers.agents.supervisor)
                     .and_then(|mut control| Ok(control.stop(why, by, GRACE)?))
                     .map_err(|error| unended(&dir, &chain(&error)))?;
                 crash_point("aside.after_stop");
@@ -56,8 +60,9 @@ impl Worker {
     }
 
     /// Returns the holders of this session's agents, living ones and what is left of others; never those of a copy.
-    fn holders(&self, core: &Core) -> Result<Vec<Inspection>, ServiceError> {
-        let all = inspect_all(&core.places.holders).map_err(|error| ServiceError::internal(&error))?;
+    fn holders(&self, workers: &Workers) -> Result<Vec<Inspection>, ServiceError> {
+        let all =
+            inspect_all(&workers.agents.places.holders).map_err(|error| ServiceError::internal(&error))?;
         let session = self.session.to_string();
         let ours = |one: &Inspection| {
             one.launch.there().is_some_and(|launch| launch.session_id == session)

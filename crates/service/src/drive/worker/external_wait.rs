@@ -12,13 +12,13 @@ use rekindle_domain::time::Now;
 use rekindle_domain::token::TokenIndex;
 use rekindle_store::commit::Current;
 
-use super::{Answering, Opening, Worker};
+use super::{Answering, Opening, Worker, Workers};
 use crate::code::Code;
-use crate::core::{Core, millis, random, random_bytes};
 use crate::drive::answer::Answered;
 use crate::drive::live::keep_large;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
+use crate::ids::{millis, random, random_bytes};
 use crate::test_knobs::crash_point;
 
 /// Most waits that may be open in a run at once: a bound for programs that forget theirs.
@@ -26,8 +26,12 @@ const MOST_OPEN: usize = 64;
 
 impl Worker {
     /// Opens a wait on the run that goes on.
-    pub(super) fn open_wait(&mut self, core: &Arc<Core>, new: &Opening) -> Result<WaitId, ServiceError> {
-        let state = core.store.open_session(self.session)?.state;
+    pub(super) fn open_wait(
+        &mut self,
+        workers: &Arc<Workers>,
+        new: &Opening,
+    ) -> Result<WaitId, ServiceError> {
+        let state = workers.records.store.open_session(self.session)?.state;
         if let Some(key) = &new.key {
             for known in &state.wait_keys {
                 if key.is(&known.key)? {
@@ -41,7 +45,7 @@ impl Worker {
             let message = format!("{MOST_OPEN} waits of this run are open already");
             return Err(ServiceError::new(Code::QueueFull, message).hint("answer them: rekindle waits"));
         }
-        let (run_id, now) = (run.run_id, core.time().steady);
+        let (run_id, now) = (run.run_id, workers.records.time().steady);
         let (wait_id, resume_token_id) =
             (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
         let wait = NewWait {
@@ -58,18 +62,18 @@ impl Worker {
             timeout: new.timeout,
         };
         let mut records = open(self.session, wait);
-        keep_large(&core.store, &mut records)?;
+        keep_large(&workers.records.store, &mut records)?;
         crash_point("open_wait.before");
-        core.append(self.session, records)?;
+        workers.records.append(self.session, records)?;
         crash_point("open_wait.after");
-        self.note_deadlines(core)?;
+        self.note_deadlines(workers)?;
         Ok(wait_id)
     }
 
     /// Records the answer to a wait that a program opened.
     pub(super) fn answer_outside(
         &mut self,
-        core: &Core,
+        workers: &Workers,
         current: &Current,
         run_id: RunId,
         wait: &Wait,
@@ -80,27 +84,27 @@ impl Worker {
         let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
         let consumed = given.consumes(wait);
         let mut records = answer(run_id, wait, &current.tokens, given, None);
-        keep_large(&core.store, &mut records)?;
+        keep_large(&workers.records.store, &mut records)?;
         crash_point("answer.before_record");
-        core.append(self.session, records)?;
-        self.note_deadlines(core)?;
+        workers.records.append(self.session, records)?;
+        self.note_deadlines(workers)?;
         Ok(Answered { run_id, resume_token_id: Some(consumed) })
     }
 
     /// Records what has run out: tokens, and waits that programs opened. Done again, it does nothing.
-    pub(super) fn expire(&mut self, core: &Core) -> Result<(), ServiceError> {
-        let current = core.store.open_session(self.session)?;
-        let records = expire(&current.state, &current.tokens, core.time());
+    pub(super) fn expire(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+        let current = workers.records.store.open_session(self.session)?;
+        let records = expire(&current.state, &current.tokens, workers.records.time());
         if !records.is_empty() && current.damage.is_none() && !current.state.deleted {
             crash_point("expire.before");
-            core.append(self.session, records)?;
+            workers.records.append(self.session, records)?;
             crash_point("expire.after");
         }
-        self.note_deadlines(core)
+        self.note_deadlines(workers)
     }
 
-    pub(super) fn expire_or_warn(&mut self, core: &Core) {
-        if let Err(error) = self.expire(core) {
+    pub(super) fn expire_or_warn(&mut self, workers: &Workers) {
+        if let Err(error) = self.expire(workers) {
             tracing::warn!(session = %self.session, "what has expired is not recorded: {}", error.message);
         }
     }

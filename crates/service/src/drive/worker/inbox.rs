@@ -16,11 +16,11 @@ use rekindle_domain::line::Draft;
 use rekindle_store::commit::Receipt;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use crate::core::locked;
 use crate::drive::answer::{Answered, OwnAnswer};
 use crate::drive::live::Unsent;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
+use crate::lock::locked;
 
 /// Something for a worker to do.
 pub(crate) enum Command {

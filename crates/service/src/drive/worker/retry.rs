@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rekindle_domain::id::SessionId;
 
-use crate::core::locked;
+use crate::lock::locked;
 
 /// When it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);

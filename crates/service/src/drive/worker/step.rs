@@ -8,11 +8,10 @@ use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::remove;
 
-use super::Worker;
-use super::observe::{has_directory, observe};
+use super::{Worker, Workers};
 use crate::code::Code;
-use crate::core::Core;
-use crate::drive::agents;
+use crate::drive::agents::load_in;
+use crate::drive::has_directory;
 use crate::error::ServiceError;
 use crate::test_knobs::crash_point;
 use crate::upkeep::launched;
@@ -33,14 +32,14 @@ pub(super) enum Then {
 
 impl Worker {
     /// Does what is to be done until there is nothing more, or an agent to listen to.
-    pub(super) fn next(&mut self, core: &Arc<Core>) {
-        let _pass = core.workers.gate.enter();
+    pub(super) fn next(&mut self, workers: &Arc<Workers>) {
+        let _pass = workers.gate.enter();
         for _ in 0..MOST_STEPS {
-            match self.one_step(core) {
+            match self.one_step(workers) {
                 Ok(Then::Again) if self.live.is_some() => {
                     self.rest(Some(Duration::ZERO));
                     // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
-                    return self.mind(core);
+                    return self.mind(workers);
                 }
                 Ok(Then::Again) => {}
                 Ok(Then::Rest(most)) => return self.rest(most),
@@ -59,59 +58,62 @@ impl Worker {
         self.rest(Some(Duration::from_secs(1)));
     }
 
-    fn one_step(&mut self, core: &Arc<Core>) -> Result<Then, ServiceError> {
-        let current = core.store.open_session(self.session)?;
+    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<Then, ServiceError> {
+        let current = workers.records.store.open_session(self.session)?;
         let state = current.state;
-        let found = observe(core, &state);
+        let found = workers.agents.observe(&state);
         self.see(if self.unanswered && found == Found::Lives { Found::Silent } else { found });
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
             let why = format!("its log is damaged {damage}: nothing can be added to it");
             tracing::error!(session = %self.session, "{why}");
             self.hold(Some(why));
-            core.directory.touch(self.session);
+            workers.watcher.changed(self.session);
             return Ok(Then::Rest(None));
         }
-        let step = next_step(&state, &self.circumstances(core, &state, found));
+        let step = next_step(&state, &self.circumstances(workers, &state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
-            Step::Launch | Step::Continue { .. } | Step::Begin(_) if core.is_stopping() => {
+            Step::Launch | Step::Continue { .. } | Step::Begin(_) if workers.is_stopping() => {
                 Ok(Then::Rest(None))
             }
-            Step::Adopt => self.adopt(core, &state),
-            Step::Dismiss => self.dismiss_agent(core, &state),
-            Step::Harvest => self.harvest(core, &state),
+            Step::Adopt => self.adopt(workers, &state),
+            Step::Dismiss => self.dismiss_agent(workers, &state),
+            Step::Harvest => self.harvest(workers, &state),
             Step::Bury { reason } => {
-                self.bury(core, &state, reason)?;
+                self.bury(workers, &state, reason)?;
                 Ok(Then::Again)
             }
-            Step::Launch => self.launch(core, &state),
+            Step::Launch => self.launch(workers, &state),
             Step::Cancel => {
                 let Some(run) = state.open_run() else { return Ok(Then::Again) };
-                core.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
+                workers.records.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
                 Ok(Then::Again)
             }
             Step::Fail(held) => {
                 let error = match held {
                     Held::NoDirectory => format!("the working directory {} is not there", state.working_dir),
                     _ => {
-                        format!("the agent ended before it could be given its prompt{}", self.last_end(core))
+                        format!(
+                            "the agent ended before it could be given its prompt{}",
+                            self.last_end(workers)
+                        )
                     }
                 };
-                self.fail(core, &state, error)?;
+                self.fail(workers, &state, error)?;
                 Ok(Then::Again)
             }
             Step::Continue { .. } => {
-                self.begin_continuation(core, &state)?;
+                self.begin_continuation(workers, &state)?;
                 Ok(Then::Again)
             }
             Step::Begin(message) => {
-                self.begin(core, message)?;
+                self.begin(workers, message)?;
                 Ok(Then::Again)
             }
             Step::Remove => {
-                self.remove(core)?;
+                self.remove(workers)?;
                 Ok(Then::Rest(None))
             }
             Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off()))),
@@ -131,21 +133,20 @@ impl Worker {
                 Ok(Then::Rest(Some(most.min(Duration::from_secs(1)))))
             }
             Step::Rest(held) => {
-                self.hold(held.map(|held| agents::held_words(core, &state, held)));
+                self.hold(held.map(|held| workers.agents.environment.held_words(&state, held)));
                 Ok(Then::Rest(None))
             }
         }
     }
 
     /// Removes the files of a session whose deletion is recorded and whose agent is gone.
-    pub(super) fn remove(&mut self, core: &Core) -> Result<(), ServiceError> {
+    pub(super) fn remove(&mut self, workers: &Workers) -> Result<(), ServiceError> {
         crash_point("delete.before_remove");
-        self.remove_holders(core);
+        self.remove_holders(workers);
         crash_point("delete.after_holders");
-        core.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
+        workers.records.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
         crash_point("delete.after_remove");
-        core.directory.forget(self.session);
-        core.last_words.forget(self.session);
+        workers.watcher.removed(self.session);
         for gone in self.removal_awaited.drain(..) {
             let _ = gone.send(());
         }
@@ -154,10 +155,10 @@ impl Worker {
 
     /// Removes what its dead holders left: whoever deletes a session means what its agents said too. The log, which names
     /// them, goes after them.
-    fn remove_holders(&self, core: &Core) {
-        let launched = core.store.reader(self.session).and_then(|reader| launched(&reader));
+    fn remove_holders(&self, workers: &Workers) {
+        let launched = workers.records.store.reader(self.session).and_then(|reader| launched(&reader));
         for holder in launched.unwrap_or_default() {
-            let dir = core.holder_dir(holder);
+            let dir = workers.agents.holder_dir(holder);
             if dir.path().exists()
                 && let Err(error) = remove(&dir)
             {
@@ -166,7 +167,7 @@ impl Worker {
         }
     }
 
-    fn circumstances(&mut self, core: &Core, state: &SessionState, found: Found) -> Circumstances {
+    fn circumstances(&mut self, workers: &Workers, state: &SessionState, found: Found) -> Circumstances {
         let open = state.open_run().map(|run| run.run_id);
         if self.failed_launches.0 != open {
             (self.failed_launches, self.shortage) = ((open, 0), None);
@@ -179,11 +180,11 @@ impl Worker {
         Circumstances {
             found,
             has_directory: has_directory(state),
-            has_environment: cut.is_none() || agents::lacks_environment(core, state).is_none(),
+            has_environment: cut.is_none() || workers.agents.environment.lacks(state).is_none(),
             failed_launches: self.failed_launches.1,
             shortage,
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
-            load_in: agents::load_in(core, state),
+            load_in: load_in(state, workers.records.now()),
         }
     }
 

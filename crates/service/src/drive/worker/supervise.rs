@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::Delta;
-use rekindle_agent::said::Voice;
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
 use rekindle_domain::recovery::Found;
@@ -13,34 +11,30 @@ use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
 use super::heartbeat::{Beat, Pulse};
-use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker};
-use crate::core::Core;
+use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker, Workers};
 use crate::drive::answer::{OwnAnswer, chosen_by_policy};
 use crate::drive::connection_state::Turn;
 use crate::drive::live::{Live, LiveError, Progress, Unsent};
 use crate::drive::sign_in::refusal;
 use crate::error::{ServiceError, chain};
-use crate::feed::{News, Words};
 
 /// When what could not be done about a run is tried again.
 const MIND_AGAIN: Duration = Duration::from_secs(1);
 
 impl Worker {
-    pub(super) fn listen(&mut self, core: &Arc<Core>, mut live: Live) {
-        let (feed, session) = (core.feed.clone(), self.session);
-        let (clock, seat) = (core.clock.clone(), self.seat.clone());
+    pub(super) fn listen(&mut self, workers: &Arc<Workers>, mut live: Live) {
+        let (watcher, session) = (workers.watcher.clone(), self.session);
+        let (clock, seat) = (workers.records.clock().clone(), self.seat.clone());
         live.listen(Arc::new(move |delta| {
             seat.hear(clock.now(), delta);
-            if feed.is_followed(session) {
-                feed.tell(session, News::Said(Arc::new(words(delta).into())));
-            }
+            watcher.said(session, delta);
         }));
         self.live = Some(live);
         self.pulse = Pulse::new(Instant::now());
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
-        self.retell(core);
-        if let Err(error) = self.note_deadlines(core) {
+        self.retell(workers);
+        if let Err(error) = self.note_deadlines(workers) {
             tracing::warn!(session = %self.session, "{}", error.message);
         }
         self.see(Found::Lives);
@@ -48,11 +42,9 @@ impl Worker {
     }
 
     /// Tells what there is of a message that has no record yet, from its beginning: who has heard more is not disturbed.
-    pub(super) fn retell(&self, core: &Core) {
-        if let Some(half) = self.live.as_ref().and_then(|live| live.connection().half_message())
-            && core.feed.is_followed(self.session)
-        {
-            core.feed.tell(self.session, News::Said(Arc::new(words(&half).into())));
+    pub(super) fn retell(&self, workers: &Workers) {
+        if let Some(half) = self.live.as_ref().and_then(|live| live.connection().half_message()) {
+            workers.watcher.said(self.session, &half);
         }
     }
 
@@ -62,7 +54,7 @@ impl Worker {
     }
 
     /// Listens to the agent, and does what follows.
-    pub(super) fn live_step(&mut self, core: &Arc<Core>) {
+    pub(super) fn live_step(&mut self, workers: &Arc<Workers>) {
         self.rest_until = None;
         let Some(live) = &mut self.live else { return };
         let stepped = live.step();
@@ -77,7 +69,7 @@ impl Worker {
                 if let Err(error) = self.feel_the_pulse(progress.heard) {
                     return self.lose(&error);
                 }
-                if let Err(error) = self.follow_up(core, &progress) {
+                if let Err(error) = self.follow_up(workers, &progress) {
                     tracing::warn!(session = %self.session, "{}", error.message);
                 }
             }
@@ -116,14 +108,14 @@ impl Worker {
         Ok(())
     }
 
-    fn follow_up(&mut self, core: &Arc<Core>, progress: &Progress) -> Result<(), ServiceError> {
+    fn follow_up(&mut self, workers: &Arc<Workers>, progress: &Progress) -> Result<(), ServiceError> {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
             self.turn(Turn::Ends);
             self.rest(Some(Duration::ZERO));
             if progress.exited {
-                self.note_failed_launch(core)?;
+                self.note_failed_launch(workers)?;
             }
             return Ok(());
         }
@@ -135,9 +127,9 @@ impl Worker {
             self.hold(paused);
         }
         if let Some(refused) = &progress.refused {
-            let state = core.store.open_session(self.session)?.state;
+            let state = workers.records.store.open_session(self.session)?.state;
             let why = self.live.as_ref().map(|live| refusal(refused, &state.provider, live.connection()));
-            self.fail(core, &state, format!("the agent refused: {}", why.unwrap_or_default()))?;
+            self.fail(workers, &state, format!("the agent refused: {}", why.unwrap_or_default()))?;
             if let Some(live) = &mut self.live {
                 live.stop("the agent makes no session", "daemon", GRACE)?;
             }
@@ -145,22 +137,22 @@ impl Worker {
             return Ok(());
         }
         for wait in &progress.waits {
-            self.answer_by_policy(core, *wait)?;
+            self.answer_by_policy(workers, *wait)?;
         }
         if !progress.waits.is_empty() {
-            self.note_deadlines(core)?;
+            self.note_deadlines(workers)?;
         }
-        self.mind_the_deadline(core)?;
-        self.mind_the_snapshot(core, progress);
+        self.mind_the_deadline(workers)?;
+        self.mind_the_snapshot(workers, progress);
         if progress.ended.is_some() || self.cancelled.is_some() || self.unminded {
-            self.mind(core);
+            self.mind(workers);
         }
         Ok(())
     }
 
     /// Looks after the open run. What cannot be done, for want of room in the log for example, is tried again in a moment.
-    pub(super) fn mind(&mut self, core: &Arc<Core>) {
-        let minded = self.mind_the_run(core);
+    pub(super) fn mind(&mut self, workers: &Arc<Workers>) {
+        let minded = self.mind_the_run(workers);
         self.unminded = minded.is_err() && self.live.is_some();
         if let Err(error) = minded {
             tracing::warn!(session = %self.session, "{}", error.message);
@@ -171,34 +163,34 @@ impl Worker {
     }
 
     /// Takes a snapshot when it is time.
-    fn mind_the_snapshot(&mut self, core: &Core, progress: &Progress) {
+    fn mind_the_snapshot(&mut self, workers: &Workers, progress: &Progress) {
         let now = Instant::now();
         if self.snapshot_at.is_some_and(|at| at <= now) {
-            self.snapshot(core);
+            self.snapshot(workers);
         }
         let next = now + if progress.ended.is_some() { SNAPSHOT_AFTER } else { SNAPSHOT_EVERY };
         self.snapshot_at = Some(self.snapshot_at.map_or(next, |at| at.min(next)));
     }
 
     /// Takes a snapshot if anything has happened, so that whoever starts next reads little of the log.
-    pub(super) fn snapshot(&mut self, core: &Core) {
+    pub(super) fn snapshot(&mut self, workers: &Workers) {
         self.snapshot_at = None;
-        let Ok(current) = core.store.open_session(self.session) else { return };
+        let Ok(current) = workers.records.store.open_session(self.session) else { return };
         if current.state.last_seq == self.snapshot_of {
             return;
         }
-        match core.store.snapshot(self.session) {
+        match workers.records.store.snapshot(self.session) {
             Ok(_) => self.snapshot_of = current.state.last_seq,
             Err(error) => tracing::debug!(session = %self.session, "no snapshot: {}", chain(&error)),
         }
     }
 
     /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
-    fn mind_the_run(&mut self, core: &Arc<Core>) -> Result<(), ServiceError> {
+    fn mind_the_run(&mut self, workers: &Arc<Workers>) -> Result<(), ServiceError> {
         if self.live.is_none() {
             return Ok(());
         }
-        let state = core.store.open_session(self.session)?.state;
+        let state = workers.records.store.open_session(self.session)?.state;
         match state.open_run() {
             Some(run) if run.cancel.is_some() => {
                 let since = match self.cancelled {
@@ -221,33 +213,34 @@ impl Worker {
             }
             Some(run) => {
                 self.cancelled = None;
-                self.say_what_is_due(core, run)?;
+                self.say_what_is_due(workers, run)?;
             }
             None => {
                 self.cancelled = None;
-                self.next_in_line(core, &state)?;
+                self.next_in_line(workers, &state)?;
             }
         }
         Ok(())
     }
 
     /// Finds out which open question has to be answered first.
-    pub(super) fn note_deadlines(&mut self, core: &Core) -> Result<(), ServiceError> {
-        let state = core.store.open_session(self.session)?.state;
+    pub(super) fn note_deadlines(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+        let state = workers.records.store.open_session(self.session)?.state;
         let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
         self.deadline = waits.iter().filter_map(|wait| wait.deadline_at).min();
         Ok(())
     }
 
     /// Cancels what has waited long enough; nothing does while the clock is behind the newest record.
-    fn mind_the_deadline(&mut self, core: &Core) -> Result<(), ServiceError> {
-        let Some(deadline) = self.deadline.filter(|deadline| core.time().steady >= *deadline) else {
+    fn mind_the_deadline(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+        let Some(deadline) = self.deadline.filter(|deadline| workers.records.time().steady >= *deadline)
+        else {
             return Ok(());
         };
         // What a program waits for ends by itself, and the run goes on: no agent is kept by it.
-        self.expire(core)?;
-        let state = core.store.open_session(self.session)?.state;
-        let moment = Moment { now: core.time(), newest: state.updated_at };
+        self.expire(workers)?;
+        let state = workers.records.store.open_session(self.session)?.state;
+        let moment = Moment { now: workers.records.time(), newest: state.updated_at };
         if self.deadline == Some(deadline)
             && moment.is_past(deadline)
             && let Some(live) = &mut self.live
@@ -261,30 +254,32 @@ impl Worker {
     }
 
     /// Gives a living agent the next prompt.
-    fn next_in_line(&mut self, core: &Arc<Core>, state: &SessionState) -> Result<(), ServiceError> {
-        let Some(message) = state.queue.first().filter(|_| !state.closed && !core.is_stopping()) else {
+    fn next_in_line(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<(), ServiceError> {
+        let Some(message) = state.queue.first().filter(|_| !state.closed && !workers.is_stopping()) else {
             return Ok(());
         };
-        self.begin(core, *message)?;
-        let state = core.store.open_session(self.session)?.state;
-        state.open_run().map_or(Ok(()), |run| self.say_what_is_due(core, run))
+        self.begin(workers, *message)?;
+        let state = workers.records.store.open_session(self.session)?.state;
+        state.open_run().map_or(Ok(()), |run| self.say_what_is_due(workers, run))
     }
 
     /// Has the prompt of a run said that was begun by its record alone. A command was given its own when it was started.
-    fn say_what_is_due(&mut self, core: &Core, run: &Run) -> Result<(), ServiceError> {
+    fn say_what_is_due(&mut self, workers: &Workers, run: &Run) -> Result<(), ServiceError> {
         let Some(live) = &mut self.live else { return Ok(()) };
         if run.prompted || live.has_to_say(run.run_id) || live.connection().profile().process_is_turn() {
             return Ok(());
         }
-        if let Some(unsent) = Unsent::find(&core.store, self.session, run, live.connection().profile())? {
+        if let Some(unsent) =
+            Unsent::find(&workers.records.store, self.session, run, live.connection().profile())?
+        {
             live.say(unsent, &[]);
             self.listen_again();
         }
         Ok(())
     }
 
-    fn answer_by_policy(&mut self, core: &Arc<Core>, wait: WaitId) -> Result<(), ServiceError> {
-        let state = core.store.open_session(self.session)?.state;
+    fn answer_by_policy(&mut self, workers: &Arc<Workers>, wait: WaitId) -> Result<(), ServiceError> {
+        let state = workers.records.store.open_session(self.session)?.state;
         let chosen = chosen_by_policy(state.options.permissions);
         let asked = state.open_run().and_then(|run| run.wait(wait)).map(|wait| wait.kind);
         let (Some(kind), Some(WaitKind::Permission)) = (chosen, asked) else { return Ok(()) };
@@ -295,15 +290,5 @@ impl Worker {
             self.listen_again();
         }
         Ok(())
-    }
-}
-
-fn words(delta: &Delta) -> Words {
-    Words {
-        run_id: delta.run_id.map(|run| run.to_string()),
-        message_id: delta.message_id.to_string(),
-        kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
-        at: delta.at,
-        text: delta.text.clone(),
     }
 }

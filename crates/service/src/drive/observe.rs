@@ -1,4 +1,4 @@
-//! What is left of a session's agent: looked at, never touched.
+//! The holder of a session's agent, or what is left of it: looked at, never touched.
 
 use std::path::Path;
 
@@ -7,13 +7,6 @@ use rekindle_domain::session::{AgentProcess, SessionState};
 use rekindle_holder::client::{LockState, inspect};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::{Identity, Presence, machine_boot};
-
-use crate::core::Core;
-
-/// Looks for the recorded holder of a session.
-pub(crate) fn observe(core: &Core, state: &SessionState) -> Found {
-    look_for_holder(&core.places.holders, state)
-}
 
 /// Looks for the recorded holder of a session in the directory of all holders; needs no daemon.
 pub fn look_for_holder(holders: &Path, state: &SessionState) -> Found {

@@ -1,0 +1,241 @@
+//! All workers: who has one, how one is hired, told something and let go, and what others see of it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rekindle_agent::connection::Delta;
+use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::HolderProof;
+use rekindle_domain::time::Timestamp;
+use rekindle_store::meter::Gauge;
+
+use super::Worker;
+use super::inbox::{Command, Inbox};
+use super::retry::Missed;
+use super::spoken::Spoken;
+use crate::drive::agents::Agents;
+use crate::drive::connection_state::Link;
+use crate::error::ServiceError;
+use crate::lock::locked;
+use crate::records::Records;
+
+/// How many are looked at at a time when everything begins at once.
+const AT_ONCE: usize = 16;
+
+/// Who is told what workers see and do, and no record tells.
+pub(crate) trait Watcher: Send + Sync {
+    /// An agent says something.
+    fn said(&self, session: SessionId, delta: &Delta);
+
+    /// A session is not what it was, though its log has not grown.
+    fn changed(&self, session: SessionId);
+
+    /// A session is gone.
+    fn removed(&self, session: SessionId);
+}
+
+/// All workers, and what they work with.
+pub(crate) struct Workers {
+    pub(crate) records: Records,
+    pub(crate) agents: Agents,
+    pub(super) watcher: Arc<dyn Watcher>,
+    seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
+    pub(super) gate: Gate,
+    /// Sessions for which no worker could be had.
+    pub(crate) missed: Arc<Missed>,
+    /// We are not the home's supervisor any more.
+    superseded: AtomicBool,
+    /// Everything is to stop: nothing begins any more.
+    stopping: AtomicBool,
+}
+
+/// What others see of a worker.
+pub(crate) struct Seat {
+    pub(crate) inbox: Inbox,
+    pub(super) seen: Mutex<Seen>,
+    /// Bytes of the holder's journal that were not read when it was last looked at.
+    pub(super) unread: Gauge,
+}
+
+/// How a session's agent was last seen, and why nothing happens.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) holder: Option<HolderProof>,
+    pub(crate) held: Option<String>,
+    /// Where the connection stands.
+    pub(crate) link: Link,
+    /// When the agent last said anything, in a record or not, and what.
+    pub(crate) heard_at: Option<Timestamp>,
+    pub(crate) spoken: Spoken,
+}
+
+impl Seat {
+    /// The agent has said something.
+    pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
+        let mut seen = locked(&self.seen);
+        // What was said while nobody was there was not said just now. A time to come is none.
+        seen.heard_at = Some(delta.said_at.map_or(now, |said_at| said_at.min(now)));
+        seen.spoken.note(delta);
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        locked(&self.seen).clone()
+    }
+}
+
+/// Lets a few through at a time.
+#[derive(Default)]
+pub(super) struct Gate {
+    inside: Mutex<usize>,
+    freed: Condvar,
+}
+
+impl Gate {
+    pub(super) fn enter(&self) -> Pass<'_> {
+        let inside = locked(&self.inside);
+        let full = |inside: &mut usize| *inside >= AT_ONCE;
+        let mut inside = self.freed.wait_while(inside, full).unwrap_or_else(PoisonError::into_inner);
+        *inside += 1;
+        Pass(self)
+    }
+}
+
+pub(super) struct Pass<'a>(&'a Gate);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        *locked(&self.0.inside) -= 1;
+        self.0.freed.notify_one();
+    }
+}
+
+impl Workers {
+    pub(crate) fn new(records: Records, agents: Agents, watcher: Arc<dyn Watcher>) -> Workers {
+        Workers {
+            records,
+            agents,
+            watcher,
+            seats: Mutex::default(),
+            gate: Gate::default(),
+            missed: Arc::default(),
+            superseded: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Tells whether another daemon commands the agents of this home.
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn supersede(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells whether everything is to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// From here on nothing begins, whatever is asked for.
+    pub(crate) fn begin_to_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives a session's worker something to do, hiring one if there is none. If none can be had just now, what the log says
+    /// is done as soon as one can; only what somebody waits for is an error.
+    pub(crate) fn tell(
+        self: &Arc<Workers>,
+        session: SessionId,
+        command: Command,
+    ) -> Result<(), ServiceError> {
+        let follows_from_log =
+            matches!(command, Command::Look | Command::Retell | Command::Prompt(..) | Command::Tidy(_));
+        let told = self.hire(session, command);
+        match &told {
+            Err(error) if follows_from_log => {
+                tracing::warn!(%session, "nobody looks after it yet: {}", error.message);
+                let why = format!("the daemon cannot look after it yet: {}", error.message);
+                self.missed.add(session, why);
+                return Ok(());
+            }
+            Err(_) => {}
+            Ok(()) => self.missed.remove(session),
+        }
+        told
+    }
+
+    fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<(), ServiceError> {
+        let mut seats = locked(&self.seats);
+        if let Some(seat) = seats.get(&session) {
+            seat.inbox.push(command);
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| ServiceError::internal(&error);
+        let inbox = Inbox::new().map_err(failed)?;
+        inbox.push(command);
+        let seat = Arc::new(Seat { inbox, seen: Mutex::default(), unread: Gauge::default() });
+        let worker = Worker::new(self, session, &seat);
+        let thread = std::thread::Builder::new().name(format!("s-{}", short(session))).stack_size(1 << 20);
+        thread.spawn(move || worker.run()).map_err(failed)?;
+        seats.insert(session, seat);
+        Ok(())
+    }
+
+    /// Returns how many workers there are, and how many bytes of journals they have not read yet.
+    pub(crate) fn load(&self) -> (usize, u64) {
+        let seats = locked(&self.seats);
+        (seats.len(), seats.values().map(|seat| seat.unread.get()).sum())
+    }
+
+    /// Returns a session's worker, if it has one.
+    pub(crate) fn seat(&self, session: SessionId) -> Option<Arc<Seat>> {
+        locked(&self.seats).get(&session).cloned()
+    }
+
+    /// Tells a session's worker, if it has one.
+    pub(crate) fn mention(&self, session: SessionId, command: Command) {
+        if let Some(seat) = self.seat(session) {
+            seat.inbox.push(command);
+        }
+    }
+
+    /// Returns the sessions that have a worker.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        locked(&self.seats).keys().copied().collect()
+    }
+
+    /// Tells all workers.
+    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+        locked(&self.seats).values().for_each(|seat| seat.inbox.push(command()));
+    }
+
+    /// Waits until all workers have left, but not for ever; returns how many have not.
+    pub(crate) fn await_all(&self, most: Duration) -> usize {
+        let begin = Instant::now();
+        loop {
+            let left = locked(&self.seats).len();
+            if left == 0 || begin.elapsed() >= most {
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets go of a worker that has nothing to do, unless it was just told something.
+    pub(super) fn dismiss(&self, session: SessionId, seat: &Seat, leaving: bool) -> bool {
+        let mut seats = locked(&self.seats);
+        let may = leaving || seat.inbox.is_empty();
+        if may {
+            seats.remove(&session);
+        }
+        may
+    }
+}
+
+fn short(session: SessionId) -> String {
+    let text = session.to_string();
+    text.chars().skip(text.len().saturating_sub(12)).collect()
+}

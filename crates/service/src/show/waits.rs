@@ -1,0 +1,131 @@
+//! Waits as they are shown: open, void or over, with what was asked.
+
+use rekindle_domain::event::{Event, Raw, WaitKind};
+use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::line::Line;
+use rekindle_domain::projector::{HolderProof, wait_state};
+use rekindle_domain::session::{Run, Wait};
+use rekindle_store::Store;
+use rekindle_store::log::Cursor;
+use serde_json::value::RawValue;
+
+use super::Views;
+use super::directory::Entry;
+use super::view::WaitView;
+use crate::drive::live::whole;
+
+/// Characters of a question that are told again.
+const MOST_ASKED: usize = 500;
+
+impl Views {
+    /// Shows the waits of a session, open and void.
+    pub(crate) fn waits(&self, entry: &Entry) -> Vec<WaitView> {
+        let Some(run) = &entry.state.run else { return Vec::new() };
+        run.waits.iter().map(|one| self.wait(entry.state.id, run, one)).collect()
+    }
+
+    /// Shows one wait of a session.
+    pub(crate) fn wait_of(&self, entry: &Entry, wait_id: WaitId) -> Option<WaitView> {
+        let run = entry.state.run.as_ref()?;
+        Some(self.wait(entry.state.id, run, run.wait(wait_id)?))
+    }
+
+    pub(super) fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
+        let seen = self.workers.seat(session_id).and_then(|seat| seat.seen().holder);
+        WaitView {
+            wait_id: wait.wait_id,
+            session_id,
+            run_id: run.run_id,
+            kind: kind(wait.kind),
+            state: wait_state(run, wait, seen.unwrap_or(HolderProof::Pending)).as_str(),
+            request: request(self.store(), session_id, wait),
+            since: wait.since,
+            deadline_at: wait.deadline_at,
+            how: None,
+            answer: None,
+        }
+    }
+}
+
+fn kind(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Permission => "permission",
+        WaitKind::Question => "question",
+        WaitKind::ToolResult => "tool_result",
+        WaitKind::External | WaitKind::Unknown => "external",
+    }
+}
+
+/// Shows a wait that is over, as the log has it: none if it has no such wait.
+pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
+    let reader = store.reader(session_id).ok()?;
+    let mut lines = reader.forward(Cursor::START);
+    let mut found: Option<WaitView> = None;
+    let fetched = |raw: Raw<'_>| {
+        let fetched = whole(store, &raw).ok()?;
+        RawValue::from_string(fetched.as_json().to_owned()).ok()
+    };
+    while let Ok(Some(raw)) = lines.next() {
+        let Ok(line) = Line::parse(raw.bytes) else { continue };
+        if !matches!(line.kind, "run.waiting" | "run.resumed") {
+            continue;
+        }
+        match line.event() {
+            Ok(Event::RunWaiting(waiting)) if waiting.wait_id == wait_id => {
+                found = Some(WaitView {
+                    wait_id,
+                    session_id,
+                    run_id: waiting.run_id,
+                    kind: kind(waiting.wait_kind),
+                    state: "ended",
+                    request: waiting.request.and_then(fetched),
+                    since: line.happened_at(),
+                    deadline_at: waiting.deadline_at,
+                    how: None,
+                    answer: None,
+                });
+            }
+            Ok(Event::RunResumed(resumed)) if resumed.wait_id == wait_id => {
+                if let Some(found) = &mut found {
+                    let how = serde_json::to_value(resumed.how).ok();
+                    found.how = how.and_then(|how| how.as_str().map(str::to_owned));
+                    found.answer = resumed.answer.and_then(fetched);
+                }
+                return found;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns what a wait is about, in few words.
+pub(crate) fn asked(store: &Store, entry: &Entry, wait: WaitId) -> Option<String> {
+    let wait = entry.state.run.as_ref()?.wait(wait)?;
+    let request: serde_json::Value =
+        serde_json::from_str(request(store, entry.state.id, wait)?.get()).ok()?;
+    let places = ["/params/toolCall/title", "/params/message", "/params/question"];
+    let words = places.iter().find_map(|place| request.pointer(place)?.as_str())?;
+    Some(words.chars().take(MOST_ASKED).collect())
+}
+
+/// Returns what a wait is about, as it was asked.
+pub(crate) fn request_of(store: &Store, entry: &Entry, wait: WaitId) -> Option<Raw<'static>> {
+    let wait = entry.state.run.as_ref()?.wait(wait)?;
+    Raw::from_value(&request(store, entry.state.id, wait)?).ok()
+}
+
+/// Reads what the agent asked from the record that began the wait.
+fn request(store: &Store, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
+    let reader = store.reader(session).ok()?;
+    let mut lines = reader.forward(reader.find(wait.since_seq).ok()??);
+    let raw = lines.next().ok()??;
+    let line = Line::parse(raw.bytes).ok()?;
+    match line.event().ok()? {
+        Event::RunWaiting(waiting) => {
+            let request = whole(store, &waiting.request?).ok()?;
+            RawValue::from_string(request.as_json().to_owned()).ok()
+        }
+        _ => None,
+    }
+}
