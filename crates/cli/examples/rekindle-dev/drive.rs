@@ -10,12 +10,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::acp::Acp;
+use rekindle_agent::connection::Delta;
 use rekindle_agent::exec::{Exec, PromptBy};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_client::clock::{SystemClock, id_millis, random};
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_domain::event::{CancelReason, Provider, SessionCreated};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::compose::begin::{NewMessage, with_message};
+use rekindle_domain::event::{CancelReason, Provider, Raw, SessionCreated};
+use rekindle_domain::id::{MessageId, RunId, SessionId};
+use rekindle_domain::line::Draft;
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{
     ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
@@ -23,9 +26,10 @@ use rekindle_holder::client::{
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::boottime::Steady;
 use rekindle_service::home::next_epoch;
-use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor};
+use rekindle_service::live::{Launching, Live, LiveError, Places, Progress, Supervisor, Unsent, keep_large};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::Context;
@@ -115,7 +119,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         None => launch(context, args, &store, session, &profile, supervisor)?,
     };
     if let (false, Some(prompt)) = (has_open_run(&store, session)?, &args.prompt) {
-        live.prompt(prompt).map_err(failed)?;
+        let (unsent, records) = begin(&store, session, prompt, supervisor)?;
+        live.say(unsent, &records);
     }
     if args.cancel {
         live.cancel(CancelReason::User, "dev", Vec::new(), Vec::new()).map_err(failed)?;
@@ -130,7 +135,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         live.stop("driven to its end", "dev", Duration::from_secs(2)).map_err(failed)?;
         let ending = Instant::now();
         while ending.elapsed() < NO_ANSWER {
-            let progress = live.pump(Duration::from_millis(200)).map_err(failed)?;
+            let progress = step(&mut live, Duration::from_millis(200))?;
             if progress.exited || progress.lost && again()?.is_none() {
                 break;
             }
@@ -225,7 +230,7 @@ fn launch(
         && let Some(prompt) = &args.prompt
         && !has_open_run(store, session)?
     {
-        Live::prompt_ahead(store, session, prompt, supervisor).map_err(failed)?;
+        begin(store, session, prompt, supervisor)?;
     }
     let executable = install_executable(&holder().map_err(failed)?, &context.home.join("bin"));
     let user_runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -241,6 +246,42 @@ fn launch(
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
     Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
+}
+
+/// Records a prompt and the run that begins with it.
+fn begin(
+    store: &Store,
+    session: SessionId,
+    prompt: &str,
+    supervisor: Supervisor,
+) -> Result<(Unsent, Vec<Draft>), Failure> {
+    let (message_id, run_id) = (MessageId::mint(id_millis(), random()?), RunId::mint(id_millis(), random()?));
+    let content = Raw::text(prompt).into_owned();
+    let message = NewMessage { message_id, content: content.clone(), idempotency_key: None, wait_id: None };
+    let mut records = with_message(message, run_id, &supervisor.life());
+    keep_large(store, &mut records).map_err(failed)?;
+    store.append(Append::durable(session, records.clone())).map_err(failed)?;
+    Ok((Unsent::message(run_id, content), records))
+}
+
+/// Does what can be done, and waits for the holder if that was nothing.
+fn step(live: &mut Live, most: Duration) -> Result<Progress, Failure> {
+    let progress = live.step().map_err(failed)?;
+    let over = progress.exited || progress.lost || progress.ended.is_some();
+    let eventful = over || progress.more || !progress.waits.is_empty() || progress.refused.is_some();
+    if let Some(fd) = live.as_fd().filter(|_| !eventful) {
+        let most = live.patience().map_or(most, |patience| patience.min(most));
+        let timeout = Timespec::try_from(most).ok();
+        // Whatever goes wrong, looking again is all there is to do.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], timeout.as_ref());
+    }
+    Ok(progress)
+}
+
+/// Tells what the agent says.
+fn tell(delta: &Delta) {
+    // Whoever closed our output does not want to know.
+    let _ = writeln!(std::io::stdout(), "{}", json!({"delta": delta.text}));
 }
 
 /// Returns the holder's executable: examples are built one directory below it.
@@ -259,16 +300,17 @@ fn turn(
     again: &dyn Fn() -> Result<Option<Live>, Failure>,
 ) -> Result<(Exit, bool), Failure> {
     let mut out = std::io::stdout();
+    live.listen(Arc::new(tell));
     while Instant::now() < deadline {
-        let mut progress = live.pump(Duration::from_millis(500)).map_err(failed)?;
+        let mut progress = step(live, Duration::from_millis(500))?;
         if progress.lost {
             match again()? {
-                Some(found) => *live = found,
+                Some(found) => {
+                    *live = found;
+                    live.listen(Arc::new(tell));
+                }
                 None => progress.exited = true,
             }
-        }
-        for delta in &progress.deltas {
-            writeln!(out, "{}", json!({"delta": delta.text}))?;
         }
         if let Some(why) = &progress.refused {
             writeln!(out, "{}", json!({"refused": why.to_string()}))?;

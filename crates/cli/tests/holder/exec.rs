@@ -12,11 +12,11 @@ use rekindle_domain::event::{InputKind, Raw};
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::journal::OutFlags;
 use rekindle_holder::tree::signal_exactly;
-use rekindle_service::live::{Live, LiveError};
+use rekindle_service::live::LiveError;
 use rekindle_testkit::rng::Rng;
 use rustix::process::Signal;
 
-use crate::home::{Home, kill, session, supervisor};
+use crate::home::{Home, begin, kill};
 use crate::lab::wait_for;
 
 const STDIN: Exec = Exec { prompt_by: PromptBy::Stdin };
@@ -128,13 +128,14 @@ fn a_supervisor_that_died_before_it_closed_the_input_is_made_up_for_once() {
     let script = "read first; echo \"first: $first\"; cat; echo over";
     let command: &[&str] = &["sh", "-c", script];
     let arguments: &[&str] = &["--profile", "exec", "--stdin", "--prompt", "only line"];
-    let mut live = home.launch(command, Arc::new(LeavesOpen(STDIN)));
-    live.prompt("only line").expect("recorded");
+    let (mut live, store) = home.launch(command, Arc::new(LeavesOpen(STDIN)));
+    let (unsent, records) = begin(&store, "only line");
+    live.say(unsent, &records);
     wait_for("the agent to wait for more", || {
-        live.pump(Duration::from_millis(5)).expect("driven");
+        live.step().expect("driven");
         home.journals().contains("first: only line").then_some(())
     });
-    drop(live);
+    drop((live, store));
     home.command(arguments, command).succeed();
     assert_eq!(said(&home), "first: only line\nover\n");
     assert_eq!(
@@ -191,8 +192,9 @@ fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
     for queued in [false, true] {
         let home = Home::new();
         let command: &[&str] = &["sh", "-c", "wc -c"];
-        let mut live = home.launch(command, Arc::new(STDIN));
-        live.prompt(&large).expect("recorded");
+        let (mut live, store) = home.launch(command, Arc::new(STDIN));
+        let (unsent, records) = begin(&store, &large);
+        live.say(unsent, &records);
         if queued {
             // The holder is stopped: the input is in the log, and of its parts some are in the socket.
             let holders = inspect_all(&home.path("home/holders")).expect("holders");
@@ -202,12 +204,12 @@ fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
                 ready.then_some(())
             });
             signal_exactly(&holder, Signal::STOP).expect("signalled");
-            let stuck = live.pump(Duration::ZERO).expect_err("nobody answers");
-            drop(live);
+            let stuck = live.step().expect_err("nobody answers");
+            drop((live, store));
             signal_exactly(&holder, Signal::CONT).expect("signalled");
             assert!(stuck.to_string().contains("holder"), "{stuck}");
         } else {
-            drop(live);
+            drop((live, store));
         }
         assert_eq!(home.count("input.queued"), usize::from(queued));
         home.command(&["--profile", "exec", "--stdin"], command).succeed();
@@ -221,7 +223,7 @@ fn a_large_prompt_that_was_recorded_and_not_sent_arrives_whole() {
 fn a_launch_that_came_to_nothing_leaves_its_run_to_the_next() {
     let home = Home::new();
     let (store, exec) = (home.own(), Exec { prompt_by: PromptBy::Argument });
-    Live::prompt_ahead(&store, session(), "now", supervisor(1)).expect("recorded");
+    begin(&store, "now");
     let broken = home.launch_in(Path::new("/bin/false"), store, ECHO, Arc::new(exec));
     assert!(matches!(broken.err(), Some(LiveError::Spawn(_))));
     home.command(&["--profile", "exec"], ECHO).succeed();

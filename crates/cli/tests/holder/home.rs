@@ -5,14 +5,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rekindle_agent::profile::Profile;
-use rekindle_domain::event::{Event, Provider, SessionCreated};
-use rekindle_domain::id::{BootId, SessionId};
-use rekindle_domain::line::Line;
+use rekindle_domain::compose::begin::{NewMessage, with_message};
+use rekindle_domain::event::{Event, Provider, Raw, SessionCreated};
+use rekindle_domain::id::{BootId, MessageId, RunId, SessionId};
+use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
 use rekindle_service::boottime::Steady;
-use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as Lead};
+use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as Lead, Unsent, keep_large};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rekindle_testkit::made::dev_program;
@@ -32,6 +33,17 @@ pub(crate) fn session() -> SessionId {
 pub(crate) fn supervisor(epoch: u64) -> Lead {
     let steady = Steady::compare(Timestamp::from_millis(1_800_000_000_000));
     Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady }
+}
+
+/// Records a prompt and the run that begins with it, by the first of these lives.
+pub(crate) fn begin(store: &Store, prompt: &str) -> (Unsent, Vec<Draft>) {
+    let (message_id, run_id, content) =
+        (MessageId::mint(1, 1), RunId::mint(1, 1), Raw::text(prompt).into_owned());
+    let message = NewMessage { message_id, content: content.clone(), idempotency_key: None, wait_id: None };
+    let mut records = with_message(message, run_id, &supervisor(1).life());
+    keep_large(store, &mut records).expect("kept");
+    store.append(Append::durable(session(), records.clone())).expect("appended");
+    (Unsent::message(run_id, content), records)
 }
 
 /// A home, and an agent that writes down what it is told.
@@ -99,9 +111,10 @@ impl Home {
     }
 
     /// Launches a command for a new session, with this process as its supervisor.
-    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> Live {
+    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> (Live, Arc<Store>) {
         let holder = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
-        self.launch_in(holder, self.own(), command, profile).expect("launched")
+        let store = self.own();
+        (self.launch_in(holder, store.clone(), command, profile).expect("launched"), store)
     }
 
     /// Launches a command in a holder of this executable.

@@ -12,7 +12,7 @@ use rekindle_domain::event::{
     AgentExited, CancelReason, Durability, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
     SessionRestored,
 };
-use rekindle_domain::id::RunId;
+use rekindle_domain::id::{RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
@@ -22,8 +22,9 @@ use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::error::tells_of_shortage;
-use super::{Live, LiveError, Progress, new_wait, secret};
+use super::{Live, LiveError, Progress};
 use crate::drive::sign_in::refusal;
+use crate::ids::{millis, random, random_bytes};
 use crate::test_knobs::crash_point;
 
 /// How long a holder may take from one to the other.
@@ -35,7 +36,7 @@ const LAST_ERRORS: usize = 5;
 impl Live {
     /// Appends everything that follows from an item, then does what the log now says.
     pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
-        let mut words = std::mem::take(&mut taken.deltas);
+        let words = std::mem::take(&mut taken.deltas);
         let exit = taken.exited.clone();
         for ask in std::mem::take(&mut taken.asks) {
             self.open_wait(&mut taken, &ask, progress)?;
@@ -98,9 +99,8 @@ impl Live {
             self.append(std::mem::take(&mut taken.records))?;
         }
         // Behind the records of the same item: they are of what came before.
-        match &self.listener {
-            Some(listener) => words.iter().for_each(|delta| listener(delta)),
-            None => progress.deltas.append(&mut words),
+        if let Some(listener) = &self.listener {
+            words.iter().for_each(|delta| listener(delta));
         }
         for (number, line) in lines {
             self.send(number, "answer", &line)?;
@@ -138,18 +138,20 @@ impl Live {
     fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<(), LiveError> {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
-        let (wait_id, resume_token_id) = new_wait()?;
+        let now = self.supervisor.steady.now();
+        let (wait_id, resume_token_id) =
+            (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
         let wait = NewWait {
             run_id,
             wait_id,
             resume_token_id,
-            secret: secret()?,
+            secret: random_bytes()?,
             kind: ask.kind,
             tool_call_id: ask.tool_call_id.clone(),
             request: ask.request.clone(),
             by: None,
             idempotency_key: None,
-            now: self.supervisor.steady.now(),
+            now,
             timeout: self.wait_timeout,
         };
         add_all(taken, open(self.session, wait));
@@ -252,7 +254,7 @@ impl Live {
         what: InputKind,
         line: &[u8],
         run_id: Option<RunId>,
-        wait_id: Option<rekindle_domain::id::WaitId>,
+        wait_id: Option<WaitId>,
     ) -> InputQueued<'static> {
         InputQueued {
             run_id,
@@ -267,7 +269,7 @@ impl Live {
 }
 
 /// Stores large payloads apart, and puts references in their places.
-pub(crate) fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
+pub fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
     for draft in records {
         // Each round makes the largest payload small; a record has few.
         while let Some(text) = blob::oversize(draft) {

@@ -9,6 +9,7 @@ use rekindle_store::{AppendError, OpenSessionError};
 
 use crate::code::Code;
 use crate::error::ServiceError;
+use crate::ids::NoRandomness;
 
 /// Error numbers of what comes back by itself, beside what [`is_shortage`] knows: a device that does not take what is written
 /// (EIO, EROFS), and processes that cannot be made just now (EAGAIN).
@@ -125,6 +126,12 @@ pub(super) fn tells_of_shortage(words: &str) -> bool {
 fn os_error(words: &str) -> Option<i32> {
     let (_, rest) = words.rsplit_once("(os error ")?;
     rest.split(')').next()?.parse().ok()
+}
+
+impl From<NoRandomness> for LiveError {
+    fn from(_: NoRandomness) -> LiveError {
+        LiveError::Random
+    }
 }
 
 impl From<LiveError> for ServiceError {

@@ -49,7 +49,7 @@ pub struct Launching {
 
 impl Live {
     /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
-    /// the command, a run must be open: see [`Live::prompt_ahead`].
+    /// the command, a run must be open.
     pub fn launch(
         store: Arc<Store>,
         session: SessionId,

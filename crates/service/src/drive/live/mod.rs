@@ -11,14 +11,13 @@ mod prompt;
 mod say;
 mod turn;
 
+pub use append::keep_large;
 pub use error::LiveError;
 pub use launch::{Launching, Places};
 pub use prompt::Unsent;
-pub use say::Queued;
 pub use turn::Progress;
 
 use agent_memory::{Own, OwnSession};
-pub(crate) use append::keep_large;
 pub(crate) use command::command;
 pub(crate) use prompt::{find_back, whole};
 use say::Answerer;
@@ -77,7 +76,7 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Returns what a run that begins now says of the daemon and its machine.
-    pub(crate) fn life(self) -> Life {
+    pub fn life(self) -> Life {
         Life { boot_id: self.boot_id, machine_boot: machine_boot().ok() }
     }
 }
@@ -388,26 +387,4 @@ impl Live {
 /// Returns what a session wants of its agent.
 pub(crate) fn wanted(state: &SessionState) -> Wanted {
     Wanted { mode: state.options.mode.clone(), model: state.provider.model.clone() }
-}
-
-fn random() -> Result<u128, LiveError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
-    Ok(u128::from_le_bytes(bytes))
-}
-
-/// Returns the secret of a token.
-fn secret() -> Result<[u8; 32], LiveError> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| LiveError::Random)?;
-    Ok(bytes)
-}
-
-fn millis() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(0)
-}
-
-fn new_wait() -> Result<(WaitId, TokenId), LiveError> {
-    Ok((WaitId::mint(millis(), random()?), TokenId::mint(millis(), random()?)))
 }

@@ -3,53 +3,29 @@
 use rekindle_agent::connection::{Ask, NextSetting};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::compose::answer::{self, answer};
-use rekindle_domain::compose::begin::{NewMessage, with_message};
 use rekindle_domain::compose::cancel::{Agent, Cancel, cancel};
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::{CancelReason, Event, InputKind, Raw, SessionRestored};
-use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_holder::client::RequestError;
-use rekindle_store::Store;
-use rekindle_store::commit::{Append, Receipt};
+use rekindle_store::commit::Receipt;
 use rekindle_store::log::Cursor;
 
-use super::append::keep_large;
 use super::prompt::{Unsent, whole};
-use super::{CONTEXT, Live, LiveError, Progress, Supervisor, millis, random};
+use super::{CONTEXT, Live, LiveError, Progress};
 use crate::test_knobs::crash_point;
 
 /// What an input belongs to.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Queued {
+pub(super) struct Queued {
     /// Its run.
-    pub run_id: Option<RunId>,
+    pub(super) run_id: Option<RunId>,
     /// The wait it answers.
-    pub wait_id: Option<WaitId>,
+    pub(super) wait_id: Option<WaitId>,
 }
 
 impl Live {
-    /// Records a prompt and its run; it is sent as soon as the agent takes one.
-    pub fn prompt(&mut self, text: &str) -> Result<RunId, LiveError> {
-        let (run_id, records) = begun(text, self.supervisor)?;
-        self.append(records)?;
-        self.prompt = Some(Unsent::message(run_id, Raw::text(text)));
-        Ok(run_id)
-    }
-
-    /// Records a prompt and its run for a session that has no agent: the one that is launched next gets it.
-    pub fn prompt_ahead(
-        store: &Store,
-        session: SessionId,
-        text: &str,
-        supervisor: Supervisor,
-    ) -> Result<RunId, LiveError> {
-        let (run_id, mut records) = begun(text, supervisor)?;
-        keep_large(store, &mut records)?;
-        store.append(Append::durable(session, records))?;
-        Ok(run_id)
-    }
-
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
     /// that it was (never silently fresh).
     pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
@@ -255,15 +231,6 @@ pub(super) struct Answerer<'a> {
     pub(super) hash: &'a str,
     /// Whether it gives a permission that was asked for.
     pub(super) granted: Option<bool>,
-}
-
-/// Returns the records of a prompt and the run that begins with it.
-fn begun(text: &str, supervisor: Supervisor) -> Result<(RunId, Vec<Draft>), LiveError> {
-    let run_id = RunId::mint(millis(), random()?);
-    let message_id = MessageId::mint(millis(), random()?);
-    let content = Raw::text(text).into_owned();
-    let message = NewMessage { message_id, content, idempotency_key: None, wait_id: None };
-    Ok((run_id, with_message(message, run_id, &supervisor.life())))
 }
 
 fn word(what: InputKind) -> &'static str {

@@ -3,14 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Delta, NextSetting, Phase};
+use rekindle_agent::connection::{NextSetting, Phase};
 use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
-use super::{Live, LiveError, Queued};
+use super::say::Queued;
+use super::{Live, LiveError};
 use crate::test_knobs::crash_point;
 
 /// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
@@ -22,8 +23,6 @@ const ACKNOWLEDGE: Duration = Duration::from_millis(200);
 /// What a turn of the loop brought.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Words that are in no record yet.
-    pub deltas: Vec<Delta>,
     /// Waits that were opened.
     pub waits: Vec<WaitId>,
     /// The run that ended.
@@ -145,27 +144,6 @@ impl Live {
             self.carry_out(taken, progress)?;
         }
         Ok(read)
-    }
-
-    /// Reads what there is, does what follows from it, and waits for more if there was nothing.
-    pub fn pump(&mut self, most: Duration) -> Result<Progress, LiveError> {
-        let mut progress = Progress::default();
-        let read = self.read(&mut progress)?;
-        self.advance(&mut progress)?;
-        self.close_input()?;
-        self.acknowledge(progress.exited)?;
-        if !read && !progress.exited {
-            // What a holder wrote before it hung up was read, or is by the next turn.
-            let wait = self
-                .unacknowledged
-                .map_or(most, |since| ACKNOWLEDGE.saturating_sub(since.elapsed()).min(most));
-            match self.control.as_mut().map(|control| control.next_event(wait)) {
-                Some(Ok(_)) => {}
-                Some(Err(RequestError::Closed)) | None => progress.lost = true,
-                Some(Err(error)) => return Err(error.into()),
-            }
-        }
-        Ok(progress)
     }
 
     /// Does the next step towards a turn: greet, open, set, prompt.
