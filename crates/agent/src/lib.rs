@@ -13,6 +13,7 @@ pub mod exec;
 pub mod find;
 mod json;
 pub mod known;
+mod message_id;
 pub mod probe;
 pub mod profile;
 pub mod replay;

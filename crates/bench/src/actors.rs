@@ -51,8 +51,12 @@ const PIECE: usize = 64 << 10;
 const SYNC_BYTES: usize = 1 << 20;
 const SYNC_WITHIN: Duration = Duration::from_millis(200);
 
-/// Plays the part that the arguments name, if they name one.
-pub(crate) fn play() -> Option<anyhow::Result<()>> {
+/// Plays the part that the arguments name, if they name one; those of the agent with a protocol and of a home's keeper are
+/// brought along.
+pub(crate) fn play(
+    chatter: fn() -> anyhow::Result<()>,
+    keeper: fn(&Path) -> anyhow::Result<()>,
+) -> Option<anyhow::Result<()>> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
         return None;
@@ -63,8 +67,8 @@ pub(crate) fn play() -> Option<anyhow::Result<()>> {
         (Some(FORWARD), [socket]) => forward(Path::new(socket)),
         (Some(PUMP), [file]) => pump(Path::new(file)),
         (Some(BARE), [socket, file]) => bare(Path::new(socket), Path::new(file)),
-        (Some(CHATTER), []) => crate::chatter::play(),
-        (Some(KEEPER), [home]) => crate::lab::keep(Path::new(home)),
+        (Some(CHATTER), []) => chatter(),
+        (Some(KEEPER), [home]) => keeper(Path::new(home)),
         _ => return Some(Err(anyhow::anyhow!("{FLAG} is for this program itself"))),
     };
     Some(outcome.with_context(|| format!("as {part:?}")))

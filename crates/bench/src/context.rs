@@ -3,9 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tempfile::TempDir;
+
+/// How long anything may take before the measuring is given up: far more than even a busy machine needs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What every row needs to know.
 pub(crate) struct Context {

@@ -13,7 +13,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use crate::rig::PATIENCE;
+use crate::context::PATIENCE;
 
 /// How much is read at once.
 const AT_ONCE: usize = 16 << 10;

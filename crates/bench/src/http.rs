@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::rig::PATIENCE;
+use crate::context::PATIENCE;
 
 /// How much is read at once.
 const AT_ONCE: usize = 16 << 10;

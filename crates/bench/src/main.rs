@@ -76,7 +76,7 @@ Examples:
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
-    let outcome = match actors::play() {
+    let outcome = match actors::play(chatter::play, lab::keep) {
         Some(played) => played.map(|()| ExitCode::SUCCESS),
         None => run(&Cli::parse()),
     };

@@ -15,9 +15,7 @@ use tempfile::TempDir;
 
 use crate::actors;
 use crate::context::Context;
-
-/// How long anything may take before the measuring is given up: far more than even a busy machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use crate::context::PATIENCE;
 
 /// How long each step of an agent's end may take.
 const GRACE: Duration = Duration::from_secs(1);

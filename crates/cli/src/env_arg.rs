@@ -9,7 +9,7 @@ use rekindle_agent::known::by_id;
 use serde_json::Value;
 
 use crate::client::wire;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::hints::ours;
 

@@ -3,6 +3,7 @@
 mod agent_choice;
 mod commands;
 mod config;
+mod context;
 mod daemon;
 mod env_arg;
 mod evidence_text;

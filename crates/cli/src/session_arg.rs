@@ -8,7 +8,7 @@ use rekindle_store::offline::Offline;
 
 use crate::client::whom::Whom;
 use crate::client::{Client, List, wire};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::failure::Failure;
 
 /// Most candidates that are listed.

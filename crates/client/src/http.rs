@@ -14,10 +14,11 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rekindle_store::home::HomeId;
 use serde::Deserialize;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
+pub use super::lost::Lost;
+use super::lost::Stream;
 use super::server::Server;
 
 /// How long the daemon may take to take a connection: it listens before it does anything else.
@@ -32,46 +33,6 @@ const LOOK: Duration = Duration::from_secs(5);
 /// How long any other answer may take. Ending every agent takes as long as agents get for it.
 pub(super) const ANSWER: Duration = Duration::from_secs(90);
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Lost {
-    /// Nobody listens: nothing was asked.
-    #[error("nobody answers at {path}")]
-    NotThere {
-        /// The socket, or the server.
-        path: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// Whoever answers does not prove to be the one that is meant: nothing was asked.
-    #[error("who answers at {path} cannot be trusted")]
-    Untrusted {
-        /// The server.
-        path: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// Whoever answers serves another home than the one that is meant: nothing was asked.
-    #[error("the daemon at {path} serves another home: {home}")]
-    Another {
-        /// The socket.
-        path: String,
-        /// The home it serves.
-        home: String,
-    },
-    /// The connection broke; what was asked may have been done.
-    #[error("the daemon went away before it answered")]
-    Midway(#[source] hyper::Error),
-    /// It takes too long; what was asked may still be done.
-    #[error("the daemon does not answer")]
-    TooLong,
-    /// Our own request cannot be written.
-    #[error("the request cannot be made")]
-    Request(#[source] hyper::http::Error),
-}
-
 /// How a daemon is reached.
 #[derive(Debug, Clone)]
 pub enum Reach {
@@ -85,10 +46,6 @@ pub enum Reach {
     /// Elsewhere.
     Server(Arc<Server>),
 }
-
-/// A connection.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Reach {
     async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {

@@ -9,6 +9,7 @@ pub mod home;
 pub mod http;
 pub mod listening;
 pub mod logout;
+mod lost;
 pub mod news;
 pub mod place;
 pub mod server;

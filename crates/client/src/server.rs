@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::http::{Lost, Stream};
+use super::lost::{Lost, Stream};
 use crate::failure::Failure;
 
 /// An access token; it is shown to the server and to nobody else.

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::serve::Lasting;
+use crate::lasting::Lasting;
 use crate::sessions::{Session, Sessions};
 use crate::turn::Job;
 

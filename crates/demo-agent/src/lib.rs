@@ -3,6 +3,7 @@
 
 mod handover;
 mod help;
+mod lasting;
 mod memory;
 mod record;
 mod script;

@@ -2,6 +2,7 @@
 //! in threads of their own; what they share with the loop is here.
 
 mod methods;
+mod refusal;
 mod settings;
 mod setup;
 
@@ -10,10 +11,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::handover::{self, Handover};
+use crate::lasting::Lasting;
 use crate::sessions::Sessions;
 use crate::turn::{self, Signal};
 use crate::wire::{Input, Wire, lock, open_record};
@@ -39,21 +40,6 @@ pub(crate) enum Event {
     Eof,
     /// A turn wants SIGTERM to be ignored; it hears of it only if that fails.
     Deafen(Box<Handover>, Sender<String>),
-}
-
-/// What lasts from turn to turn, and from one image of the process to the next.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Lasting {
-    /// The id of our next request.
-    pub(crate) next_id: u64,
-    /// Ids begin at 0 in every turn.
-    pub(crate) repeat_ids: bool,
-    /// The end of stdin is not ours.
-    pub(crate) linger: bool,
-    /// The protocol version agreed on.
-    pub(crate) protocol: u16,
-    /// Somebody has authenticated.
-    pub(crate) logged_in: bool,
 }
 
 /// A turn that runs.

@@ -140,6 +140,17 @@ impl<'de> Deserialize<'de> for ChainHash {
     }
 }
 
+/// How far into a log a fold has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Position {
+    /// The last record taken in; 0 before the first.
+    pub last_seq: u64,
+    /// The byte after it.
+    pub log_offset: u64,
+    /// Its hash, unless it is a legacy line.
+    pub last_hash: Option<ChainHash>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

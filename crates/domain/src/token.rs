@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::chain::ChainHash;
-use crate::event::{Event, TokenScope};
+use crate::chain::{ChainHash, Position};
+use crate::event::{Event, Illegal, TokenScope};
 use crate::id::{SessionId, TokenId};
-use crate::session::{Illegal, Position};
 use crate::time::{Moment, Timestamp};
 
 /// The version of the index format this code writes.

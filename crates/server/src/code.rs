@@ -1,7 +1,12 @@
 //! The codes of the server itself, in one table, with the status that each stands for. Those of the daemon's services
 //! are in theirs.
 
+use std::borrow::Cow;
+
 use axum::http::StatusCode;
+use rekindle_service::code::Code;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
 
 macro_rules! codes {
     ($($name:ident = $word:literal, $status:ident: $meaning:literal;)*) => {
@@ -64,3 +69,32 @@ codes! {
 
 /// The code of an error that the framework wrote, which has whatever status the framework gave it.
 pub(crate) const REFUSED: &str = "refused";
+
+/// Stands for the codes of all errors.
+pub(crate) struct AnyCode;
+
+impl JsonSchema for AnyCode {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut codes: Map<String, Value> = OwnCode::ALL
+            .iter()
+            .map(|code| (code.as_str(), code.meaning()))
+            .chain(Code::ALL.iter().map(|code| (code.as_str(), code.meaning())))
+            .map(|(word, meaning)| (word.to_owned(), meaning.into()))
+            .collect();
+        codes.insert(
+            REFUSED.to_owned(),
+            "the request is no HTTP that is taken here; the status says why".into(),
+        );
+        let words: Vec<&String> = codes.keys().collect();
+        json_schema!({
+            "type": "string",
+            "description": "A stable word for programs. Words may be added.",
+            "enum": words,
+            "x-meanings": codes,
+        })
+    }
+}

@@ -11,9 +11,8 @@ use rekindle_service::error::ServiceError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::code::{OwnCode, REFUSED};
-use crate::openapi::AnyCode;
-use crate::respond;
+use crate::body;
+use crate::code::{AnyCode, OwnCode, REFUSED};
 
 /// A request that was refused, or that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,8 +120,8 @@ impl IntoResponse for ApiError {
         let ApiError { status, code, message, hint } = self;
         let shape = Shape { code, message: &message, hint: hint.as_deref() };
         // Three strings always become JSON.
-        let body = serde_json::to_vec(&Envelope { error: shape }).unwrap_or_default();
-        let mut response = respond::bytes(status, body);
+        let written = serde_json::to_vec(&Envelope { error: shape }).unwrap_or_default();
+        let mut response = body::json(status, written);
         response.extensions_mut().insert(Noted { code, message });
         response
     }

@@ -1,7 +1,9 @@
 //! Speaking to programs: the daemon's services as HTTP/JSON and server-sent events, on a unix socket and on TCP. Requests are
 //! translated, answers are written down; nothing is decided and nothing is kept here.
 
+mod app;
 mod around;
+mod body;
 mod caller;
 mod code;
 mod connections;

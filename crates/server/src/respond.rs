@@ -1,11 +1,10 @@
 //! Writing answers down: JSON in one piece, and work that blocks kept off the threads that serve connections.
 
-use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 
+pub(crate) use crate::body::json as bytes;
 use crate::code::OwnCode;
 use crate::error::ApiError;
 
@@ -17,16 +16,6 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(value)
         .map_err(|error| ApiError::internal(format_args!("cannot write the answer: {error}")))?;
     Ok(bytes(status, body))
-}
-
-/// Answers with bytes that are JSON already. Nobody is to keep them: they are of now, and may hold a secret.
-pub(crate) fn bytes(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// Does work that blocks, elsewhere. It is done to its end even if whoever asked goes away.

@@ -4,46 +4,14 @@ use std::sync::Arc;
 
 use axum::http::{Method, Uri};
 use axum::{Router, middleware};
-use rekindle_service::daemon::Daemon;
 
+use crate::app::App;
 use crate::around::{Count, around};
 use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::openapi::{self, Api, describe};
-use crate::respond;
 use crate::routes::{daemon, sessions, waits};
 use crate::sse::{everything, session};
-use crate::stop::Stop;
-
-/// What handlers share.
-#[derive(Clone)]
-pub(crate) struct App {
-    pub(crate) daemon: Arc<Daemon>,
-    pub(crate) stop: Stop,
-}
-
-impl App {
-    /// Asks the daemon for something that it knows once its sessions are listed, where it may block.
-    pub(crate) async fn ask<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Arc<Daemon>) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        self.ask_at_once(move |daemon| match daemon.unlisted() {
-            Some(why) => Err(unlisted(&why)),
-            None => work(daemon),
-        })
-        .await
-    }
-
-    /// Asks the daemon for something that it always knows, where it may block.
-    pub(crate) async fn ask_at_once<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Arc<Daemon>) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let daemon = Arc::clone(&self.daemon);
-        respond::blocking(move || work(&daemon)).await
-    }
-}
 
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
@@ -91,11 +59,6 @@ pub(crate) fn router(app: App) -> Router {
 fn count(app: &App) -> Count {
     let daemon = Arc::clone(&app.daemon);
     Arc::new(move |method, route, status, took| daemon.answered(method, route, status, took))
-}
-
-fn unlisted(why: &str) -> ApiError {
-    ApiError::new(OwnCode::NotReady, format_args!("the sessions cannot be listed: {why}"))
-        .hint("it is tried again every second; rekindle doctor says more")
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {

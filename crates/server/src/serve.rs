@@ -12,9 +12,10 @@ use rekindle_service::daemon::Daemon;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::sleep;
 
+use crate::app::App;
 use crate::connections::Connections;
 use crate::guard::{Guard, REFRESH, guard};
-use crate::router::{App, router};
+use crate::router::router;
 use crate::stop::{Ending, Stop};
 use crate::tls::Tls;
 

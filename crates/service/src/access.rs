@@ -1,5 +1,5 @@
-//! Who may speak to the daemon from elsewhere. The list is a file that commands change; it is looked at before anyone is let
-//! in, so that what was taken back a moment ago is refused. A list that cannot be read lets in nobody.
+//! Access tokens: who may speak to the daemon from elsewhere. The list is a file that commands change; it is looked at
+//! before anyone is let in, so that what was taken back a moment ago is refused. A list that cannot be read lets in nobody.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Every code that a refusal may carry, in one table: its word for programs, what kind of no it is, what it means.
+//! The codes that a refusal may carry, in one table: its word for programs, what kind of no it is, what it means.
 //! The documents of the interface are made from this table, so that none can be missing there.
 
 use std::fmt;

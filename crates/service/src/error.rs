@@ -1,4 +1,4 @@
-//! Why something asked of the daemon was not done: one code for programs, words for people, and what to do next.
+//! Errors of the daemon, why something asked of it was not done: one code for programs, words for people, and what to do next.
 //! Errors of what lies below are mapped to these here, once.
 
 use std::fmt::Display;

@@ -1,6 +1,6 @@
-//! Becoming a home's owner right behind someone who was killed. A child that it was just starting has the lock too, until
-//! it becomes another program: a moment, but on a busy machine one that can be met. And the epoch under which its new
-//! owner commands.
+//! The home and who owns it: becoming its owner right behind someone who was killed. A child that it was just starting has
+//! the lock too, until it becomes another program: a moment, but on a busy machine one that can be met. And the epoch under
+//! which its new owner commands.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Keys of callers: what must happen once, however often it is asked for.
+//! Idempotency keys of callers: what must happen once, however often it is asked for.
 
 use rekindle_domain::session::MessageKey;
 

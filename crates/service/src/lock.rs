@@ -1,4 +1,4 @@
-//! Locking: a mutex that somebody panicked with is taken as it is.
+//! Locks: a mutex that somebody panicked with is taken as it is.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! What can be asked of the daemon, as callers say it.
+//! Requests: what can be asked of the daemon, as callers say it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

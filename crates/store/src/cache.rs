@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Disk, read_all, replace};
-use crate::load::LoadError;
+use crate::error::LoadError;
 
 /// Largest cache file that is read: a state holds no messages, so anything near this is rubbish.
 pub(crate) const MAX_CACHE: u64 = 64 << 20;

@@ -1,6 +1,7 @@
-//! What can go wrong with an append, said so that the caller knows whether it happened.
+//! The errors of appending and loading: an append that fails is said so that the caller knows whether it happened.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -77,4 +78,33 @@ impl AppendError {
     pub fn is_certain(&self) -> bool {
         !matches!(self, AppendError::OutcomeUnknown(_) | AppendError::Closed)
     }
+}
+
+/// Why a session cannot be loaded at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such session.
+    #[error("there is no session {0} here")]
+    NotFound(SessionId),
+    /// A newer version wrote its snapshot or token index; the files are left alone.
+    #[error(
+        "{path} has version {found}, newer than version {known} which this Rekindle knows; use a newer Rekindle for this session"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest known one.
+        known: u32,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
 }

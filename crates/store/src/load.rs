@@ -2,7 +2,6 @@
 //! Reads only.
 
 use std::io;
-use std::path::PathBuf;
 
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
@@ -12,6 +11,7 @@ use rekindle_domain::token::TokenIndex;
 
 use crate::cache::{self, Cached, MAX_CACHE};
 use crate::disk::{Disk, read_all};
+pub use crate::error::LoadError;
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader, Stop, Torn, walk};
 
@@ -32,35 +32,6 @@ pub struct Loaded {
     pub read_from: u64,
     /// What a snapshot of the earlier layout says and the log does not: in the state, unless it is to be appended to.
     pub unlogged: Vec<Draft>,
-}
-
-/// Why a session cannot be loaded at all.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// There is no such session.
-    #[error("there is no session {0} here")]
-    NotFound(SessionId),
-    /// A newer version wrote its snapshot or token index; the files are left alone.
-    #[error(
-        "{path} has version {found}, newer than version {known} which this Rekindle knows; use a newer Rekindle for this session"
-    )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The newest known one.
-        known: u32,
-    },
-    /// A file cannot be read.
-    #[error("cannot read {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
 }
 
 /// Which parts of a session are wanted.

@@ -13,7 +13,7 @@ mod taken;
 mod turn;
 mod view;
 
-pub use message::message_id;
+pub use crate::message_id::message_id;
 pub use settings::{NextSetting, Wanted};
 pub use taken::{Ask, Delta, Ended, Exited, Refused, Reply, RequestKey, Restored, Taken};
 

@@ -7,7 +7,7 @@ use rekindle_domain::id::{HolderId, RunId};
 use super::compare::{Place, find};
 use super::expected::Cut;
 use super::{Piece, Replay, ReplayedTool, fold};
-use crate::connection::message_id;
+use crate::message_id::message_id;
 use crate::said::Voice;
 
 /// Something that only the replay tells.

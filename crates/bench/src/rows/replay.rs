@@ -2,7 +2,6 @@
 //! each line alone, from memory. What it takes in memory is measured by a child process.
 
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use rekindle_domain::id::SessionId;
@@ -78,12 +77,4 @@ fn raw(log: &[u8]) -> anyhow::Result<f64> {
     });
     std::hint::black_box(parsed?);
     Ok(millis)
-}
-
-/// Loads one session of a home that nobody has open, from its log alone.
-pub(super) fn load_once(home: &Path, session: SessionId) -> anyhow::Result<u64> {
-    use rekindle_store::disk::RealDisk;
-    use rekindle_store::offline::Offline;
-    let offline = Offline::open(std::sync::Arc::new(RealDisk), home)?;
-    Ok(offline.load(session, Want::Everything)?.state.last_seq)
 }

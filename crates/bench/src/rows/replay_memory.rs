@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 use rekindle_domain::id::SessionId;
+use rekindle_store::Want;
 
-use super::replay::load_once;
 use crate::context::Context;
 use crate::measure::interleave;
 use crate::table::{Row, Target, Unit};
@@ -43,4 +43,12 @@ pub(crate) fn child(home: &str, session: &str) -> anyhow::Result<()> {
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmHWM is no number")?;
     println!("{}", kib * 1024);
     Ok(())
+}
+
+/// Loads one session of a home that nobody has open, from its log alone.
+fn load_once(home: &Path, session: SessionId) -> anyhow::Result<u64> {
+    use rekindle_store::disk::RealDisk;
+    use rekindle_store::offline::Offline;
+    let offline = Offline::open(std::sync::Arc::new(RealDisk), home)?;
+    Ok(offline.load(session, Want::Everything)?.state.last_seq)
 }

@@ -15,7 +15,7 @@ use crate::output::plural;
 use crate::taken::taken;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
-pub(super) const LEAVES: Duration = Duration::from_secs(60);
+const LEAVES: Duration = Duration::from_secs(60);
 
 /// Stop the daemon; agents work on
 ///
@@ -42,7 +42,7 @@ pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if let Some(server) = &context.server {
-        return super::stop_elsewhere::run(context, server, args.all);
+        return super::stop_elsewhere::run(context, server, args.all, LEAVES);
     }
     let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::Context;
-use super::stop::LEAVES;
 use crate::client::Client;
 use crate::client::server::Server;
 use crate::failure::{Exit, Failure};
@@ -15,10 +14,15 @@ use crate::taken::taken;
 /// How often it is looked whether it has left.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(super) fn run(context: &Context, server: &Arc<Server>, all: bool) -> Result<Exit, Failure> {
+pub(super) fn run(
+    context: &Context,
+    server: &Arc<Server>,
+    all: bool,
+    within: Duration,
+) -> Result<Exit, Failure> {
     let client = Client::elsewhere(Arc::clone(server))?;
     client.shut_down(all)?;
-    let deadline = Instant::now() + LEAVES;
+    let deadline = Instant::now() + within;
     loop {
         match Client::elsewhere(Arc::clone(server)) {
             Err(failure) if failure.exit == Exit::NoDaemon => break,

@@ -32,8 +32,8 @@ use tracing_subscriber::filter::LevelFilter;
 use self::tcp::Tcp;
 use crate::client::place::Place;
 use crate::clock::{SystemClock, opener};
-use crate::commands::Context;
 use crate::config::Config;
+use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::logout::{facts_of, scopes_are_safer};
 

@@ -6,6 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Shared;
+use super::refusal::{
+    AUTH_REQUIRED, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR,
+    Refusal, text,
+};
 use super::settings;
 use super::setup::{self, LOGIN};
 use crate::Load;
@@ -14,30 +18,6 @@ use crate::script::{Crash, Prompt, Step, parse};
 use crate::sessions::{Session, random_id};
 use crate::turn::{self, Carried, Job, Reply, Signal};
 use crate::wire::lock;
-
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-pub(super) const INVALID_PARAMS: i64 = -32602;
-pub(super) const INTERNAL_ERROR: i64 = -32603;
-const AUTH_REQUIRED: i64 = -32000;
-const NOT_FOUND: i64 = -32002;
-
-/// A request that is answered with an error.
-pub(super) struct Refusal(pub(super) i64, pub(super) String);
-
-impl Refusal {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Refusal {
-        Refusal(code, message.into())
-    }
-
-    pub(super) fn no_session(id: &str) -> Refusal {
-        Refusal::new(NOT_FOUND, format!("session not found: {id}"))
-    }
-}
-
-/// An answer; `None` if a turn will give it.
-pub(super) type Answer = Result<Option<Value>, Refusal>;
 
 /// What became of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,10 +113,6 @@ fn authenticate(shared: &Shared, params: &Value) -> Answer {
     }
     lock(&shared.lasting).logged_in = true;
     Ok(Some(json!({})))
-}
-
-pub(super) fn text<'a>(params: &'a Value, name: &str) -> Result<&'a str, Refusal> {
-    params[name].as_str().ok_or_else(|| Refusal::new(INVALID_PARAMS, format!("`{name}` is not a string")))
 }
 
 fn may_begin(shared: &Shared) -> Result<(), Refusal> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Shared;
-use super::methods::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, text};
+use super::refusal::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, text};
 use super::setup::{self, MODEL_OPTION, MODELS, MODES};
 use crate::Models;
 use crate::turn::barriers;

@@ -5,8 +5,8 @@
 //! leaves the state as it was.
 
 use crate::event::{
-    CancelReason, Event, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted, RunWaiting,
-    ToolCall, ToolUpdate, UncertainTool,
+    CancelReason, Event, Illegal, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted,
+    RunWaiting, ToolCall, ToolUpdate, UncertainTool,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
@@ -15,16 +15,6 @@ use super::{
     Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MAX_WAIT_KEYS, MessageKey,
     Run, SessionState, Wait, WaitKey,
 };
-
-/// An event that cannot follow what came before it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} is not possible here: {why}")]
-pub struct Illegal {
-    /// The event's kind.
-    pub kind: String,
-    /// Why it cannot follow.
-    pub why: String,
-}
 
 /// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
 const MAX_OPEN_TOOLS: usize = 256;

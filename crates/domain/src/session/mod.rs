@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use fold::Illegal;
 pub use idempotency_key::MessageKey;
 pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
@@ -22,6 +21,8 @@ pub use run::{End, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};
 
 use crate::chain::ChainHash;
+pub use crate::chain::Position;
+pub use crate::event::Illegal;
 use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool};
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
@@ -42,17 +43,6 @@ pub const MAX_WAIT_KEYS: usize = 1_000;
 
 /// Milliseconds between a journal's time and that of writing which are no difference: what a reader takes who keeps up.
 pub const SAME_TIME_MILLIS: u64 = 100;
-
-/// How far into a log a fold has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Position {
-    /// The last record taken in; 0 before the first.
-    pub last_seq: u64,
-    /// The byte after it.
-    pub log_offset: u64,
-    /// Its hash, unless it is a legacy line.
-    pub last_hash: Option<ChainHash>,
-}
 
 /// A point to go back to without having copied the whole state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

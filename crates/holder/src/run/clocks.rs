@@ -14,6 +14,9 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 pub(super) const TRIM: Duration = Duration::from_secs(1);
 /// The hint for people is at most this old while things change.
 pub(super) const STATUS: Duration = Duration::from_millis(500);
+/// After the agent's end its pipe is read until nothing comes for this long: someone it left behind may hold it
+/// open for ever.
+pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
 /// The deadlines that come and go.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::agent::Agent;
-use super::clocks::{Clocks, FLUSH_PART};
+use super::clocks::{Clocks, FLUSH_PART, SILENCE};
 use super::hint::Hint;
 use super::inputs::{Delivered, Inputs};
 use super::log::Log;
@@ -233,7 +233,7 @@ impl Holder {
                 Read::Some | Read::Last => {
                     self.moved();
                     if let Some((_, until)) = &mut self.draining {
-                        *until = Instant::now() + super::life::SILENCE;
+                        *until = Instant::now() + SILENCE;
                     }
                     if self.trouble.is_some() {
                         return;

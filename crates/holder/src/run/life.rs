@@ -9,7 +9,7 @@ use rustix::process::{Signal, WaitOptions, wait};
 
 use super::agent::{Agent, Ended};
 use super::cgroup;
-use super::clocks::Clocks;
+use super::clocks::{Clocks, SILENCE};
 use super::holder::Holder;
 use super::inputs::Delivered;
 use super::start_up;
@@ -20,10 +20,7 @@ use crate::journal::{Body, Ctl, Delivery};
 use crate::stamp::Stamp;
 use crate::wire::{Event, Preamble, Start};
 
-/// After the agent's end its pipe is read until nothing comes for this long: someone it left behind may hold it
-/// open for ever.
-pub(super) const SILENCE: Duration = Duration::from_secs(2);
-/// And not longer than this in all.
+/// After the agent's end its pipe is not read longer than this in all.
 const MOST_DRAINING: Duration = Duration::from_secs(10);
 /// How long those left behind may take to be gone after they were killed.
 const GONE_WITHIN: Duration = Duration::from_secs(2);

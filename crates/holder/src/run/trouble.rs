@@ -153,7 +153,7 @@ impl Holder {
         self.log.say("going on");
         self.tell_health();
         if let Some((_, until)) = &mut self.draining {
-            *until = Instant::now() + super::life::SILENCE;
+            *until = Instant::now() + super::clocks::SILENCE;
         }
     }
 

@@ -18,12 +18,12 @@ use futures_util::future::{Either, Ready, ready};
 use serde_json::{Map, Value, json};
 
 use self::operation::{Operation, Refused};
-pub(crate) use self::schemas::AnyCode;
 use self::schemas::Schemas;
+use crate::app::App;
 use crate::code::{OwnCode, REFUSED};
 use crate::extract::{MAX_BODY, no_query};
 use crate::respond::{self, Answer};
-use crate::router::{App, api};
+use crate::router::api;
 
 /// Paths with who answers them and what they say of themselves.
 #[derive(Default)]

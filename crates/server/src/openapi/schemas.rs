@@ -1,16 +1,12 @@
 //! Schemas, made from the very types that handlers read and write. A type that is read is described as it is read (a
 //! field with a default may be left out), one that is written as it is written.
 
-use std::borrow::Cow;
-
 use rekindle_domain::id::{SessionId, WaitId};
-use rekindle_service::code::Code;
 use rekindle_service::daemon::BlobId;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::code::{OwnCode, REFUSED};
 use crate::error::Envelope;
 
 /// Gathers the schemas that operations name.
@@ -112,34 +108,5 @@ pub(super) fn say_largest(value: &mut Value) {
             schema.entry("maximum").or_insert_with(|| largest.into());
         }
         _ => {}
-    }
-}
-
-/// Stands for the codes of all errors.
-pub(crate) struct AnyCode;
-
-impl JsonSchema for AnyCode {
-    fn schema_name() -> Cow<'static, str> {
-        "ErrorCode".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mut codes: Map<String, Value> = OwnCode::ALL
-            .iter()
-            .map(|code| (code.as_str(), code.meaning()))
-            .chain(Code::ALL.iter().map(|code| (code.as_str(), code.meaning())))
-            .map(|(word, meaning)| (word.to_owned(), meaning.into()))
-            .collect();
-        codes.insert(
-            REFUSED.to_owned(),
-            "the request is no HTTP that is taken here; the status says why".into(),
-        );
-        let words: Vec<&String> = codes.keys().collect();
-        json_schema!({
-            "type": "string",
-            "description": "A stable word for programs. Words may be added.",
-            "enum": words,
-            "x-meanings": codes,
-        })
     }
 }

@@ -11,12 +11,12 @@ use rekindle_service::request::HolderFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::app::App;
 use crate::caller::Caller;
 use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::{Ask, Raw, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::App;
 use crate::stop::Ending;
 
 /// `GET /healthz`: it listens. Asks nobody, so that a daemon with a stuck disk is still seen to live.

@@ -17,12 +17,12 @@ use rekindle_service::request::{Change, Filter};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::app::App;
 use crate::caller::Caller;
 use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::{Ask, Blob, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::App;
 
 /// Records of a page, if nobody says how many: a screenful for a person, a small answer for a program.
 const PAGE: usize = 200;

@@ -4,10 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use rekindle_service::request::WaitFilter;
 
+use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::{Ask, Once, Raw, Session, Wait, json, json_if_any};
 use crate::respond::{self, Answer};
-use crate::router::App;
 use crate::routes::sessions::Nothing;
 
 /// `GET /api/waits`: open and void waits, oldest first.

@@ -23,8 +23,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Hint, PING, PING_FRAME, event};
+use crate::app::App;
 use crate::respond::Answer;
-use crate::router::App;
 use crate::stop::Stopped;
 
 /// How long news are gathered: short for a person, long for an agent that writes a thousand records a second.

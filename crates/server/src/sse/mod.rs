@@ -30,8 +30,8 @@ const PING_FRAME: &[u8] = b": ping\n\n";
 /// Writes what a follower is told as one event.
 pub fn frame(told: &Told) -> Bytes {
     match told {
-        Told::Record(line) => line.written(record),
-        Told::Words(words) => words.written(|words| event("delta", words)),
+        Told::Record(line) => line.encoded(record),
+        Told::Words(words) => words.encoded(|words| event("delta", words)),
         Told::Status(status) => event("status.derived", status.as_ref()),
         // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
         Told::Reset { last_seq } => {

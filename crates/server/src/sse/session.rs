@@ -12,9 +12,9 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::start::Start;
 use super::{PING, PING_FRAME, frame, is_last};
+use crate::app::App;
 use crate::extract::Session;
 use crate::respond::Answer;
-use crate::router::App;
 use crate::stop::Stopped;
 
 /// Follows a session.

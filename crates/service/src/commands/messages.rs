@@ -1,4 +1,4 @@
-//! Messages: at once if nothing goes on, else they wait for their turn.
+//! Messages to a session: given to its agent at once if nothing goes on, else they wait for their turn.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Handling requests: what is asked of a session becomes records, and a worker does the rest.
+//! Requests handled: what is asked of a session becomes records, and a worker does the rest.
 
 pub(crate) mod answers;
 pub(crate) mod cancel;

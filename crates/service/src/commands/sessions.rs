@@ -1,4 +1,4 @@
-//! Making sessions and giving them something to do: what is asked becomes records, and a worker does the rest.
+//! Sessions made, changed, continued, closed and removed: what is asked becomes records, and a worker does the rest.
 
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};

@@ -1,4 +1,4 @@
-//! The daemon's services behind one door. The door contains no persistence and no rules: it finds the session and
+//! The daemon: its services behind one door. The door contains no persistence and no rules: it finds the session and
 //! hands the request to the service that knows what to do.
 
 mod open;

@@ -1,4 +1,4 @@
-//! How a daemon ends: alone, or with all agents.
+//! The shutdown of a daemon: alone, or with all agents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

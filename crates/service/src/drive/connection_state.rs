@@ -1,4 +1,4 @@
-//! How the daemon stands with a session's agent: in memory only, idle at every start, and never taken for the session's
+//! The state of the connection to a session's agent: in memory only, idle at every start, and never taken for the session's
 //! status, which is derived.
 
 use rekindle_agent::connection::Phase;

@@ -1,5 +1,5 @@
-//! The environment of agents: the daemon's own, through a list, and variables that callers bring, whose values are kept in memory
-//! only. Their names are in the log, so that after a restart no agent is silently launched without them.
+//! The environment of agents: the daemon's own, through a list, and variables that callers bring, whose values are kept in
+//! memory only. Their names are in the log, so that after a restart no agent is silently launched without them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Driving agents: what is launched for a session and with which environment, one connection to a living agent, and the worker
+//! Agents driven: what is launched for a session and with which environment, one connection to a living agent, and the worker
 //! that carries out what the domain decides.
 
 pub(crate) mod agents;

@@ -1,4 +1,4 @@
-//! What people are told when an agent wants them to sign in: only they can, and only with the agent's own program.
+//! Signing in to an agent, in words for people: only they can, and only with the agent's own program.
 
 use rekindle_agent::connection::Connection;
 use rekindle_agent::known::{KnownAgent, by_id, by_name};

@@ -1,27 +1,27 @@
-//! What is told to many: it is written down once for all of them, whatever it is written down as.
+//! A value with its encoding: made once for all who are sent it, whatever it is encoded as.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-/// Something that many are told.
+/// A value that is encoded once.
 #[derive(Debug)]
 pub struct EncodedOnce<T> {
-    what: T,
-    written: OnceLock<Bytes>,
+    value: T,
+    encoded: OnceLock<Bytes>,
 }
 
 impl<T> EncodedOnce<T> {
-    /// Returns it written down by `write`, which whoever asks first does; everybody has to bring the same.
-    pub fn written(&self, write: impl FnOnce(&T) -> Bytes) -> Bytes {
-        self.written.get_or_init(|| write(&self.what)).clone()
+    /// Returns the encoding; the first call makes it, so every caller has to bring the same `encode`.
+    pub fn encoded(&self, encode: impl FnOnce(&T) -> Bytes) -> Bytes {
+        self.encoded.get_or_init(|| encode(&self.value)).clone()
     }
 }
 
 impl<T> From<T> for EncodedOnce<T> {
-    fn from(what: T) -> EncodedOnce<T> {
-        EncodedOnce { what, written: OnceLock::new() }
+    fn from(value: T) -> EncodedOnce<T> {
+        EncodedOnce { value, encoded: OnceLock::new() }
     }
 }
 
@@ -29,7 +29,7 @@ impl<T> Deref for EncodedOnce<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.what
+        &self.value
     }
 }
 
@@ -38,10 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_written_once_for_all() {
-        let common = EncodedOnce::from("words");
-        assert_eq!(common.written(|words| Bytes::from(format!("<{words}>"))), "<words>");
-        assert_eq!(common.written(|_| unreachable!("it is written already")), "<words>");
-        assert_eq!(common.len(), 5);
+    fn it_is_encoded_once_for_all() {
+        let value = EncodedOnce::from("words");
+        assert_eq!(value.encoded(|words| Bytes::from(format!("<{words}>"))), "<words>");
+        assert_eq!(value.encoded(|_| unreachable!("it is encoded already")), "<words>");
+        assert_eq!(value.len(), 5);
     }
 }

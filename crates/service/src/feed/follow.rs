@@ -1,5 +1,5 @@
-//! Following one session: every record once and in order, from the log itself; and between them the words that are in no
-//! record yet.
+//! A follower of one session: told every record once and in order, from the log itself; and between them the words that are
+//! in no record yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

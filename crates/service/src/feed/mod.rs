@@ -1,5 +1,5 @@
-//! Live news: who follows a session is told of every record and of words that are in no record yet. Records are read
-//! from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
+//! The feed of live news: who follows a session is told of every record and of words that are in no record yet. Records are
+//! read from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
 
 mod encoded_once;
 mod follow;

@@ -1,5 +1,5 @@
-//! Those who follow: how many there are, and how many were sent away because they were too slow. Both are counted where
-//! news are handed over, so that no kind of follower is forgotten.
+//! Streams of news and their subscribers: how many there are, and how many were sent away because they were too slow. Both
+//! are counted where news are handed over, so that no kind of follower is forgotten.
 
 use std::sync::Arc;
 

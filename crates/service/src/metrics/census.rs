@@ -1,5 +1,6 @@
-//! How many sessions do what, how many wait and since when, and whose agents are known to live. Only sessions in which
-//! something is or was left open are looked at; all others are idle by what their log says, and are only counted.
+//! The census of sessions: how many do what, how many wait and since when, and whose agents are known to live. Only
+//! sessions in which something is or was left open are looked at; all others are idle by what their log says, and are only
+//! counted.
 
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 

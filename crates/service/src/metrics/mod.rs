@@ -1,6 +1,6 @@
-//! What the daemon counts and shows of itself, on one page for whoever watches many of them. Counting is done where things
-//! happen, with atomics; the page is put together when someone asks, from memory alone: it must be there when the disk is
-//! not. Everything begins at zero with the process. Labels come from closed lists.
+//! Metrics: what the daemon counts and shows of itself, on one page for whoever watches many of them. Counting is done
+//! where things happen, with atomics; the page is put together when someone asks, from memory alone: it must be there when
+//! the disk is not. Everything begins at zero with the process. Labels come from closed lists.
 
 mod census;
 mod http;

@@ -1,5 +1,5 @@
-//! The page as text, in the two formats that scrapers read: Prometheus 0.0.4 and OpenMetrics 1.0. They differ in what a
-//! counter's family is called and in how a page ends.
+//! The page of metrics as text, in the two formats that scrapers read: Prometheus 0.0.4 and OpenMetrics 1.0. They differ in
+//! what a counter's family is called and in how a page ends.
 
 use std::fmt::{Display, Write};
 use std::time::Duration;

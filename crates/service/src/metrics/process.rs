@@ -1,4 +1,4 @@
-//! What the system says of our own process, under the names that every exporter uses. What it does not say is left out.
+//! Our own process, as the system sees it, under the names that every exporter uses. What it does not say is left out.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;

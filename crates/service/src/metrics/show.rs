@@ -1,4 +1,5 @@
-//! The page: every family there is, by subject. `docs/metrics.md` says what each means and what to do when it moves.
+//! The contents of the page of metrics: every family there is, by subject. `docs/metrics.md` says what each means and what
+//! to do when it moves.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where a page of a list ends, as callers are told it: a place in the list's order, not an entry of it, so that the
+//! Cursors: where a page of a list ends, as callers are told it: a place in the list's order, not an entry of it, so that the
 //! list goes on there whatever came, changed or went meanwhile.
 
 use std::str::FromStr;

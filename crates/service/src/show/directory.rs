@@ -1,5 +1,5 @@
-//! Every session of the home, as lists show it. What was listed at the start stays as it is until its log grows; then it
-//! is looked at again when someone asks.
+//! The directory of sessions: every one of the home, as lists show it. What was listed at the start stays as it is until
+//! its log grows; then it is looked at again when someone asks.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Showing state: sessions, runs, waits and logs as callers see them, one at a time or in lists.
+//! State as it is shown: sessions, runs, waits and logs as callers see them, one at a time or in lists.
 
 mod cursor;
 mod directory;

@@ -1,4 +1,4 @@
-//! What the daemon shows: the shapes that callers rely on. Fields may be added, none of these goes.
+//! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes.
 
 use rekindle_domain::event::UncertainTool;
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};

@@ -1,4 +1,5 @@
-//! Everything that can be said of a home: what the store finds, its holders, and what a dead daemon left.
+//! The examination of a home, everything that can be said of it: what the store finds, its holders, and what a dead daemon
+//! left.
 
 use std::path::Path;
 

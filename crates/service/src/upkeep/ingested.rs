@@ -1,4 +1,4 @@
-//! Whether what a dead holder's journal has is in its session's log, so that the journal may go.
+//! Ingested journals: whether what a dead holder's has is in its session's log, so that the journal may go.
 
 use std::io;
 

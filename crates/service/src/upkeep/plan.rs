@@ -1,4 +1,5 @@
-//! Which findings can be put right by proof, and how. Pure; the rest is for a person, and its remedy says what.
+//! The plan of a repair: which findings can be put right by proof, and how. Pure; the rest is for a person, and its remedy
+//! says what.
 
 use std::collections::HashSet;
 

@@ -7,11 +7,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::crash::Physics;
 use super::errno;
 use super::fault::{Fault, FaultKind, Faults};
 use super::image::Image;
 use super::op::Op;
+use super::physics::Physics;
 
 /// Is told of each mutating operation before it happens.
 pub type Observer = Box<dyn FnMut(&Op) + Send>;

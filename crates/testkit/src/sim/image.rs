@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use rekindle_store::disk::{Entry, EntryKind, OpenMode, Stat};
 
 use super::content::{Content, Undo};
-use super::crash::Physics;
 use super::errno::{EEXIST, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, os};
 use super::names::{Naming, Node, ROOT, Tree};
+use super::physics::Physics;
 use crate::rng::Rng;
 
 const FILE_MODE: u32 = 0o600;

@@ -8,7 +8,8 @@
 //! | `image.rs`   | all that is on the disk: the part that [`SimDisk::fork`] copies             |
 //! | `content.rs` | one file: live bytes, durable bytes, what is pending between them           |
 //! | `names.rs`   | directories: live names, durable names, pending changes of names            |
-//! | `crash.rs`   | [`SimDisk::power_cut`], [`SimDisk::process_kill`] and their [`Physics`]     |
+//! | `crash.rs`   | [`SimDisk::power_cut`], [`SimDisk::process_kill`]                           |
+//! | `physics.rs` | [`Physics`]: how likely their outcomes are                                  |
 //! | `survive.rs` | which blocks of one file a power cut or a failed sync leaves                |
 //! | `fault.rs`   | [`Fault`]: the nth operation fails                                          |
 //! | `op.rs`      | [`Op`]: what an observer is told                                            |
@@ -28,10 +29,11 @@ mod file;
 mod image;
 mod names;
 mod op;
+mod physics;
 mod survive;
 mod tree_ops;
 
-pub use crash::Physics;
 pub use disk::{Observer, SimDisk};
 pub use fault::{Fault, FaultKind, Faults};
 pub use op::{Op, OpKind};
+pub use physics::Physics;

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::crash::{Fate, Physics};
 use super::errno::{EINVAL, ENOENT, ENOTDIR, os};
+use super::physics::{Fate, Physics};
 use crate::rng::Rng;
 
 /// The number of the root directory.

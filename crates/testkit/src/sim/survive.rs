@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::content::{Change, Content};
-use super::crash::{Fate, Physics};
+use super::physics::{Fate, Physics};
 use crate::rng::Rng;
 
 /// Returns what a power cut leaves. `others` are bytes that stale blocks may come from.

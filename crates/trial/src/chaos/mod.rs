@@ -10,6 +10,7 @@ mod faults;
 mod follower;
 mod ledger;
 mod matrix;
+mod newest;
 mod oracle;
 mod plan;
 mod power;

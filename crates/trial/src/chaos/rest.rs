@@ -1,15 +1,13 @@
 //! Rest: everybody is done, and everything that there is to judge by is gathered and judged.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rekindle_client::failure::Failure;
-use rekindle_domain::line::Line;
 use serde_json::Value;
 
 use super::ask::{Asker, PATIENCE};
 use super::faults::Toll;
-use super::ledger::is_fleeting;
 use super::matrix::Check;
 use super::oracle::{Evidence, Sight, judge, place};
 use super::round::{Field, Visited};
@@ -108,21 +106,4 @@ fn has_agent(lines: &[String]) -> bool {
 /// Returns a session's tag: its title begins with it, whatever was added.
 fn tag_of(view: &Value) -> &str {
     view["title"].as_str().unwrap_or_default().split(' ').next().unwrap_or_default()
-}
-
-/// Returns the newest record of each log that has to be on disk: session, number, hash.
-pub(super) fn newest_records(home: &Path) -> Vec<(String, u64, String)> {
-    let entries = std::fs::read_dir(home.join("sessions")).into_iter().flatten().flatten();
-    let newest = |path: PathBuf| {
-        let session = path.file_name()?.to_str()?.strip_suffix(".messages.jsonl")?.to_owned();
-        let log = std::fs::read_to_string(&path).ok()?;
-        let whole = &log[..log.rfind('\n')? + 1];
-        let durable = |line: &&str| {
-            let line = Line::parse(line.as_bytes());
-            line.is_ok_and(|line| !is_fleeting(line.kind) && !line.more)
-        };
-        let (seq, hash) = place(whole.lines().rev().find(durable)?)?;
-        Some((session, seq, hash))
-    };
-    entries.filter_map(|entry| newest(entry.path())).collect()
 }

@@ -14,6 +14,7 @@ use rekindle_terminal::hear_signals;
 use serde_json::{Value, json};
 
 use super::timeline::Timeline;
+use super::verdict::number_of;
 use crate::ground::{Ground, kill};
 
 /// How long anything may take: everything here is over within a second unless it hangs.
@@ -245,11 +246,6 @@ impl Stage {
 
 fn nobody() -> Failure {
     Failure::no_daemon("no daemon runs at this point of the demonstration")
-}
-
-/// Returns the number of a word: 7 of `w7`.
-pub(super) fn number_of(word: &str) -> Option<u64> {
-    word.strip_prefix('w')?.parse().ok()
 }
 
 /// Kills exactly this process; returns its pid.

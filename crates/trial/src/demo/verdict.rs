@@ -8,8 +8,6 @@ use rekindle_terminal::output::plural;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::stage::number_of;
-
 /// What is there to judge by.
 pub(super) struct Evidence<'a> {
     /// The session's log.
@@ -148,6 +146,11 @@ fn completed(records: &[Value], wanted: usize) -> Finding {
     let completed = of_kind(records, "run.completed").count();
     let ok = completed == wanted && started == wanted + 1;
     (ok, format!("{started} runs begun, {completed} completed"))
+}
+
+/// Returns the number of a word: 7 of `w7`.
+pub(super) fn number_of(word: &str) -> Option<u64> {
+    word.strip_prefix('w')?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the log tells of an agent and its own session: what it was told last, whether that session is worth coming back to.
+//! An agent's memory, as far as the log tells: what it was told last, and whether its own session is worth coming back to.
 
 use rekindle_agent::connection::Ask;
 use rekindle_domain::event::{Event, InputKind};

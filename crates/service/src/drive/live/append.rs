@@ -1,4 +1,4 @@
-//! What follows from an item of the journal, appended in one list; and what is to be done afterwards.
+//! The records that follow from an item of the journal, appended in one list; and what is to be done afterwards.
 
 use std::time::{Duration, Instant};
 

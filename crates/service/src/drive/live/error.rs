@@ -1,4 +1,4 @@
-//! Why a session cannot be driven on.
+//! Errors of a session with a living agent: why it cannot be driven on.
 
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;

@@ -1,5 +1,5 @@
-//! From a session without an agent to one with a living agent. Between any two steps a death leaves either no
-//! agent or one that is recorded.
+//! The launch of an agent: from a session without one to a session with a living one. Between any two steps a death leaves
+//! either no agent or one that is recorded.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

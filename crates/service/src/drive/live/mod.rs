@@ -1,4 +1,4 @@
-//! One session with a living agent: reads the journal, appends what follows from it, acknowledges, and sends what
+//! A session with a living agent: reads the journal, appends what follows from it, acknowledges, and sends what
 //! is queued. It keeps nothing that a successor could not rebuild from the log and the journal.
 
 mod agent_memory;
@@ -7,6 +7,7 @@ mod command;
 mod error;
 mod launch;
 mod load;
+mod progress;
 mod prompt;
 mod say;
 mod turn;
@@ -14,8 +15,8 @@ mod turn;
 pub use append::keep_large;
 pub use error::LiveError;
 pub use launch::{Launching, Places};
+pub use progress::Progress;
 pub use prompt::Unsent;
-pub use turn::Progress;
 
 use agent_memory::{Own, OwnSession};
 pub(crate) use command::command;

@@ -1,6 +1,6 @@
-//! What a run has to say to its agent, while nothing of it is queued: the message, or the words that continue a turn
-//! that was cut. Until an input is queued the log's own records are the queue, so that this is found again after any
-//! death.
+//! The prompt of a run, what it has to say to its agent while nothing of it is queued: the message, or the words that
+//! continue a turn that was cut. Until an input is queued the log's own records are the queue, so that this is found again
+//! after any death.
 
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{Event, Raw};

@@ -1,4 +1,4 @@
-//! What is said to the agent: in the log first, then sent, and sent again only if the holder does not have it.
+//! Inputs to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
 use rekindle_agent::connection::{Ask, NextSetting};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};

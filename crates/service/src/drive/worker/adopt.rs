@@ -1,4 +1,4 @@
-//! What becomes of an agent that is there already, or was: taken over, ended, or its end put on record.
+//! Agents that are there already, or were: adopted, ended, or their end put on record.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Beginning: an agent for a run, a run for a prompt, a run that continues another.
+//! Beginnings: an agent for a run, a run for a prompt, a run that continues another.
 
 use std::sync::Arc;
 use std::time::Instant;

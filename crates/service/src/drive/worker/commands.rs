@@ -1,4 +1,4 @@
-//! What others ask of a session that has an agent, or may have one.
+//! The commands of a worker's inbox, carried out: in a session that has an agent, or may have one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

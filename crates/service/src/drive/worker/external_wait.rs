@@ -1,4 +1,4 @@
-//! What programs wait for on a run, and tokens whose time runs out: recorded by the worker of the session, so that nobody
+//! Waits that programs open on a run, and tokens whose time runs out: recorded by the worker of the session, so that nobody
 //! answers, cancels and expires the same thing at once. No agent is told any of it.
 
 use std::sync::Arc;

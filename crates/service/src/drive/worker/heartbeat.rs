@@ -1,5 +1,6 @@
-//! Whether a holder answers while its agent is at work. One that was stopped holds its lock and says nothing, which is how
-//! one looks whose agent thinks: only a question tells them apart. Nothing is asked while the agent is idle.
+//! The heartbeat of a holder: whether it answers while its agent is at work. One that was stopped holds its lock and says
+//! nothing, which is how one looks whose agent thinks: only a question tells them apart. Nothing is asked while the agent
+//! is idle.
 
 use std::time::{Duration, Instant};
 

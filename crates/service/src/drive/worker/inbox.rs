@@ -1,4 +1,4 @@
-//! What a worker is told, and how it is woken while it waits for its agent.
+//! The inbox of a worker: what it is told, and how it is woken while it waits for its agent.
 
 use std::collections::VecDeque;
 use std::io;

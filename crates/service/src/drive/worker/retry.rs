@@ -1,5 +1,5 @@
-//! Sessions for which no worker could be had: there were no descriptors or threads left. What is to be done is in their logs,
-//! so it is enough to look at them again in a moment.
+//! Retries for sessions for which no worker could be had: there were no descriptors or threads left. What is to be done is
+//! in their logs, so it is enough to look at them again in a moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};

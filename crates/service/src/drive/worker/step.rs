@@ -1,4 +1,4 @@
-//! Carrying out one step after the other: what was decided becomes records, processes and connections.
+//! The steps of a worker, carried out one after the other: what was decided becomes records, processes and connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

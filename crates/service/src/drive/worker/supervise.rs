@@ -1,5 +1,5 @@
-//! Tending a living agent: hearing what it says, and what has to be done about it by ourselves: policies, deadlines, cancels
-//! that do not end, the next prompt in the queue.
+//! Supervision of a living agent, hearing what it says and doing what has to be done about it by ourselves: policies,
+//! deadlines, cancels that do not end, the next prompt in the queue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
