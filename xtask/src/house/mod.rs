@@ -1,9 +1,11 @@
 //! The house rules: what the compiler cannot check and a reviewer should not have to.
 //! Each rule reads the same list of files and reports what is wrong and what to do about it.
 
+mod circles;
 mod code;
 mod files;
 mod layers;
+mod paths;
 mod promises;
 mod shape;
 mod words;
@@ -60,6 +62,7 @@ pub(crate) fn report(root: &Path, out: &mut impl Write) -> anyhow::Result<bool> 
 /// Applies every rule; the result is sorted by place.
 fn check(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = layers::check(files);
+    violations.extend(circles::check(files));
     violations.extend(shape::check(files));
     violations.extend(words::check(files));
     violations.extend(promises::check(files));

@@ -53,6 +53,13 @@ const BANS: &[Ban] = &[
         words: &["std::fs"],
         remedy: "go through the `Disk` seam, so that the simulated disk sees it",
     },
+    Ban {
+        below: "crates/service/src/drive/",
+        except: &[],
+        tests: Tests::Free,
+        words: &["SystemTime::now"],
+        remedy: "take the time from the clock that was handed in",
+    },
 ];
 
 /// Checks the code of every Rust file against the bans.
