@@ -2,7 +2,20 @@
 
 pub(crate) mod answers;
 pub(crate) mod cancel;
+pub(crate) mod change;
 pub(crate) mod messages;
+pub(crate) mod resume;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
 pub(crate) mod waits;
+
+use std::sync::Mutex;
+
+/// Held by requests that must not be handled beside others of their kind.
+#[derive(Default)]
+pub(crate) struct Locks {
+    /// By whoever makes a session with a key.
+    keyed: Mutex<()>,
+    /// By whoever changes options of a session.
+    options: Mutex<()>,
+}

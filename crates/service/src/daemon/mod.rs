@@ -23,8 +23,7 @@ use rekindle_holder::client::Scopes;
 
 use crate::access::Access;
 use crate::code::Code;
-use crate::commands::sessions::Locks;
-use crate::commands::{answers, cancel, messages, sessions, tokens, waits};
+use crate::commands::{Locks, answers, cancel, change, messages, resume, sessions, tokens, waits};
 use crate::drive::environment;
 use crate::drive::worker::Workers;
 use crate::error::ServiceError;
@@ -145,7 +144,7 @@ impl Daemon {
 
     /// Changes a session.
     pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView, ServiceError> {
-        sessions::change(&self.workers, &self.locks, id, change)?;
+        change::change(&self.workers, &self.locks, id, change)?;
         self.session(id)
     }
 
@@ -155,7 +154,7 @@ impl Daemon {
         id: SessionId,
         change: Change,
     ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
-        let changed = sessions::change_soon(&self.workers, id, change)?;
+        let changed = change::change_soon(&self.workers, id, change)?;
         let daemon = self.clone();
         Some(async move {
             changed.await?;
@@ -186,7 +185,7 @@ impl Daemon {
                     .hint("without a token a wait is answered at /api/waits/{id}/answer"))
             }
             Some(token) => answers::resume(&self.views, &entry, token, resume.answer, by),
-            None => sessions::resume(&self.workers, &self.locks, id, resume),
+            None => resume::resume(&self.workers, &self.locks, id, resume),
         }
     }
 

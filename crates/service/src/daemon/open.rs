@@ -17,7 +17,7 @@ use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
 use crate::boottime::Steady;
-use crate::commands::sessions::Locks;
+use crate::commands::Locks;
 use crate::drive::agents::Agents;
 use crate::drive::environment::Environment;
 use crate::drive::live::{Places, Supervisor};

@@ -95,7 +95,7 @@ pub enum LiveError {
 impl LiveError {
     /// Tells whether something of ours ran out or could not be written: room, descriptors, processes. Nothing is wrong with the
     /// agent then, and what was tried can be tried again.
-    pub fn is_shortage(&self) -> bool {
+    pub(crate) fn is_shortage(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
             if let Some(error) = error.downcast_ref::<std::io::Error>()

@@ -34,7 +34,7 @@ impl Live {
     }
 
     /// Tells whether the agent is bringing its session back.
-    pub fn is_loading(&self) -> bool {
+    pub(crate) fn is_loading(&self) -> bool {
         self.control.is_some() && self.connection.in_flight().iter().any(|(_, request)| request.brings_back())
     }
 

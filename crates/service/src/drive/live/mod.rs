@@ -267,11 +267,6 @@ impl Live {
         })
     }
 
-    /// Returns the session.
-    pub fn session(&self) -> SessionId {
-        self.session
-    }
-
     /// Returns the connection, for whoever asks how things stand.
     pub fn connection(&self) -> &Connection {
         &self.connection

@@ -37,13 +37,13 @@ impl Unsent {
     }
 
     /// A turn that was just begun to continue another.
-    pub fn continuation(run_id: RunId, attempt: u32) -> Unsent {
+    pub(crate) fn continuation(run_id: RunId, attempt: u32) -> Unsent {
         Unsent { run_id, what: What::Continuation { attempt } }
     }
 
     /// Finds what an open run has to say to an agent, in the log. A command that is run again knows nothing of the first
     /// time: it gets the same request.
-    pub fn find(
+    pub(crate) fn find(
         store: &Store,
         session: SessionId,
         run: &Run,

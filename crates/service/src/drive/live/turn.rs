@@ -29,12 +29,12 @@ enum News {
 
 impl Live {
     /// Returns what keeps the holder from reading the agent, if anything does.
-    pub fn trouble(&self) -> Option<&str> {
+    pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
     /// Returns how many bytes of the journal have not been read.
-    pub fn unread(&self) -> u64 {
+    pub(crate) fn unread(&self) -> u64 {
         self.follower.unread().unwrap_or(0)
     }
 

@@ -1,0 +1,113 @@
+//! Changes of a session: its title, its options, the mode and the model that its agent is asked for.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use rekindle_agent::connection::Wanted;
+use rekindle_domain::event::{Provider, SessionUpdated};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_store::commit::Append;
+
+use super::Locks;
+use crate::code::Code;
+use crate::drive::worker::{Command, Workers};
+use crate::error::ServiceError;
+use crate::lock::locked;
+use crate::request::Change;
+use crate::test_knobs::crash_point;
+
+/// How long whoever changes a session waits to hear what its agent offers: a worker that does not answer is busy with
+/// its agent's start, and then nothing is known yet.
+const OFFERED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Changes a session.
+pub(crate) fn change(
+    workers: &Arc<Workers>,
+    locks: &Locks,
+    session: SessionId,
+    change: Change,
+) -> Result<(), ServiceError> {
+    // Options are recorded whole: two who changed some at once would each record those of the other as they were.
+    let _one_at_a_time = change.names_options().then(|| locked(&locks.options));
+    let state = workers.records.store.open_session(session)?.state;
+    let settles = change.names_settings();
+    if settles {
+        check_offered(workers, &state, &change)?;
+    }
+    let updated = updated(&state, change)?;
+    let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
+    crash_point("change.before_record");
+    workers.records.append(session, vec![updated.into()]).map_err(|error| unless_removed(session, error))?;
+    crash_point("change.after_record");
+    if settles {
+        // Without a worker there is no agent; whoever meets one reads what it is asked for in the log.
+        workers.mention(session, Command::Settle);
+    }
+    // What was cut may go on now, or not any more; its worker rests, or has left.
+    if decides_anew { workers.tell(session, Command::Look) } else { Ok(()) }
+}
+
+/// Refuses a mode or a model that the agent does not offer, as far as that is known: it is, while one is met.
+fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Result<(), ServiceError> {
+    if state.provider.is_command() {
+        return Err(no_settings());
+    }
+    let Some(seat) = workers.seat(state.id) else { return Ok(()) };
+    let (reply, answer) = sync_channel(1);
+    let wanted = Wanted { mode: change.mode.clone(), model: change.model.clone() };
+    seat.inbox.push(Command::Offers { wanted, reply });
+    match answer.recv_timeout(OFFERED_WITHIN) {
+        Ok(Some(unoffered)) => Err(ServiceError::new(Code::SettingUnknown, unoffered)),
+        // Nobody has met it yet, or it is about to be: then it is found out before the next prompt.
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Changes a session without blocking, if it is at hand and nobody else must be waited for.
+pub(crate) fn change_soon(
+    workers: &Arc<Workers>,
+    session: SessionId,
+    change: Change,
+) -> Option<impl Future<Output = Result<(), ServiceError>> + Send + 'static> {
+    if change.names_options() {
+        return None;
+    }
+    let updated = updated(&workers.records.store.at_hand(session)?.state, change);
+    let appended = updated
+        .map(|updated| workers.records.append_soon(Append::durable(session, vec![updated.into()]), || {}));
+    Some(async move { appended?.await.map(drop).map_err(|error| unless_removed(session, error)) })
+}
+
+/// Nothing keeps a session from being changed but its removal: whoever comes too late for it asks for none.
+fn unless_removed(session: SessionId, error: ServiceError) -> ServiceError {
+    if error.code == Code::NotNow { ServiceError::no_session(session) } else { error }
+}
+
+/// Says that a command that is no agent has nothing to choose from.
+pub(super) fn no_settings() -> ServiceError {
+    ServiceError::new(Code::SettingUnknown, "a command has no modes and models that could be asked for")
+        .hint("give it what it needs among its arguments")
+}
+
+fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>, ServiceError> {
+    let mut updated = SessionUpdated::default();
+    if change.names_options() {
+        let mut options = state.options.clone();
+        options.resume = change.resume.unwrap_or(options.resume);
+        options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
+        updated.options = Some(options);
+    }
+    if let Some(mode) = change.mode {
+        updated.options.get_or_insert_with(|| state.options.clone()).set_mode(mode);
+    }
+    if change.model.is_some() {
+        updated.provider = Some(Provider { model: change.model, ..state.provider.clone() });
+    }
+    updated.title = change.title.map(Into::into);
+    if updated == SessionUpdated::default() {
+        return Err(ServiceError::new(Code::NothingToChange, "title, resume, on_uncertain, mode or model"));
+    }
+    Ok(updated)
+}

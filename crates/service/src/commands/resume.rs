@@ -1,0 +1,88 @@
+//! Sessions continued after an interruption, because someone said so.
+
+use std::sync::Arc;
+
+use rekindle_domain::compose::begin::continuation;
+use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::line::Draft;
+use rekindle_domain::session::SessionState;
+use rekindle_store::AppendError;
+use rekindle_store::commit::{Append, Expect};
+
+use super::Locks;
+use crate::code::Code;
+use crate::drive::agents::Obstacle;
+use crate::drive::live::Unsent;
+use crate::drive::worker::{Command, Workers};
+use crate::error::ServiceError;
+use crate::ids::{millis, random};
+use crate::lock::locked;
+use crate::request::Resume;
+use crate::show::view::Resumed;
+use crate::test_knobs::crash_point;
+
+/// Continues an interrupted session because someone said so: whatever held it is settled by that.
+pub(crate) fn resume(
+    workers: &Arc<Workers>,
+    locks: &Locks,
+    session: SessionId,
+    resume: Resume,
+) -> Result<Resumed, ServiceError> {
+    let state = workers.records.store.open_session(session)?.state;
+    let waited = lacks_an_agent(&state) && workers.agents.environment.lacks(&state).is_some();
+    let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
+    let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
+        // Nothing was cut: but its agent may wait for what is brought here.
+        if let Some(run) = state.open_run().filter(|run| waited && run.cancel.is_none()) {
+            // Options are recorded whole, and a umask is one of them.
+            let _one_at_a_time = locked(&locks.options);
+            let state = workers.records.store.open_session(session)?.state;
+            let names = bring_what_it_lacks(workers, &state, &resume)?;
+            if let Some(names) = names {
+                workers.records.append(session, vec![names])?;
+            }
+            workers.tell(session, Command::Look)?;
+            return Ok(Resumed { run_id: run.run_id, method: "continue", attempt: run.attempt });
+        }
+        return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
+            .hint("rekindle send gives the session a new message"));
+    };
+    let names = bring_what_it_lacks(workers, &state, &resume)?;
+    let run_id = RunId::mint(millis(workers.records.now()), random()?);
+    let started = continuation(cut, run_id, &workers.agents.supervisor.life());
+    let attempt = started.attempt;
+    let expect = Expect::LastSeq(state.last_seq);
+    let records = names.into_iter().chain([started.into()]).collect();
+    let append = Append { expect, ..Append::durable(session, records) };
+    crash_point("resume.before_record");
+    match workers.records.store.append(append) {
+        Ok(_) => {}
+        Err(AppendError::Moved { .. }) => {
+            return Err(ServiceError::moved().hint("look at its status and try again"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    crash_point("resume.after_record");
+    let unsent = Unsent::continuation(run_id, attempt);
+    workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
+    Ok(Resumed { run_id, method: "continue", attempt })
+}
+
+/// Tells whether nobody works in a session: its agent is gone, or has not begun.
+fn lacks_an_agent(state: &SessionState) -> bool {
+    state.agent.as_ref().is_none_or(|agent| agent.exited || agent.process.is_none())
+}
+
+/// Keeps what a caller brings, if an agent can be launched with it; returns the record of names that are new.
+fn bring_what_it_lacks(
+    workers: &Workers,
+    state: &SessionState,
+    resume: &Resume,
+) -> Result<Option<Draft>, ServiceError> {
+    let names = workers.agents.environment.bring(state, &resume.env, resume.umask);
+    if let Err(Obstacle::Env(missing)) = workers.agents.launching(state) {
+        let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
+        return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
+    }
+    Ok(names)
+}
