@@ -15,6 +15,9 @@ pub(super) const TRIM: Duration = Duration::from_secs(1);
 /// The hint for people is at most this old while things change.
 pub(super) const STATUS: Duration = Duration::from_millis(500);
 
+/// After the system has refused a connection, the next one is accepted this much later: descriptors come back when others end.
+pub(super) const ACCEPT: Duration = Duration::from_millis(100);
+
 /// The deadlines that come and go.
 #[derive(Debug)]
 pub(super) struct Clocks {
@@ -23,6 +26,8 @@ pub(super) struct Clocks {
     pub(super) retry: Option<Instant>,
     pub(super) trim: Option<Instant>,
     pub(super) status: Option<Instant>,
+    /// No connection is accepted before this.
+    pub(super) accept: Option<Instant>,
     pub(super) look_round: Instant,
     pub(super) started: Instant,
     /// Since when nobody commands.
@@ -37,6 +42,7 @@ impl Clocks {
             retry: None,
             trim: None,
             status: None,
+            accept: None,
             look_round: now + LOOK_ROUND,
             started: now,
             detached: Some(now),
@@ -69,7 +75,7 @@ impl Clocks {
 
     /// Returns the earliest of these.
     pub(super) fn next(&self) -> Instant {
-        let dated = [self.sync_output, self.flush_part, self.retry, self.trim, self.status];
+        let dated = [self.sync_output, self.flush_part, self.retry, self.trim, self.status, self.accept];
         dated.into_iter().flatten().fold(self.look_round, Instant::min)
     }
 }
