@@ -15,6 +15,7 @@ mod respond;
 mod router;
 mod routes;
 mod serve;
+mod spare;
 pub mod sse;
 mod stop;
 mod tls;
