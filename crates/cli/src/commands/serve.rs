@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use rekindle_client::listening::{Address, Listening};
+use rekindle_client::listen_options::{Address, Listening};
 use rekindle_holder::descriptors::close_inherited;
 
 use super::Context;

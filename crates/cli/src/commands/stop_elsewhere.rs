@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::Context;
 use super::stop::LEAVES;
+use crate::acknowledge::acknowledge;
 use crate::client::Client;
 use crate::client::server::Server;
 use crate::failure::{Exit, Failure};
-use crate::taken::taken;
 
 /// How often it is looked whether it has left.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,5 +33,5 @@ pub(super) fn run(context: &Context, server: &Arc<Server>, all: bool) -> Result<
         }
     }
     let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
-    taken(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
+    acknowledge(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rekindle_client::listening::Listening;
+use rekindle_client::listen_options::Listening;
 use rekindle_client::start::{NOTIFY, beside_us};
 use rekindle_client::takeover;
 use rekindle_domain::time::Clock;

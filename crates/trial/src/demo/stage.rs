@@ -4,7 +4,7 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use rekindle_client::content::value_text;
+use rekindle_client::content_text::value_text;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::follow::{Follow, Heard};
 use rekindle_client::{Client, read, start, wire};
