@@ -153,7 +153,8 @@ fn an_agent_that_replays_after_its_answer_is_prompted_when_it_is_done() {
     lab.set("REKINDLE_LOAD_AGAIN_AFTER", 0);
     lab.set("REKINDLE_REPLAY_QUIET", 2000);
     lab.start();
-    let id = begin(&lab, "say first words", &["--replay-late", "100ms", "--name", "gemini-cli"]);
+    let id =
+        begin(&lab, "say first words", &["--replay-late", "100ms", "--pace", "30ms", "--name", "gemini-cli"]);
     assert_eq!(lab.wait_end(&id), "completed");
     lab.post(
         &format!("/api/sessions/{id}/messages"),
