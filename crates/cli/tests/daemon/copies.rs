@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::kills::kill;
-use crate::lab::{Lab, end_daemon, end_holders, wait_for};
+use crate::lab::{Lab, end_all, end_daemon, wait_for};
 
 /// A copy of a lab's home; its own daemon and holders end with it.
 struct Copy<'a> {
@@ -35,7 +35,7 @@ impl Copy<'_> {
 impl Drop for Copy<'_> {
     fn drop(&mut self) {
         end_daemon(&self.home);
-        end_holders(&self.home);
+        end_all(&self.home);
     }
 }
 
