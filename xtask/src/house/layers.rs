@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
     ("trial", &["client", "domain", "holder", "seeded", "store", "terminal"]),
     ("testkit", &["domain", "seeded", "store"]),
-    ("bench", &["domain", "holder", "store", "testkit"]),
+    ("bench", &["domain", "holder", "lab", "store", "testkit"]),
     (
         "cli",
         &[
