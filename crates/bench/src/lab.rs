@@ -10,7 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 use rekindle_domain::id::BootId;
 use rekindle_lab::{Connection, Daemon, HOST, Process, TempHome, daemon_file, end_all};
-use rekindle_testkit::made::{Unsynced, Wanted, fill};
+use rekindle_testkit::made::{Wanted, fill};
+use rekindle_testkit::tapped::{Tapped, Unsynced};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ impl Lab {
     pub(crate) fn with_sessions(context: &Context, count: usize) -> anyhow::Result<Lab> {
         let lab = Lab::without_daemon(context)?;
         crate::context::progress(&format!("making {count} sessions"));
-        let store = open_on(Arc::new(Unsynced), &lab.home())?;
+        let store = open_on(Arc::new(Tapped(Unsynced)), &lab.home())?;
         let wanted = Wanted { sessions: count as u64, records: 5, seed: 1, finished: true };
         fill(&store, BootId::mint(0, 1), 0, &wanted).context("the sessions could not be made")?;
         Ok(lab)
