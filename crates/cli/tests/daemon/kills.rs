@@ -10,9 +10,7 @@ use serde_json::json;
 use crate::lab::{Lab, PATIENCE, wait_for};
 
 pub(crate) fn kill(pid: i32) {
-    let process = Identity::of(pid).expect("it lives");
-    signal_exactly(&process, Signal::KILL).expect("killed");
-    await_end(&process, PATIENCE).expect("gone");
+    rekindle_lab::kill(&Identity::of(pid).expect("it lives"));
 }
 
 pub(crate) fn holder_pid(lab: &Lab) -> i32 {

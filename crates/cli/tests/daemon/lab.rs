@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use rekindle_holder::client::{harvest, inspect_all};
 use rekindle_holder::identity::Identity;
-use rekindle_holder::tree::{await_end, signal_exactly};
 use rekindle_lab::{
-    Answer, Connection, Daemon, EventStream, HOST, TempHome, daemon_file, is_alive, look_for,
+    Answer, Connection, Daemon, EventStream, HOST, TempHome, daemon_file, is_alive, kill, look_for,
 };
 pub(crate) use rekindle_lab::{OwnedEvent, PATIENCE, Reply, end_all, wait_for};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
@@ -99,19 +97,24 @@ impl Lab {
 
     fn start_ready(&mut self, command: Command) {
         let started = Daemon::start(command, &self.path("daemon.log"));
-        self.daemon = Some(started.unwrap_or_else(|error| panic!("{error}")));
+        self.replace(started.unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    /// Takes another daemon for the lab's own. That the one before ends is not for its guard to see to: it may have to leave.
+    fn replace(&mut self, daemon: Daemon) {
+        std::mem::forget(self.daemon.replace(daemon));
     }
 
     /// Starts a daemon that dies at a named place, which may be before it is ready.
     pub(crate) fn start_to_die(&mut self, place: &str) {
         let mut daemon = self.begin(&[], &[("REKINDLE_CRASH_AT", place)]);
         daemon.first_line().expect("a line, or its end");
-        self.daemon = Some(daemon);
+        self.replace(daemon);
     }
 
     /// Starts a daemon and does not wait for it.
     pub(crate) fn start_unready(&mut self) {
-        self.daemon = Some(self.begin(&[], &[]));
+        self.replace(self.begin(&[], &[]));
     }
 
     /// Starts a daemon beside the lab's own, and does not wait for it.
@@ -345,8 +348,7 @@ impl Lab {
     /// Kills the holders of this home without a word.
     pub(crate) fn kill_holders(&self) {
         for holder in self.living_holders() {
-            signal_exactly(&holder, Signal::KILL).expect("killed");
-            await_end(&holder, PATIENCE).expect("gone");
+            kill(&holder);
         }
     }
 
@@ -424,8 +426,8 @@ fn daemon_of(home: &Path) -> Option<Identity> {
 }
 
 /// Kills the daemon that a command started in a home.
-pub(crate) fn end_daemon(home: &Path) {
+fn end_daemon(home: &Path) {
     if let Some(daemon) = daemon_of(home) {
-        rekindle_lab::kill(&daemon);
+        kill(&daemon);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, PATIENCE, Reply};
+use crate::lab::{Lab, PATIENCE, Reply, wait_for};
 
 /// Callers, and those among them whose sessions have agents.
 const CALLERS: usize = 32;
@@ -34,16 +34,10 @@ fn times() -> (Duration, Duration) {
 
 /// Asks until there is an answer: whoever got none does not know, and asks the same again.
 fn ask(lab: &Lab, method: &str, path: &str, key: &str, body: &Value) -> Reply {
-    let begin = Instant::now();
     let headers = if key.is_empty() { String::new() } else { format!("Idempotency-Key: {key}\r\n") };
-    loop {
-        match lab.try_ask(method, path, &headers, body) {
-            // Not now: nothing was done, or nobody knows.
-            Some(reply) if reply.status != 503 => return reply,
-            _ => std::thread::sleep(Duration::from_millis(2)),
-        }
-        assert!(begin.elapsed() < PATIENCE, "{method} {path}: no answer");
-    }
+    // Not now: nothing was done, or nobody knows.
+    let for_good = |reply: &Reply| reply.status != 503;
+    wait_for(&format!("{method} {path}"), || lab.try_ask(method, path, &headers, body).filter(for_good))
 }
 
 /// Reads and writes until it is over.
