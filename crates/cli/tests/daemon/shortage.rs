@@ -74,6 +74,8 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        // The lab could not remove its directory while this was mounted there.
+        let _ = self.0.parent().map(std::fs::remove_dir_all);
     }
 }
 
