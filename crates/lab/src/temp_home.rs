@@ -35,7 +35,7 @@ impl TempHome {
                 io::Error::new(error.kind(), format!("cannot make {}: {error}", path.display()))
             })
         };
-        let name = format!("{prefix}{:08x}", getrandom::u32().map_err(io::Error::other)?);
+        let name = prefix.to_owned() + &short(getrandom::u32().map_err(io::Error::other)?);
         let path = base.join(&name);
         make(&path)?;
         let fits = base.as_os_str().len() <= DEEPEST;
@@ -88,6 +88,12 @@ impl TempHome {
     pub fn living(&self) -> usize {
         living(&self.home())
     }
+}
+
+/// Writes a number in six letters and digits: what is shown of a home must not become long by where it is.
+fn short(number: u32) -> String {
+    let digit = |place: u32| char::from_digit(number / 36_u32.pow(place) % 36, 36);
+    (0..6).filter_map(digit).collect()
 }
 
 impl Drop for TempHome {
