@@ -26,6 +26,11 @@ impl Context {
         Ok(Context { root, quick, drop_caches })
     }
 
+    /// Returns where everything is made.
+    pub(crate) fn path(&self) -> &Path {
+        self.root.path()
+    }
+
     /// Makes an empty directory that is gone when dropped.
     pub(crate) fn directory(&self) -> anyhow::Result<TempDir> {
         tempfile::tempdir_in(&self.root).context("cannot make a directory for a row")
