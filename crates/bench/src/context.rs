@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-/// How long anything may take before the measuring is given up: far more than even a busy machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take before the measuring is given up: many at once take longer than one.
+pub(crate) const PATIENCE: Duration = rekindle_lab::PATIENCE.saturating_mul(2);
 
 /// What every row needs to know.
 pub(crate) struct Context {
@@ -28,6 +28,11 @@ impl Context {
         let root = tempfile::Builder::new().prefix("bench-").tempdir_in(&dir);
         let root = root.with_context(|| format!("cannot make a directory in {}", dir.display()))?;
         Ok(Context { root, quick, drop_caches })
+    }
+
+    /// Returns where everything is made.
+    pub(crate) fn path(&self) -> &Path {
+        self.root.path()
     }
 
     /// Makes an empty directory that is gone when dropped.

@@ -8,7 +8,6 @@ mod context;
 mod counting;
 mod ears;
 mod home;
-mod http;
 mod lab;
 mod measure;
 mod proc;

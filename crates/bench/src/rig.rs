@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -11,6 +10,7 @@ use rekindle_holder::client::{self, Control, Executable, Follower, Prepared, Spe
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_holder::journal::Item;
 use rekindle_holder::wire::{Event, Mode};
+use rekindle_lab::Process;
 use tempfile::TempDir;
 
 use crate::actors;
@@ -72,7 +72,7 @@ impl Rig {
     /// Starts the process of a holder.
     pub(crate) fn start(&self, prepared: &Prepared) -> anyhow::Result<Holder> {
         let spawned = client::start(prepared)?;
-        Ok(Holder { process: Process(spawned.child), dir: spawned.dir })
+        Ok(Holder { process: spawned.child.into(), dir: spawned.dir })
     }
 
     /// Makes a holder whose agent runs, commanded by us.
@@ -102,42 +102,6 @@ pub(crate) fn beside(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// A child that is killed and collected when dropped. A holder's agent does not outlive it.
-pub(crate) struct Process(Child);
-
-impl Process {
-    pub(crate) fn spawn(command: &mut Command) -> anyhow::Result<Process> {
-        Ok(Process(command.spawn().with_context(|| format!("cannot run {command:?}"))?))
-    }
-
-    pub(crate) fn child(&mut self) -> &mut Child {
-        &mut self.0
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
-    }
-
-    pub(crate) fn take_input(&mut self) -> anyhow::Result<ChildStdin> {
-        self.0.stdin.take().context("the process has no input")
-    }
-
-    /// Waits for the end of a process that has been told to end.
-    pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        let status = self.0.wait()?;
-        ensure!(status.success(), "a process of the raw program failed: {status}");
-        Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Of one that was collected already nothing is left to kill.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A holder that ends with us.
 pub(crate) struct Holder {
     process: Process,
@@ -161,7 +125,7 @@ impl Holder {
         while let Ok(told) = control.next_event(PATIENCE) {
             ensure!(told.is_some(), "a holder did not end");
         }
-        let status = self.process.child().wait()?;
+        let status = self.process.wait()?;
         ensure!(status.success(), "a holder failed: {status}");
         std::fs::remove_dir_all(self.dir.path()).context("cannot remove a holder's directory")
     }

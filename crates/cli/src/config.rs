@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rekindle_client::listening::Listening;
+use rekindle_client::listen_options::Listening;
 use serde::Deserialize;
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use rekindle_client::home::{default_home, variable};
+use rekindle_client::default_home::{default_home, variable};
 
 use crate::failure::Failure;
 

@@ -1,5 +1,6 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
+mod acknowledge;
 mod agent_choice;
 mod commands;
 mod config;
@@ -17,7 +18,6 @@ mod record_text;
 mod server_arg;
 mod session_arg;
 mod status_text;
-mod taken;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::builder::styling::Style;
-use rekindle_client::content::{asked, value_text};
+use rekindle_client::content_text::{asked, value_text};
 use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;

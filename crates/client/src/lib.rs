@@ -2,12 +2,12 @@
 //! goes wrong is a [`failure::Failure`], which commands print and end with.
 
 pub mod clock;
-pub mod content;
+pub mod content_text;
+pub mod default_home;
 pub mod failure;
 pub mod follow;
-pub mod home;
 pub mod http;
-pub mod listening;
+pub mod listen_options;
 pub mod logout;
 mod lost;
 pub mod news;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::http::Reach;
-use crate::listening::Listening;
+use crate::listen_options::Listening;
 
 /// The file's name in the home.
 const FILE: &str = "daemon.json";

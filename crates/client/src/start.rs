@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::place::{self, Place, Seen};
 use super::{Client, unproven, unreachable, wire};
 use crate::failure::{Exit, Failure};
-use crate::listening::Listening;
+use crate::listen_options::Listening;
 use crate::takeover;
 use crate::unit::Unit;
 

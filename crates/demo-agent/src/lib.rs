@@ -71,6 +71,8 @@ pub struct Options {
     pub merges: bool,
     /// Whether tool calls are kept quiet in a session that was loaded.
     pub quiet_after_load: bool,
+    /// How long after the answer to a load the conversation is shown; before it if there is none.
+    pub replays_late: Option<Duration>,
 }
 
 /// How models are offered.

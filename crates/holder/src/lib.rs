@@ -6,6 +6,7 @@
 //! supervisor's side. This crate uses none of the others: holders outlive upgrades.
 
 pub mod client;
+pub mod descriptors;
 pub mod dir;
 pub mod identity;
 pub mod journal;

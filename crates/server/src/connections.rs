@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::guard::Peer;
-use crate::stop::Stopped;
+use crate::stop::{Closer, Closing, Stopped};
 use crate::tls::Tls;
 
 /// Connections of one way in that are served: a hundred pages with ten streams each, and some descriptors left for agents.
@@ -68,6 +68,8 @@ pub(crate) struct Connections {
     tasks: JoinSet<()>,
     /// Those who have not said who they are, the oldest first.
     strangers: VecDeque<Stranger>,
+    /// Those that are served, the oldest first, among some that have ended.
+    open: VecDeque<Closer>,
 }
 
 struct Stranger {
@@ -78,7 +80,13 @@ struct Stranger {
 impl Connections {
     /// Makes an empty set whose requests `router` answers.
     pub(crate) fn new(router: Router, stopped: Stopped) -> Connections {
-        Connections { router, stopped, tasks: JoinSet::new(), strangers: VecDeque::new() }
+        Connections {
+            router,
+            stopped,
+            tasks: JoinSet::new(),
+            strangers: VecDeque::new(),
+            open: VecDeque::new(),
+        }
     }
 
     /// Tells whether another one may be accepted.
@@ -86,11 +94,36 @@ impl Connections {
         self.tasks.len() < MAX_CONNECTIONS + MAX_STRANGERS + SPARE
     }
 
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Closes the oldest that had an answer, in good order, so that the next one can be accepted: a stream goes on where it
+    /// ended when its follower comes again, and an answer that is under way is given.
+    pub(crate) fn make_way(&mut self) {
+        self.open.retain(|one| !one.is_over());
+        let oldest = self.open.iter().position(Closer::is_answered);
+        if let Some(oldest) = oldest.and_then(|oldest| self.open.remove(oldest)) {
+            oldest.close();
+        }
+    }
+
+    /// Returns what the next connection waits with for its end.
+    fn closing(&mut self) -> Closing {
+        if self.open.len() > 2 * self.tasks.len() + 16 {
+            self.open.retain(|one| !one.is_over());
+        }
+        let (closer, closing) = Closer::new(self.stopped.clone());
+        self.open.push_back(closer);
+        closing
+    }
+
     /// Serves another one on our own socket, or tells it that there are too many.
     pub(crate) fn add(&mut self, stream: UnixStream) {
         if self.tasks.len() < MAX_CONNECTIONS {
-            let (service, stopped) = (TowerToHyperService::new(self.router.clone()), self.stopped.clone());
-            self.tasks.spawn(serve(stream, service, OURS, stopped));
+            let (inner, closing) = (TowerToHyperService::new(self.router.clone()), self.closing());
+            self.tasks.spawn(serve(stream, inner, OURS, closing));
         } else {
             self.refuse(stream);
         }
@@ -114,8 +147,8 @@ impl Connections {
         }
         let peer = Peer { remote, local, known: Arc::default() };
         let (known, tls) = (Arc::clone(&peer.known), tls.cloned());
-        let task =
-            self.tasks.spawn(serve_stranger(stream, tls, self.router.clone(), peer, self.stopped.clone()));
+        let closing = self.closing();
+        let task = self.tasks.spawn(serve_stranger(stream, tls, self.router.clone(), peer, closing));
         self.strangers.push_back(Stranger { known, task });
     }
 
@@ -157,7 +190,7 @@ async fn serve<S>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: S,
     limits: Limits,
-    mut stopped: Stopped,
+    mut closing: Closing,
 ) where
     S: Service<
             hyper::Request<hyper::body::Incoming>,
@@ -165,10 +198,20 @@ async fn serve<S>(
             Error = Infallible,
         >,
 {
+    let own = closing.clone();
+    let service = service_fn(|mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(own.clone());
+        let answer = service.call(request);
+        async {
+            let answer = answer.await;
+            own.answered();
+            answer
+        }
+    });
     let mut connection = pin!(protocol(limits).serve_connection(TokioIo::new(stream), service));
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        _ = stopped.wait() => {
+        () = closing.wait() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -179,13 +222,13 @@ async fn serve<S>(
     }
 }
 
-async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, peer: Peer, stopped: Stopped) {
+async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, peer: Peer, closing: Closing) {
     let inner = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer.clone());
         inner.call(request)
     });
-    let Some(tls) = tls else { return serve(stream, service, ELSEWHERE, stopped).await };
+    let Some(tls) = tls else { return serve(stream, service, ELSEWHERE, closing).await };
     let shaken = async {
         let mut first = [0];
         // Every TLS connection begins with this byte, and no HTTP request does.
@@ -197,7 +240,7 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
         TlsAcceptor::from(tls.0).accept(stream).await.map(Some)
     };
     match timeout(HANDSHAKE, shaken).await {
-        Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, stopped).await,
+        Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, closing).await,
         Ok(Ok(None)) => {}
         Ok(Err(error)) => tracing::debug!(%error, "TLS was not agreed upon"),
         Err(_) => tracing::debug!("TLS takes too long"),

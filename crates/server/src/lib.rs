@@ -17,6 +17,7 @@ mod respond;
 mod router;
 mod routes;
 mod serve;
+mod spare;
 pub mod sse;
 mod stop;
 mod tls;

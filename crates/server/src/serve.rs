@@ -9,18 +9,24 @@ use std::time::Duration;
 use axum::middleware;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::Daemon;
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::sleep;
 
 use crate::app::App;
 use crate::connections::Connections;
 use crate::guard::{Guard, REFRESH, guard};
+use crate::quota::Quota;
 use crate::router::router;
+use crate::spare::Spare;
 use crate::stop::{Ending, Stop};
 use crate::tls::Tls;
 
 /// How long to rest when a connection cannot be accepted: descriptors come back when others end.
 const REST: Duration = Duration::from_millis(100);
+
+/// Failures to accept a connection that are written down in a minute.
+const LOGGED: u32 = 6;
 
 /// After how many looks at the list of tokens it is written down when they were used: ten seconds.
 const KEEP_USED: u32 = 40;
@@ -87,20 +93,22 @@ pub async fn serve(
     let mut connections = Connections::new(router, stop.listen());
     let mut strangers = Connections::new(guarded, stop.listen());
     let watching = (!tcp.listeners.is_empty()).then(|| tokio::spawn(watch(access)));
+    let (refused, mut spare) = (Quota::new(LOGGED), Spare::default());
+    spare.fill();
     let mut shutdown = std::pin::pin!(shutdown);
     let ending = loop {
         tokio::select! {
             ending = stopped.wait() => break ending,
             () = shutdown.as_mut() => break Ending::Told,
-            () = connections.ended() => {}
-            () = strangers.ended() => {}
+            () = connections.ended() => spare.fill(),
+            () = strangers.ended() => spare.fill(),
             accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => rest(&error).await,
+                Err(error) => lacking(&error, &refused, &mut spare, &mut connections, &mut strangers).await,
             },
             accepted = tcp.accept(), if strangers.have_room() => match accepted {
                 Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
-                Err(error) => rest(&error).await,
+                Err(error) => lacking(&error, &refused, &mut spare, &mut connections, &mut strangers).await,
             },
         }
     };
@@ -115,9 +123,36 @@ pub async fn serve(
     ending
 }
 
-async fn rest(error: &io::Error) {
-    tracing::warn!(%error, "cannot accept a connection");
-    sleep(REST).await;
+/// Makes room for a connection that could not be accepted. One that was kept back is given up for it; when there is none
+/// left, the oldest connection of the way in that has more of them makes way: else those who only listen would keep out
+/// whoever wants to know, or to end, what goes on.
+async fn lacking(
+    error: &io::Error,
+    refused: &Quota,
+    spare: &mut Spare,
+    ours: &mut Connections,
+    elsewhere: &mut Connections,
+) {
+    if is_lacking(error) {
+        if spare.give_up() {
+            return;
+        }
+        if elsewhere.count() > ours.count() { elsewhere.make_way() } else { ours.make_way() }
+    }
+    if let Some(more) = refused.take() {
+        tracing::warn!(%error, more, "cannot accept a connection");
+    }
+    tokio::select! {
+        () = ours.ended() => {}
+        () = elsewhere.ended() => {}
+        () = sleep(REST) => {}
+    }
+}
+
+/// Tells whether we, or the machine, have no descriptors left.
+fn is_lacking(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    errno == Some(Errno::MFILE.raw_os_error()) || errno == Some(Errno::NFILE.raw_os_error())
 }
 
 /// Looks at the list of tokens for those whose streams are open, and keeps when tokens were used.

@@ -1,5 +1,13 @@
-//! The end of serving: one word, said once, that the accepting loop, every connection and every stream hear.
+//! The end of serving: one word, said once, that the accepting loop, every connection and every stream hear. And the end of
+//! one connection, which makes way for others.
 
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use tokio::sync::watch;
 
 /// Why serving ended.
@@ -52,9 +60,101 @@ impl Stopped {
     }
 }
 
+/// Closes one connection in good order: at once if it rests, else behind the answer that is under way; a stream of events ends.
+#[derive(Debug)]
+pub(crate) struct Closer {
+    close: watch::Sender<bool>,
+    answered: Arc<AtomicBool>,
+}
+
+/// Whoever waits for the end of a connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Closing {
+    /// None for a request that came without a connection.
+    both: Option<(Stopped, watch::Receiver<bool>)>,
+    answered: Arc<AtomicBool>,
+}
+
+impl Closer {
+    /// Makes one, and what its connection waits with. That ends with all serving, too.
+    pub(crate) fn new(stopped: Stopped) -> (Closer, Closing) {
+        let (close, own) = watch::channel(false);
+        let answered = Arc::<AtomicBool>::default();
+        (Closer { close, answered: answered.clone() }, Closing { both: Some((stopped, own)), answered })
+    }
+
+    /// Closes the connection; tells whether there still was one.
+    pub(crate) fn close(self) -> bool {
+        self.close.send(true).is_ok()
+    }
+
+    /// Tells whether its first request was answered, be it by a stream that goes on.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the connection has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.close.is_closed()
+    }
+}
+
+impl Closing {
+    /// Notes that a request was answered.
+    pub(crate) fn answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the end, also when it has come already.
+    pub(crate) async fn wait(&mut self) {
+        let Some((stopped, own)) = &mut self.both else { return pending().await };
+        let closed = async {
+            // A closer that went without a word closes nothing.
+            if own.wait_for(|closed| *closed).await.is_err() {
+                pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = stopped.wait() => {}
+            () = closed => {}
+        }
+    }
+}
+
+/// Every request carries the end of its connection.
+impl<S: Send + Sync> FromRequestParts<S> for Closing {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Closing, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_ends_by_itself_or_with_everything() {
+        let ends = async |closing: &mut Closing| {
+            tokio::time::timeout(std::time::Duration::from_secs(1), closing.wait()).await.is_ok()
+        };
+        let stop = Stop::new();
+        let (one, mut first) = Closer::new(stop.listen());
+        let (two, mut second) = Closer::new(stop.listen());
+        assert!(!ends(&mut first).await);
+        assert!(!one.is_over());
+        assert!(one.close());
+        assert!(ends(&mut first).await);
+        assert!(!ends(&mut second).await, "it was not meant");
+        drop(two);
+        assert!(!ends(&mut second).await, "nobody can close it any more");
+        stop.now(Ending::Told);
+        assert!(ends(&mut second).await);
+        let (three, third) = Closer::new(stop.listen());
+        drop(third);
+        assert!(three.is_over());
+        assert!(!three.close());
+    }
 
     #[tokio::test]
     async fn the_first_reason_stays_and_latecomers_hear_it() {

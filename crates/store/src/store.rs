@@ -24,9 +24,9 @@ use crate::lagging::{Behind, Complete};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
-use crate::lost::note_lost;
 use crate::meter::Meter;
-use crate::observe::{Observer, Observers};
+use crate::missing_logs::note_lost;
+use crate::observers::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::survey::{list, survey};
 

@@ -5,5 +5,6 @@
 pub mod clock;
 pub mod made;
 pub mod sim;
+pub mod tapped;
 
 pub use rekindle_seeded as rng;

@@ -18,10 +18,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["agent", "domain", "service"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal"]),
+    // The harness knows a daemon from outside, as tests need it, and must not share the client's mistakes.
+    ("lab", &["holder", "store"]),
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
-    ("trial", &["client", "domain", "holder", "seeded", "store", "terminal"]),
+    ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal"]),
     ("testkit", &["domain", "seeded", "store"]),
-    ("bench", &["domain", "holder", "store", "testkit"]),
+    ("bench", &["domain", "holder", "lab", "store", "testkit"]),
     (
         "cli",
         &[

@@ -241,7 +241,7 @@ impl Connection {
         if !update {
             return false;
         }
-        let late = self.quirks.has(Quirk::ReplaysAfterLoad) && self.is_loaded() && self.turn().is_none();
+        let late = self.may_replay();
         let Some(loading) = &mut self.partial.loading else { return late };
         loading.replay.updates += 1;
         match said {
@@ -262,6 +262,11 @@ impl Connection {
             _ => {}
         }
         true
+    }
+
+    /// Tells whether the agent may go on to tell again what was said, though its session is there: it answers first.
+    pub fn may_replay(&self) -> bool {
+        self.quirks.has(Quirk::ReplaysAfterLoad) && self.is_loaded() && self.turn().is_none()
     }
 
     /// Tells whether the session was loaded and nothing was asked in it since.

@@ -43,11 +43,11 @@ fn with_sessions(context: &Context, count: usize) -> anyhow::Result<Vec<Row>> {
     let disk = CountingDisk::default();
     let store = home::open_on(Arc::new(disk.clone()), &dir.path().join("counted"))?;
     let sessions = home::make_sessions(&store, count)?;
-    let before = disk.counts();
+    let before = disk.0.counts();
     for _ in 0..rounds {
         ours(&store, &sessions, batches)?;
     }
-    let syncs = disk.counts().syncs - before.syncs;
+    let syncs = disk.0.counts().syncs - before.syncs;
     let a_batch = syncs as f64 / (batches * rounds) as f64;
     let at_most = Target::AtMost(count as f64 * SYNCS_AT_MOST);
     Ok(vec![

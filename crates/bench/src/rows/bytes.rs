@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let logged = logs.sum::<Result<u64, rekindle_store::OpenSessionError>>()? as f64;
     // The end makes a last checkpoint.
     drop(store);
-    let a_byte = disk.counts().written as f64 / logged;
+    let a_byte = disk.0.counts().written as f64 / logged;
     let of = |part: f64| Rounds { raw: vec![1.0], ours: vec![part] };
     let records = SESSIONS * EACH;
     Ok(vec![

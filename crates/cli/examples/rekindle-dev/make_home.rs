@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rekindle_client::clock::id_millis;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_terminal::output::{self, plural};
-use rekindle_testkit::made::{Unsynced, Wanted, fill};
+use rekindle_testkit::made::{Wanted, fill};
+use rekindle_testkit::tapped::{Tapped, Unsynced};
 use serde_json::json;
 
 use super::Context;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let (store, boot) = super::open(context, Arc::new(Unsynced))?;
+    let (store, boot) = super::open(context, Arc::new(Tapped(Unsynced)))?;
     let &Args { sessions, records, seed, finished } = args;
     let wanted = Wanted { sessions, records, seed, finished };
     let sessions =

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{Context, late};
+use crate::acknowledge::acknowledge;
 use crate::client::{List, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, pick};
-use crate::taken::taken;
 
 /// Answer what an agent asks
 ///
@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         body => body?,
     };
-    taken(
+    acknowledge(
         context.json,
         &body,
         &format!("answered; watch it with: {}", ours(format_args!("attach {}", wait.session_id))),

@@ -70,6 +70,9 @@ pub(crate) struct Args {
     /// Say nothing of tool calls in a session that was loaded
     #[arg(long)]
     quiet_after_load: bool,
+    /// Answer a load first, and show the conversation so much later
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    replay_late: Option<Duration>,
     /// Be a launcher, and have the agent as a child that reads and writes for itself: it outlives its launcher
     #[arg(long)]
     behind_launcher: bool,
@@ -192,6 +195,7 @@ pub(super) fn run(args: Args) -> Result<Exit, Failure> {
         name: args.name,
         merges: args.merge_messages,
         quiet_after_load: args.quiet_after_load,
+        replays_late: args.replay_late,
     };
     match rekindle_demo_agent::run(options).map_err(failed)? {
         0 => Ok(Exit::Ok),

@@ -5,12 +5,12 @@ use rekindle_domain::line::Line;
 use serde_json::Value;
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::client::{Client, List, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, Over, chosen, given};
 use crate::record_text::{payload, word};
-use crate::taken::taken;
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
 const RECORDS: u64 = 256;
@@ -39,7 +39,7 @@ impl Late {
         let how = self.over.text(&self.ask);
         let attach = ours(format_args!("attach {}", self.session));
         let text = format!("it was {how} already, just as you answer now; watch it with: {attach}");
-        taken(json, &body, &text)
+        acknowledge(json, &body, &text)
     }
 
     /// Says so to someone whose answer was not used.

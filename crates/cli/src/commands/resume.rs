@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::client::{read, wire};
 use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
 use crate::session_arg::SessionArg;
-use crate::taken::taken;
 
 /// Continue an interrupted session from where it was
 ///
@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         other => other?,
     };
     if args.detach {
-        return taken(
+        return acknowledge(
             context.json,
             &body,
             &format!("{id} goes on; watch it with: {}", ours(format_args!("attach {id}"))),

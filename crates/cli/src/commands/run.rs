@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::agent_choice;
 use crate::client::whom::Whom;
 use crate::client::{read, wire};
@@ -17,7 +18,6 @@ use crate::hints::ours;
 use crate::live::Goal;
 use crate::logout;
 use crate::prompt_arg::prompt;
-use crate::taken::taken;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///
@@ -181,7 +181,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     if args.detach {
         if context.json {
-            return taken(true, &body, "");
+            return acknowledge(true, &body, "");
         }
         // The id alone, so that a script can take it.
         println_id(&session.id)?;

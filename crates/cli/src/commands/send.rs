@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::client::{Client, read, wire};
 use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
@@ -12,7 +13,6 @@ use crate::hints::ours;
 use crate::live::Goal;
 use crate::prompt_arg::prompt;
 use crate::session_arg::{find_live, is_like_an_id};
-use crate::taken::taken;
 
 /// Send a message to a session
 ///
@@ -87,7 +87,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let receipt: wire::MessageTaken = read(&body)?;
     if args.detach {
         let how = if receipt.queued { "queued" } else { "sent" };
-        return taken(
+        return acknowledge(
             context.json,
             &body,
             &format!("{how}; watch it with: {}", ours(format_args!("attach {id}"))),

@@ -4,7 +4,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use rekindle_client::listening::{Address, Listening};
+use rekindle_client::listen_options::{Address, Listening};
+use rekindle_holder::descriptors::close_inherited;
 
 use super::Context;
 use crate::client::place::Place;
@@ -90,6 +91,8 @@ impl Announce {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if args.background {
+        // What whoever started us has open is theirs: a lock or a pipe of a script would be kept for as long as we live.
+        close_inherited();
         // It fails only for the leader of a process group, which someone else made us: then we stay in it.
         let _ = rustix::process::setsid();
     }

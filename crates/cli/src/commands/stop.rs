@@ -6,13 +6,13 @@ use rekindle_holder::client::{Keeper, LockState, inspect_all};
 use serde_json::json;
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::client::place::Place;
 use crate::client::start::{self, wait_until_free};
 use crate::client::takeover;
 use crate::client::{CUT, Client, SILENT, WORDS};
 use crate::failure::{Exit, Failure};
 use crate::output::plural;
-use crate::taken::taken;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);
@@ -64,12 +64,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     left(context, pid)?;
     if args.all {
         nobody_left(context)?;
-        return taken(context.json, br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
+        return acknowledge(context.json, br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
     }
     let agents = living(context).len() as u64;
     let body = json!({"stopped": true, "agents": agents}).to_string();
     let text = format!("stopped; {}", live_on(agents));
-    taken(context.json, body.as_bytes(), &text)
+    acknowledge(context.json, body.as_bytes(), &text)
 }
 
 /// Asks the daemon to leave; returns its process, none if there is none.
@@ -104,7 +104,7 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
             format!("no daemon runs; {} on without one: rekindle stop --all ends them", live(some))
         }
     };
-    taken(context.json, body.as_bytes(), &text)
+    acknowledge(context.json, body.as_bytes(), &text)
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
@@ -126,7 +126,7 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
     let mut body = serde_json::to_value(&place).map_err(|error| Failure::failed("output", error))?;
     body["agents"] = json!(stayed);
     let text = format!("rekindle {} runs; {}", place.version, lived_on(before.len(), stayed));
-    taken(context.json, body.to_string().as_bytes(), &text)
+    acknowledge(context.json, body.to_string().as_bytes(), &text)
 }
 
 pub(super) fn lived_on(before: usize, stayed: usize) -> String {

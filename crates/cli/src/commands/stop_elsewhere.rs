@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::Context;
+use crate::acknowledge::acknowledge;
 use crate::client::Client;
 use crate::client::server::Server;
 use crate::failure::{Exit, Failure};
-use crate::taken::taken;
 
 /// How often it is looked whether it has left.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,5 +37,5 @@ pub(super) fn run(
         }
     }
     let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
-    taken(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
+    acknowledge(context.json, json!({"stopped": true}).to_string().as_bytes(), text)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 
-use rekindle_client::listening::{Address, Listening};
+use rekindle_client::listen_options::{Address, Listening};
 use rekindle_domain::time::Clock;
 use rekindle_server::{Elsewhere, Tls};
 use rekindle_service::access::AccessFile;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rekindle_client::listening::Listening;
+use rekindle_client::listen_options::Listening;
 use rekindle_client::start::{NOTIFY, beside_us};
 use rekindle_client::takeover;
 use rekindle_domain::time::Clock;
@@ -42,6 +42,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// How long calls that are under way may hold up the end.
 const LAST_CALLS: Duration = Duration::from_secs(2);
+
+/// How long a thread that has nothing to do stays for the next request.
+const IDLE_THREAD: Duration = Duration::from_secs(30);
 
 /// How a daemon is to start.
 pub(crate) struct Start {
@@ -159,12 +162,26 @@ fn leave_the_agents_tree() -> Result<(), Failure> {
     Err(Failure::failed("executable", error))
 }
 
+/// Keeps at least one thread for requests that block. When the machine has no thread left to give, they wait for this one;
+/// without any, the runtime would panic.
+async fn keep_a_thread() {
+    loop {
+        let _ = tokio::task::spawn_blocking(|| ()).await;
+        tokio::time::sleep(IDLE_THREAD / 3).await;
+    }
+}
+
 fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: listen::Open) -> Result<Ending, Failure> {
     let failed = |error: std::io::Error| Failure::failed("runtime", error);
     // One thread serves all connections: nothing it does blocks, and a second would only be woken to wait with it.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_keep_alive(IDLE_THREAD)
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     let ending = runtime.block_on(async {
+        tokio::spawn(keep_a_thread());
         listener.set_nonblocking(true)?;
         let doors = Doors { unix: tokio::net::UnixListener::from_std(listener)?, tcp: tcp.serve()? };
         let (mut terminate, mut interrupt) =

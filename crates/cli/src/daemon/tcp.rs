@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rekindle_client::listening::Listening;
+use rekindle_client::listen_options::Listening;
 use rekindle_store::disk::SharedDisk;
 
 use super::listen::{Open, Ready, Wanted, check};

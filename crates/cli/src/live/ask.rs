@@ -1,6 +1,6 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
-use rekindle_client::content::{asked, value_text};
+use rekindle_client::content_text::{asked, value_text};
 use serde_json::{Value, json};
 
 use super::diff::{Styled, diffs};

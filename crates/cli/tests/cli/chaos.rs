@@ -33,7 +33,9 @@ fn left(ground: &TempDir) -> Vec<PathBuf> {
 fn assert_held(ground: &TempDir, output: &Output) -> Value {
     let text = stdout(output);
     let words = format!("{text}{}", stderr(output));
-    assert_eq!(code(output), 0, "{words}");
+    // What was violated first explains the rest, which may be long.
+    let first = serde_json::from_str::<Value>(&text).unwrap_or_default()["violations"][0].to_string();
+    assert_eq!(code(output), 0, "{first}\n{words:.4000}\nfirst: {first}");
     assert_eq!(left(ground), Vec::<PathBuf>::new(), "{words}");
     assert_eq!(processes(ground.path()), [0; 0], "{words}");
     serde_json::from_str(&text).expect("JSON")

@@ -3,18 +3,16 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::signal_exactly;
+use rekindle_lab::PATIENCE;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::{BINARY, code, stderr, stdout};
-
-/// Nothing here takes this long unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A temporary directory of the test's own, so that what is left there is the demonstration's.
 fn temporary() -> TempDir {

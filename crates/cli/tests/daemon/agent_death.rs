@@ -146,6 +146,28 @@ fn a_session_that_must_not_be_loaded_yet_is_loaded_when_it_may() {
     assert_eq!(restored(&lab, &id).len(), 1, "it was loaded, and nothing was told in its place");
 }
 
+// I5: what an agent tells again behind its answer to a load is not said by the run that comes next.
+#[test]
+fn an_agent_that_replays_after_its_answer_is_prompted_when_it_is_done() {
+    let mut lab = Lab::without_daemon();
+    lab.set("REKINDLE_LOAD_AGAIN_AFTER", 0);
+    lab.set("REKINDLE_REPLAY_QUIET", 2000);
+    lab.start();
+    let id =
+        begin(&lab, "say first words", &["--replay-late", "100ms", "--pace", "30ms", "--name", "gemini-cli"]);
+    assert_eq!(lab.wait_end(&id), "completed");
+    lab.post(
+        &format!("/api/sessions/{id}/messages"),
+        &json!({"content": "say begun\nbarrier middle\nsay over"}),
+    );
+    lab.reach("middle");
+    kill(lab.agents()[0]);
+    lab.pass("middle");
+    continued(&lab, &id, 3);
+    assert_eq!(lab.said(&id).matches("first words").count(), 1, "{}", lab.said(&id));
+    assert!(lab.said(&id).starts_with("first wordsbegunI remember 2 prompts"), "{}", lab.said(&id));
+}
+
 // I5: what was allowed has begun, whether or not anything else was said of it; what nobody allowed has not.
 #[test]
 fn a_tool_that_is_known_by_its_permission_alone_is_uncertain_once_it_was_granted() {

@@ -111,9 +111,7 @@ fn without_a_daemon_it_is_said_which_agents_live() {
     assert!(told.out.contains("running, its agent works on; no daemon"), "{}", told.out);
     let listed = lab.ran(&["ps"]).exits(0);
     assert!(listed.out.contains("no daemon answers; 2 agents live on"), "{}", listed.out);
-    let holder = rekindle_holder::identity::Identity::of(holder).expect("it lives");
-    rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
-    rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");
+    crate::kills::kill(holder);
     let told = lab.ran(&["status", &dies]).exits(0);
     for part in
         ["interrupted_startup", "its agent is gone", "is gone: its end is proven", &lab.hint("resume")]
@@ -278,9 +276,7 @@ fn a_wait_whose_agent_is_gone_is_void_and_the_open_one_is_meant() {
     lab.wait_status(&lives, "waiting");
     let holder = lab.show(&dies)["evidence"]["holder"]["pid"].as_i64().expect("a process") as i32;
     lab.kill();
-    let holder = rekindle_holder::identity::Identity::of(holder).expect("it lives");
-    rekindle_holder::tree::signal_exactly(&holder, rustix::process::Signal::KILL).expect("killed");
-    rekindle_holder::tree::await_end(&holder, crate::lab::PATIENCE).expect("it ends");
+    crate::kills::kill(holder);
     for daemon in [false, true] {
         if daemon {
             lab.start();

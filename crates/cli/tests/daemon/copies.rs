@@ -1,14 +1,14 @@
 //! Copies of a home while its daemon lives: the copied description of the daemon names the original's socket and process,
 //! and whoever means the copy must not reach them.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use rekindle_lab::Daemon;
 use serde_json::{Value, json};
 
 use crate::kills::kill;
-use crate::lab::{Lab, end_daemon, end_holders, wait_for};
+use crate::lab::{Lab, end_all, wait_for};
 
 /// A copy of a lab's home; its own daemon and holders end with it.
 struct Copy<'a> {
@@ -34,8 +34,7 @@ impl Copy<'_> {
 
 impl Drop for Copy<'_> {
     fn drop(&mut self) {
-        end_daemon(&self.home);
-        end_holders(&self.home);
+        end_all(&self.home);
     }
 }
 
@@ -97,17 +96,9 @@ fn a_takeover_in_a_copied_home_signals_nobody() {
     let lab = Lab::new();
     let copy = Copy::of(&lab, "copy");
     let mut command = at(&lab, &copy.home);
-    let mut theirs = command
-        .args(["serve", "--background", "--takeover"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it runs");
-    let mut line = String::new();
-    BufReader::new(theirs.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    command.args(["serve", "--background", "--takeover"]);
+    let _theirs = Daemon::start(command, &lab.path("theirs.log")).expect("it is ready");
     let described = lab.get("/api/version");
-    end_daemon(&copy.home);
-    theirs.wait().expect("collected");
-    assert!(line.contains("ready"), "{line}");
     assert_eq!(described["pid"], lab.daemon_pid());
 }
 

@@ -1,14 +1,12 @@
 //! The daemon dies between any two effects of everything it does, one after the other: whatever it was about to record,
 //! start or send. Places are not named here but counted, so that a new one is tried without a word in this file.
 
-use std::time::{Duration, Instant};
-
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::signal_exactly;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, PATIENCE, wait_for};
+use crate::lab::{Lab, wait_for};
 
 /// More places than anything here comes by.
 const MOST: usize = 300;
@@ -49,15 +47,10 @@ fn die_everywhere(scenario: &Scenario) {
 /// Does something until it is done, by whichever daemon lives.
 #[track_caller]
 fn insist<T>(lab: &mut Lab, what: &str, mut done: impl FnMut(&Lab) -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
+    wait_for(what, || {
         lab.start_if_dead();
-        if let Some(done) = done(lab) {
-            return done;
-        }
-        assert!(begin.elapsed() < PATIENCE, "insisted in vain on {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        done(lab)
+    })
 }
 
 /// Asks for something under a key until it is taken.

@@ -3,15 +3,14 @@
 use rekindle_holder::client::{LockState, inspect_all};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::{await_end, signal_exactly};
+use rekindle_lab::Daemon;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::lab::{Lab, PATIENCE, wait_for};
 
 pub(crate) fn kill(pid: i32) {
-    let process = Identity::of(pid).expect("it lives");
-    signal_exactly(&process, Signal::KILL).expect("killed");
-    await_end(&process, PATIENCE).expect("gone");
+    rekindle_lab::kill(&Identity::of(pid).expect("it lives"));
 }
 
 pub(crate) fn holder_pid(lab: &Lab) -> i32 {
@@ -199,7 +198,7 @@ fn a_cancel_while_the_holder_is_silent_reaches_the_agent_when_it_is_met() {
 fn of_daemons_that_begin_at_once_on_one_home_one_serves() {
     let lab = Lab::without_daemon();
     let begin = || lab.begin(&[], &[]);
-    let mut daemons: Vec<std::process::Child> = (0..8).map(|_| begin()).collect();
+    let mut daemons: Vec<Daemon> = (0..8).map(|_| begin()).collect();
     let left = wait_for("all but one to leave", || {
         let mut alive = Vec::new();
         for (at, daemon) in daemons.iter_mut().enumerate() {
@@ -214,8 +213,6 @@ fn of_daemons_that_begin_at_once_on_one_home_one_serves() {
     let mut epochs = std::fs::read_to_string(lab.home().join("epoch")).expect("an epoch");
     epochs.retain(|letter| letter.is_ascii_digit());
     assert_eq!(epochs, "1", "the others have not commanded");
-    daemons[left].kill().expect("killed");
-    daemons[left].wait().expect("collected");
 }
 
 // I4: many at once.

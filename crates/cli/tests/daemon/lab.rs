@@ -1,47 +1,27 @@
 //! A home with a real daemon, spoken to as any program would: HTTP on its socket. Everything ends with its guard.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use rekindle_holder::client::{LockState, inspect_all};
-use rekindle_holder::identity::{Identity, Presence};
-use rekindle_holder::tree::{await_end, signal_exactly};
-use rustix::process::Signal;
+use rekindle_holder::client::{harvest, inspect_all};
+use rekindle_holder::identity::Identity;
+use rekindle_lab::{
+    Answer, Connection, Daemon, EventStream, HOST, TempHome, daemon_file, is_alive, kill, look_for,
+};
+pub(crate) use rekindle_lab::{OwnedEvent, PATIENCE, Reply, end_all, wait_for};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
 
-/// Nothing here takes this long unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Looks until something is there.
-#[track_caller]
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begin.elapsed() < PATIENCE, "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+/// A session's events, as they come.
+pub(crate) struct Events(EventStream);
 
 pub(crate) struct Lab {
-    tmp: TempDir,
-    daemon: Option<Child>,
+    daemon: Option<Daemon>,
     /// What every command of ours finds in its environment.
     vars: Vec<(&'static str, String)>,
-}
-
-/// An answer: its status and body.
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) body: Value,
+    temp: TempHome,
 }
 
 impl Lab {
@@ -53,28 +33,23 @@ impl Lab {
     }
 
     pub(crate) fn without_daemon() -> Lab {
-        let tmp = tempfile::Builder::new().prefix("rk").tempdir().expect("a directory");
-        for name in ["work", "barriers", "run"] {
-            std::fs::create_dir(tmp.path().join(name)).expect("a directory");
-        }
-        Lab { tmp, daemon: None, vars: Vec::new() }
+        let temp = TempHome::new("rk").expect("a directory");
+        std::fs::create_dir(temp.at("barriers")).expect("a directory");
+        Lab { daemon: None, vars: Vec::new(), temp }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.tmp.path().join(name)
+        self.temp.at(name)
     }
 
     pub(crate) fn home(&self) -> PathBuf {
-        self.path("home")
+        self.temp.home()
     }
 
     /// Returns a command of ours in this home.
     pub(crate) fn rekindle(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(REKINDLE);
-        command.arg("--home").arg(self.home()).args(arguments);
-        command.env("XDG_RUNTIME_DIR", self.path("run")).env("HOME", self.tmp.path());
-        command.env_remove("REKINDLE_HOME").current_dir(self.path("work"));
-        command.envs(self.vars.iter().map(|(name, value)| (name, value)));
+        let mut command = self.temp.command(Path::new(REKINDLE));
+        command.args(arguments).envs(self.vars.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -107,58 +82,50 @@ impl Lab {
 
     /// Starts a daemon and waits until it is ready.
     pub(crate) fn start_with(&mut self, arguments: &[&str], env: &[(&str, &str)]) {
-        let line = self.spawn(arguments, env);
-        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
-    }
-
-    /// Starts a daemon that dies at a named place, which may be before it is ready.
-    pub(crate) fn start_to_die(&mut self, place: &str) {
-        self.spawn(&[], &[("REKINDLE_CRASH_AT", place)]);
+        self.start_ready(self.serving(arguments, env));
     }
 
     /// Starts a daemon by another program, which becomes it, and waits until it is ready.
     pub(crate) fn start_by(&mut self, program: &[&str]) {
-        let ours = self.rekindle(&["serve", "--background"]);
+        let ours = self.serving(&[], &[]);
         let mut command = Command::new(program[0]);
         command.args(&program[1..]).arg(ours.get_program()).args(ours.get_args());
         command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env_remove("REKINDLE_HOME").current_dir(self.path("work"));
-        let child = self.spawn_daemon(command);
-        let line = self.first_line(child);
-        assert!(line.contains("ready"), "the daemon is not ready: {line}{}", self.daemon_log());
+        self.start_ready(command);
+    }
+
+    fn start_ready(&mut self, command: Command) {
+        let started = Daemon::start(command, &self.path("daemon.log"));
+        self.replace(started.unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    /// Takes another daemon for the lab's own. That the one before ends is not for its guard to see to: it may have to leave.
+    fn replace(&mut self, daemon: Daemon) {
+        std::mem::forget(self.daemon.replace(daemon));
+    }
+
+    /// Starts a daemon that dies at a named place, which may be before it is ready.
+    pub(crate) fn start_to_die(&mut self, place: &str) {
+        let mut daemon = self.begin(&[], &[("REKINDLE_CRASH_AT", place)]);
+        daemon.first_line().expect("a line, or its end");
+        self.replace(daemon);
     }
 
     /// Starts a daemon and does not wait for it.
     pub(crate) fn start_unready(&mut self) {
-        self.daemon = Some(self.begin(&[], &[]));
+        self.replace(self.begin(&[], &[]));
     }
 
-    /// Starts a daemon and waits for its first line, or its end.
-    fn spawn(&mut self, arguments: &[&str], env: &[(&str, &str)]) -> String {
-        let child = self.begin(arguments, env);
-        self.first_line(child)
+    /// Starts a daemon beside the lab's own, and does not wait for it.
+    pub(crate) fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Daemon {
+        Daemon::spawn(self.serving(arguments, env), &self.path("daemon.log")).expect("a daemon")
     }
 
-    fn first_line(&mut self, mut child: Child) -> String {
-        let mut line = String::new();
-        let pipe = child.stdout.take().expect("a pipe");
-        BufReader::new(pipe).read_line(&mut line).expect("a line");
-        self.daemon = Some(child);
-        line
-    }
-
-    /// Starts a daemon that is the caller's to end.
-    pub(crate) fn begin(&self, arguments: &[&str], env: &[(&str, &str)]) -> Child {
+    fn serving(&self, arguments: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).envs(env.iter().copied());
-        self.spawn_daemon(command)
-    }
-
-    fn spawn_daemon(&self, mut command: Command) -> Child {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("daemon.log"));
-        command.env("REKINDLE_LOG", "debug");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.expect("a log"));
-        command.spawn().expect("a daemon")
+        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
+        command
     }
 
     pub(crate) fn daemon_log(&self) -> String {
@@ -171,9 +138,7 @@ impl Lab {
 
     /// Kills the daemon without a word.
     pub(crate) fn kill(&mut self) {
-        let mut daemon = self.daemon.take().expect("a daemon");
-        daemon.kill().expect("killed");
-        daemon.wait().expect("collected");
+        drop(self.daemon.take().expect("a daemon"));
     }
 
     /// Kills whichever daemon the home describes: one that a command started.
@@ -189,9 +154,7 @@ impl Lab {
 
     /// Asks the daemon to leave, and waits for that.
     pub(crate) fn leave(&mut self) {
-        let daemon = Identity::of(self.daemon_pid()).expect("it lives");
-        signal_exactly(&daemon, Signal::TERM).expect("asked");
-        self.died();
+        self.daemon.take().expect("a daemon").leave().expect("it leaves");
     }
 
     /// Tells whether the daemon has died.
@@ -209,8 +172,7 @@ impl Lab {
 
     /// Waits for a daemon that dies by itself.
     pub(crate) fn died(&mut self) {
-        let mut daemon = self.daemon.take().expect("a daemon");
-        wait_for("the daemon to die", || daemon.try_wait().expect("collected"));
+        self.daemon.take().expect("a daemon").await_end().expect("it dies");
     }
 
     /// Kills the daemon and starts another.
@@ -219,54 +181,35 @@ impl Lab {
         self.start();
     }
 
-    pub(crate) fn connect(&self) -> Option<UnixStream> {
-        let place = std::fs::read(self.home().join("daemon.json")).ok()?;
-        let place: Value = serde_json::from_slice(&place).ok()?;
-        let stream = UnixStream::connect(place["socket"].as_str()?).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        Some(stream)
+    pub(crate) fn connect(&self) -> Option<Connection> {
+        Connection::open(Path::new(daemon_file(&self.home())["socket"].as_str()?)).ok()
     }
 
-    /// Asks the daemon; returns the head and the body of its answer, or none if it died over it.
-    fn exchange(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<(String, String)> {
-        let mut stream = self.connect()?;
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}");
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok()?;
-        let text = String::from_utf8(answer).ok()?;
-        let (head, body) = text.split_once("\r\n\r\n")?;
-        Some((head.to_owned(), body.to_owned()))
+    /// Asks the daemon; none if it died over it.
+    fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> Option<Answer> {
+        self.connect()?.ask(method, path, headers, body).ok()
     }
 
     /// Sends a body as it stands; returns the status and what is said.
     #[track_caller]
     pub(crate) fn raw(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = self.connect().expect("a daemon");
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).expect("asked");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-        (status, answer)
+        let answer = self.exchange(method, path, "", body).expect("an answer");
+        (answer.status, answer.text())
     }
 
     /// Asks the daemon; none if it died over it.
     pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &str, body: &Value) -> Option<Reply> {
-        let (head, body) = self.exchange(method, path, headers, body)?;
-        let status = head.split(' ').nth(1)?.parse().ok()?;
-        Some(Reply { status, body: serde_json::from_str(&body).unwrap_or(Value::Null) })
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.exchange(method, path, headers, &body).map(Reply::from)
     }
 
     /// Fetches a page that is no JSON: the head of the answer, and the page.
     #[track_caller]
     pub(crate) fn text(&self, path: &str, headers: &str) -> (String, String) {
-        let (head, body) = self.exchange("GET", path, headers, &Value::Null).expect("an answer");
-        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
-        (head, body)
+        let answer = self.exchange("GET", path, headers, "").expect("an answer");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.head);
+        let page = answer.text();
+        (answer.head, page)
     }
 
     /// Looks; none if the daemon died over it.
@@ -339,15 +282,11 @@ impl Lab {
     /// Waits until the latest run has ended, and tells how.
     #[track_caller]
     pub(crate) fn wait_end(&self, id: &str) -> String {
-        let begin = Instant::now();
-        loop {
+        let ended = look_for(PATIENCE, Duration::from_millis(5), || {
             let state = self.show(id)["run"]["state"].as_str().unwrap_or_default().to_owned();
-            if !matches!(state.as_str(), "" | "running" | "waiting" | "cancelling") {
-                return state;
-            }
-            assert!(begin.elapsed() < PATIENCE, "the run does not end: {:#?}", self.kinds(id));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            (!matches!(state.as_str(), "" | "running" | "waiting" | "cancelling")).then_some(state)
+        });
+        ended.unwrap_or_else(|| panic!("the run does not end: {:#?}", self.kinds(id)))
     }
 
     /// Returns all records of a session.
@@ -401,21 +340,15 @@ impl Lab {
         self.agents().into_iter().filter(lives).collect()
     }
 
-    /// Returns the holders of this home that live. Whoever removes the directory of a dead one has its lock for a moment.
+    /// Returns the holders of this home that live.
     pub(crate) fn living_holders(&self) -> Vec<Identity> {
-        let found = inspect_all(&self.home().join("holders")).expect("holders");
-        let lives = found.into_iter().filter_map(|seen| match seen.lock {
-            LockState::Held { note: Some(note), .. } => Some(note.process),
-            _ => None,
-        });
-        lives.filter(|process| !matches!(process.presence(), Ok(Presence::Gone))).collect()
+        rekindle_lab::living_holders(&self.home()).expect("holders")
     }
 
     /// Kills the holders of this home without a word.
     pub(crate) fn kill_holders(&self) {
         for holder in self.living_holders() {
-            signal_exactly(&holder, Signal::KILL).expect("killed");
-            await_end(&holder, PATIENCE).expect("gone");
+            kill(&holder);
         }
     }
 
@@ -446,57 +379,28 @@ impl Lab {
 
     /// Follows a session's events from behind an id.
     pub(crate) fn follow(&self, id: &str, last: Option<&str>) -> Events {
-        let mut stream = self.connect().expect("a connection");
-        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        let request =
-            format!("GET /api/sessions/{id}/events HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{last}\r\n");
-        stream.write_all(request.as_bytes()).expect("asked");
-        Events { lines: BufReader::new(stream) }
+        let stream = self.connect().expect("a connection").into_stream();
+        let path = format!("/api/sessions/{id}/events");
+        Events(EventStream::open(stream, &path, HOST, last).expect("asked"))
     }
-}
-
-/// Events as they come.
-pub(crate) struct Events {
-    lines: BufReader<UnixStream>,
-}
-
-/// One event.
-#[derive(Debug, Clone)]
-pub(crate) struct Heard {
-    pub(crate) event: String,
-    pub(crate) id: Option<String>,
-    pub(crate) data: Value,
 }
 
 impl Events {
     /// Returns the next event; none when the connection ends.
-    pub(crate) fn next(&mut self) -> Option<Heard> {
-        let mut heard = Heard { event: String::new(), id: None, data: Value::Null };
-        loop {
-            let mut line = String::new();
-            if self.lines.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            let line = line.trim_end();
-            match line.split_once(": ") {
-                Some(("event", event)) => heard.event = event.to_owned(),
-                Some(("id", id)) => heard.id = Some(id.to_owned()),
-                Some(("data", data)) => heard.data = serde_json::from_str(data).unwrap_or(Value::Null),
-                _ if line.is_empty() && !heard.event.is_empty() => return Some(heard),
-                _ => {}
-            }
-        }
+    pub(crate) fn next(&mut self) -> Option<OwnedEvent> {
+        self.0.next_event().ok()
     }
 }
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        if let Some(mut daemon) = self.daemon.take() {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
+        self.daemon = None;
         end_daemon(&self.home());
-        end_holders(&self.home());
+        end_all(&self.home());
+        for seen in inspect_all(&self.home().join("holders")).unwrap_or_default() {
+            // As the daemon would: no group and no socket is left.
+            let _ = harvest(&seen.dir);
+        }
         if std::thread::panicking() {
             eprintln!("{}", self.daemon_log());
         }
@@ -517,27 +421,13 @@ pub(crate) fn holds(dir: &Path, words: &str) -> bool {
 
 /// Returns the process of the daemon that a home describes, if it lives: a command may have started it.
 fn daemon_of(home: &Path) -> Option<Identity> {
-    let place: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).ok()?).ok()?;
-    let process: Identity = serde_json::from_value(place["process"].clone()).ok()?;
-    matches!(process.presence(), Ok(Presence::Alive)).then_some(process)
+    let process: Identity = serde_json::from_value(daemon_file(home)["process"].take()).ok()?;
+    is_alive(&process).then_some(process)
 }
 
 /// Kills the daemon that a command started in a home.
-pub(crate) fn end_daemon(home: &Path) {
+fn end_daemon(home: &Path) {
     if let Some(daemon) = daemon_of(home) {
-        let _ = signal_exactly(&daemon, Signal::KILL);
-        let _ = await_end(&daemon, Duration::from_secs(5));
-    }
-}
-
-/// Ends every holder of a home, and with it its agent: those that this test started.
-pub(crate) fn end_holders(home: &Path) {
-    for seen in inspect_all(&home.join("holders")).unwrap_or_default() {
-        if let LockState::Held { note: Some(note), .. } = seen.lock {
-            let _ = signal_exactly(&note.process, Signal::KILL);
-            let _ = await_end(&note.process, Duration::from_secs(5));
-        }
-        // As the daemon would: nobody of the tree, no group and no socket is left.
-        let _ = rekindle_holder::client::harvest(&seen.dir);
+        kill(&daemon);
     }
 }

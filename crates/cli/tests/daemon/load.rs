@@ -1,13 +1,12 @@
 //! Many callers who read and write without a pause while daemons are killed under them: whatever was acknowledged is there.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, PATIENCE, Reply};
+use crate::lab::{Lab, PATIENCE, Reply, wait_for};
 
 /// Callers, and those among them whose sessions have agents.
 const CALLERS: usize = 32;
@@ -35,16 +34,10 @@ fn times() -> (Duration, Duration) {
 
 /// Asks until there is an answer: whoever got none does not know, and asks the same again.
 fn ask(lab: &Lab, method: &str, path: &str, key: &str, body: &Value) -> Reply {
-    let begin = Instant::now();
     let headers = if key.is_empty() { String::new() } else { format!("Idempotency-Key: {key}\r\n") };
-    loop {
-        match lab.try_ask(method, path, &headers, body) {
-            // Not now: nothing was done, or nobody knows.
-            Some(reply) if reply.status != 503 => return reply,
-            _ => std::thread::sleep(Duration::from_millis(2)),
-        }
-        assert!(begin.elapsed() < PATIENCE, "{method} {path}: no answer");
-    }
+    // Not now: nothing was done, or nobody knows.
+    let for_good = |reply: &Reply| reply.status != 503;
+    wait_for(&format!("{method} {path}"), || lab.try_ask(method, path, &headers, body).filter(for_good))
 }
 
 /// Reads and writes until it is over.
@@ -104,8 +97,7 @@ fn every_acknowledged_write_of_many_callers_outlives_the_daemons() {
         let begin = Instant::now();
         while begin.elapsed() < lasts {
             let mut daemon = lab.begin(&[], &[]);
-            let mut line = String::new();
-            BufReader::new(daemon.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+            daemon.first_line().expect("a line");
             let before = answers.load(Ordering::Relaxed);
             let born = Instant::now();
             // Each has answered someone, however slow the machine is.
@@ -113,16 +105,11 @@ fn every_acknowledged_write_of_many_callers_outlives_the_daemons() {
                 assert!(born.elapsed() < PATIENCE, "nobody is answered: {}", lab.daemon_log());
                 std::thread::sleep(Duration::from_millis(5));
             }
-            daemon.kill().expect("killed");
-            daemon.wait().expect("collected");
         }
         over.store(true, Ordering::Relaxed);
         // Whoever waits for an answer gets it from the last one.
-        let mut daemon = lab.begin(&[], &[]);
-        let known = callers.into_iter().map(|caller| caller.join().expect("no panic")).collect();
-        daemon.kill().expect("killed");
-        daemon.wait().expect("collected");
-        known
+        let _daemon = lab.begin(&[], &[]);
+        callers.into_iter().map(|caller| caller.join().expect("no panic")).collect()
     });
     lab.start();
     for one in &known {

@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use rekindle_holder::identity::Identity;
-use rekindle_holder::tree::{await_end, signal_exactly};
-use rustix::process::Signal;
 use saphyr::{LoadableYamlNode, Yaml};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, PATIENCE, wait_for};
+use crate::kills::kill;
+use crate::lab::{Lab, wait_for};
 
 /// A page, read as a scraper does.
 #[derive(Debug)]
@@ -101,9 +99,7 @@ fn interrupted(lab: &Lab) -> String {
     body["resume"] = json!("ask");
     let id = lab.create(&body);
     lab.reach("cut");
-    let agent = Identity::of(*lab.agents().last().expect("an agent")).expect("it lives");
-    signal_exactly(&agent, Signal::KILL).expect("killed");
-    await_end(&agent, PATIENCE).expect("gone");
+    kill(*lab.agents().last().expect("an agent"));
     wait_for("the interruption", || (lab.count(&id, "run.interrupted") == 1).then_some(()));
     id
 }

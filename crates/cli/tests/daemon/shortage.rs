@@ -2,36 +2,21 @@
 //! on, and goes on by itself. And what an orderly end leaves behind.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rekindle_lab::Connection;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, wait_for};
+use crate::lab::{Lab, Reply, wait_for};
 
 /// Asks on a connection that stays; returns the status and the body of the answer.
-fn ask(stream: &mut UnixStream, method: &str, path: &str, body: &Value) -> (u16, Value) {
+fn ask(visitor: &mut Connection, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).expect("asked");
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).expect("an answer");
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8(head).expect("text").to_lowercase();
-    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
-    let mut body = vec![0; length.and_then(|length| length.parse().ok()).expect("a length")];
-    stream.read_exact(&mut body).expect("a body");
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-    (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    let reply = Reply::from(visitor.ask(method, path, "", &body).expect("an answer"));
+    (reply.status, reply.body)
 }
 
 // I1, I8, I12
@@ -89,6 +74,8 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        // The lab could not remove its directory while this was mounted there.
+        let _ = self.0.parent().map(std::fs::remove_dir_all);
     }
 }
 

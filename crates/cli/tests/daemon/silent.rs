@@ -53,8 +53,7 @@ fn a_stopped_daemon_is_named_by_stop_and_replaced_by_restart() {
     let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
     signal_exactly(&daemon, Signal::STOP).expect("stopped");
     // Those who asked before and went are still in its queue.
-    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
-    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    let described = rekindle_lab::daemon_file(&lab.home());
     let socket = described["socket"].as_str().expect("a path").to_owned();
     while knock(&socket) {}
     let begin = std::time::Instant::now();
@@ -88,8 +87,7 @@ fn a_daemon_whose_socket_is_gone_is_named_and_replaced() {
     let id = lab.run("say one\nbarrier here\nsay two");
     lab.reach("here");
     let daemon = Identity::of(lab.daemon_pid()).expect("it lives");
-    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
-    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    let described = rekindle_lab::daemon_file(&lab.home());
     std::fs::remove_file(described["socket"].as_str().expect("a path")).expect("removed");
     let said = format!("the daemon (process {}) cannot be reached: its socket is gone", daemon.pid);
     for arguments in [
@@ -122,8 +120,7 @@ fn a_daemon_without_room_for_another_caller_hides_nothing() {
     let lab = Lab::new();
     let id = lab.run("say one\nbarrier here");
     lab.reach("here");
-    let described = std::fs::read(lab.home().join("daemon.json")).expect("described");
-    let described: serde_json::Value = serde_json::from_slice(&described).expect("JSON");
+    let described = rekindle_lab::daemon_file(&lab.home());
     let socket = described["socket"].as_str().expect("a path");
     let connect = || std::os::unix::net::UnixStream::connect(socket).expect("taken");
     let callers: Vec<_> = (0..1024).map(|_| connect()).collect();

@@ -5,13 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
+use rekindle_lab::PATIENCE;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// Far more than anything here takes, on the slowest machine.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The directories that agents of one test share.
 pub(crate) struct World {
@@ -161,10 +158,10 @@ impl Agent {
 
     /// Waits for the next line, as it is; `None` at the end of stdout.
     pub(crate) fn line(&mut self) -> Option<Vec<u8>> {
-        match self.lines.recv_timeout(DEADLINE) {
+        match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("the agent said nothing for {DEADLINE:?}"),
+            Err(RecvTimeoutError::Timeout) => panic!("the agent said nothing for {PATIENCE:?}"),
         }
     }
 
@@ -227,11 +224,7 @@ impl Agent {
 
 /// Looks again and again, with a deadline, at what cannot tell us.
 pub(crate) fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
-    let until = Instant::now() + DEADLINE;
-    while !reached() {
-        assert!(Instant::now() < until, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
+    rekindle_lab::wait_for(what, || reached().then_some(()));
 }
 
 /// Sends a signal by name.

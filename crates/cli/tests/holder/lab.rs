@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rekindle_holder::client::{
     Control, Executable, Follower, Prepared, Spawned, Spec, inspect, install_executable, prepare, start,
@@ -12,10 +12,9 @@ use rekindle_holder::identity::{Identity, Presence};
 use rekindle_holder::journal::Item;
 use rekindle_holder::tree::Tree;
 use rekindle_holder::wire::{Event, Mode};
+use rekindle_lab::marked;
+pub(crate) use rekindle_lab::{PATIENCE, wait_for};
 use tempfile::TempDir;
-
-/// Longer than anything here takes on a busy machine; reached only by a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Lab {
     tmp: TempDir,
@@ -107,8 +106,7 @@ impl Held {
 
     /// Everything of the agent that is there now.
     pub(crate) fn tree(&self) -> Vec<Identity> {
-        let tree = Tree { mark: self.holder_id.clone(), group: None, ancestor: None, cgroup: None };
-        tree.members().expect("processes can be listed")
+        marked(&self.holder_id).members().expect("processes can be listed")
     }
 
     /// Waits until the holder has ended and returns what it wrote of the end.
@@ -156,7 +154,7 @@ impl Drop for Held {
 /// Ends everything of a dead holder's agent, and its control group.
 pub(crate) fn end_tree(dir: &HolderDir, holder_id: &str) {
     let cgroup = inspect(dir).status.there().and_then(|status| status.cgroup.clone());
-    let tree = Tree { mark: holder_id.into(), group: None, ancestor: None, cgroup: cgroup.clone() };
+    let tree = Tree { cgroup: cgroup.clone(), ..marked(holder_id) };
     let deadline = Instant::now() + PATIENCE;
     while tree.signal(rustix::process::Signal::KILL).is_ok_and(|left| !left.is_empty())
         && Instant::now() < deadline
@@ -170,18 +168,6 @@ fn text(item: &Item<'_>) -> Option<String> {
     match item {
         Item::Line { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
-    }
-}
-
-/// Waits until something is so. Looks again and again because what is waited for has no other way to tell.
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "waited in vain for: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -2,6 +2,7 @@
 //! directories die, freeze, fill up and disappear. Named after the situation; the promise is cited at each.
 
 mod cgroups;
+mod descriptors;
 mod ends;
 mod exec;
 mod fencing;

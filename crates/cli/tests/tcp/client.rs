@@ -1,12 +1,14 @@
 //! A daemon that listens on TCP, tokens for it, and the smallest client that can talk to it.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::process::Output;
 use std::time::Instant;
 
+use rekindle_lab::{Connection, EventStream, OwnedEvent, daemon_file, request};
 use serde_json::Value;
 
+pub(crate) use crate::lab::Reply;
 use crate::lab::{Lab, PATIENCE};
 
 /// A token that was made.
@@ -49,33 +51,13 @@ pub(crate) fn listening() -> (Lab, u16) {
 
 /// Returns the port that the daemon of a home has, if it listens on one.
 pub(crate) fn port_if_any(lab: &Lab) -> Option<u16> {
-    let place: Value =
-        serde_json::from_slice(&std::fs::read(lab.home().join("daemon.json")).expect("a daemon"))
-            .expect("JSON");
+    let place = daemon_file(&lab.home());
+    assert!(place.is_object(), "a daemon");
     place["listen"].as_str()?.rsplit_once(':')?.1.parse().ok()
 }
 
 pub(crate) fn port(lab: &Lab) -> u16 {
     port_if_any(lab).expect("it listens")
-}
-
-/// An answer.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Value,
-}
-
-impl Reply {
-    pub(crate) fn code(&self) -> (u16, &str) {
-        (self.status, self.body["error"]["code"].as_str().unwrap_or_default())
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
-        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
-    }
 }
 
 pub(crate) fn connect(port: u16) -> TcpStream {
@@ -86,12 +68,10 @@ pub(crate) fn connect(port: u16) -> TcpStream {
 
 /// Asks with exactly these headers.
 pub(crate) fn ask_as(port: u16, method: &str, path: &str, headers: &str, body: &Value) -> Reply {
-    let mut stream = connect(port);
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let length = body.len();
-    let head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n");
-    stream.write_all(format!("{head}{headers}\r\n{body}").as_bytes()).expect("asked");
-    read(stream)
+    let mut connection = Connection::on(connect(port));
+    connection.send(request(method, path, headers, &body).as_bytes()).expect("asked");
+    connection.receive().expect("an answer").into()
 }
 
 /// Asks as a good program does, with a token or without.
@@ -100,52 +80,30 @@ pub(crate) fn ask(port: u16, method: &str, path: &str, token: Option<&Token>, bo
     ask_as(port, method, path, &format!("Host: 127.0.0.1:{port}\r\n{token}"), body)
 }
 
-/// Reads an answer to its end.
-pub(crate) fn read(mut stream: impl Read) -> Reply {
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let text = String::from_utf8(answer).expect("text");
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-    Reply { status, head: head.to_owned(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
-}
-
 /// Events as they come.
 pub(crate) struct Events {
-    lines: BufReader<TcpStream>,
+    stream: EventStream<TcpStream>,
     since: Instant,
 }
 
 impl Events {
     /// Follows something from behind an id.
     pub(crate) fn follow(port: u16, path: &str, token: &Token, last: Option<&str>) -> Events {
-        let mut stream = connect(port);
-        let last = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
-        let head = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{}{last}\r\n",
-            token.header()
-        );
-        stream.write_all(head.as_bytes()).expect("asked");
-        let mut lines = BufReader::new(stream);
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("a status");
-        assert!(line.contains(" 200 "), "{line}");
-        Events { lines, since: Instant::now() }
+        let headers = format!("Host: localhost:{port}\r\n{}", token.header());
+        let mut stream = EventStream::open(connect(port), path, &headers, last).expect("asked");
+        stream.begin().expect("it is told");
+        Events { stream, since: Instant::now() }
     }
 
     /// Returns the id of the next record; none when the stream ends. A stream that only shows that it is there does not
     /// end.
     pub(crate) fn next_id(&mut self) -> Option<String> {
         loop {
-            let mut line = String::new();
-            match self.lines.read_line(&mut line) {
-                Ok(0) => return None,
+            match self.stream.next_event() {
+                Ok(OwnedEvent { id: Some(id), .. }) => return Some(id),
                 Ok(_) => assert!(self.since.elapsed() < PATIENCE * 2, "the stream goes on and says nothing"),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the stream is silent"),
                 Err(_) => return None,
-            }
-            if let Some(id) = line.strip_prefix("id: ") {
-                return Some(id.trim().to_owned());
             }
         }
     }

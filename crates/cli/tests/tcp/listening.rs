@@ -19,9 +19,7 @@ fn several_addresses_are_listened_at_and_names_are_known() {
     // Not every machine has the other family.
     let second = if TcpListener::bind("[::1]:0").is_ok() { "[::1]:0" } else { "127.0.0.2:0" };
     lab.start_with(&["--listen", "127.0.0.1:0", "--listen", second, "--host", "Box.Example"], &[]);
-    let place: Value =
-        serde_json::from_slice(&std::fs::read(lab.home().join("daemon.json")).expect("a daemon"))
-            .expect("JSON");
+    let place = rekindle_lab::daemon_file(&lab.home());
     let urls: Vec<&str> = place["listen"].as_str().expect("addresses").split(' ').collect();
     assert_eq!(urls.len(), 2, "{urls:?}");
     let token = Token::create(&lab, &[]);
@@ -88,7 +86,7 @@ fn a_takeover_listens_where_the_one_before_did() {
     let mut lab = Lab::without_daemon();
     lab.start_with(&["--listen", "127.0.0.1:0"], &[]);
     let first = port(&lab);
-    let mut successor = lab.begin(&["--takeover"], &[]);
+    let _successor = lab.begin(&["--takeover"], &[]);
     lab.died();
     crate::lab::wait_for("its successor", || {
         let listens =
@@ -97,6 +95,4 @@ fn a_takeover_listens_where_the_one_before_did() {
     });
     let token = Token::create(&lab, &[]);
     assert_eq!(ask(first, "GET", "/api/version", Some(&token), &Value::Null).status, 200);
-    successor.kill().expect("killed");
-    successor.wait().expect("collected");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, generate_simple_self_signed};
 use serde_json::Value;
 
-use crate::client::{Token, connect, elsewhere, port, read, words};
+use crate::client::{Token, ask, connect, elsewhere, port, words};
 use crate::lab::Lab;
 
 /// Makes a certificate and its key in files.
@@ -84,9 +84,7 @@ fn commands_speak_tls_with_whom_they_were_told_to_trust_only() {
     assert_eq!(missing.status.code(), Some(2), "{}", words(&missing));
 
     // Plain words to it are answered in plain words.
-    let mut stream = connect(port);
-    write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").expect("asked");
-    let reply = read(stream);
+    let reply = ask(port, "GET", "/healthz", None, &Value::Null);
     assert_eq!(reply.code(), (400, "tls_expected"));
     let plain = elsewhere(&lab, &format!("http://127.0.0.1:{port}"), Some(&token), &["ps"]);
     assert!(!plain.status.success() && words(&plain).contains("https://"), "{}", words(&plain));

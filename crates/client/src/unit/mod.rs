@@ -17,8 +17,8 @@ pub use manager::{Absent, Manager, RELOADED, SOON, Shown};
 pub use survey::{Advice, FileState, Survey};
 pub use text::is_ours;
 
+use crate::default_home::default_home;
 use crate::failure::Failure;
-use crate::home::default_home;
 use crate::logout::facts_of;
 use crate::place::{self, Place, Seen};
 

@@ -175,8 +175,16 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
         }
     };
     let shown = if show { replay(&history) } else { Vec::new() };
-    for update in if shared.options.merges { merge(shown) } else { shown } {
-        shared.wire.update(id, update);
+    let shown = if shared.options.merges { merge(shown) } else { shown };
+    match shared.options.replays_late {
+        None => shown.into_iter().for_each(|update| shared.wire.update(id, update)),
+        Some(late) => {
+            let (shared, id) = (shared.clone(), id.to_owned());
+            std::thread::spawn(move || {
+                std::thread::sleep(late);
+                shown.into_iter().for_each(|update| shared.wire.update(&id, update));
+            });
+        }
     }
     let rest = interrupted(&history).map(|(text, at)| (text.to_owned(), at.map_or(0, |at| at + 1)));
     let quiet = shared.options.quiet_after_load;

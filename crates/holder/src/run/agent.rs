@@ -57,7 +57,12 @@ impl Agent {
         // It must go before we do when memory runs out: someone has to write down how it ended.
         let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "200");
         // An agent that has ended already is a zombie until we collect it, and so still has an identity.
-        let identity = Identity::of(pid)?;
+        let identity = Identity::of(pid).inspect_err(|_| {
+            // Whoever cannot be named cannot be kept: nobody may work on whose start is said to have failed.
+            let _ = child.kill();
+            let _ = child.wait();
+            cgroup.as_deref().map(cgroup::remove);
+        })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let agent = Agent {
             identity,

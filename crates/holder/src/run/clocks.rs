@@ -18,6 +18,9 @@ pub(super) const STATUS: Duration = Duration::from_millis(500);
 /// open for ever.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
+/// After the system has refused a connection, the next one is accepted this much later: descriptors come back when others end.
+pub(super) const ACCEPT: Duration = Duration::from_millis(100);
+
 /// The deadlines that come and go.
 #[derive(Debug)]
 pub(super) struct Clocks {
@@ -26,6 +29,8 @@ pub(super) struct Clocks {
     pub(super) retry: Option<Instant>,
     pub(super) trim: Option<Instant>,
     pub(super) status: Option<Instant>,
+    /// No connection is accepted before this.
+    pub(super) accept: Option<Instant>,
     pub(super) look_round: Instant,
     pub(super) started: Instant,
     /// Since when nobody commands.
@@ -40,6 +45,7 @@ impl Clocks {
             retry: None,
             trim: None,
             status: None,
+            accept: None,
             look_round: now + LOOK_ROUND,
             started: now,
             detached: Some(now),
@@ -72,7 +78,7 @@ impl Clocks {
 
     /// Returns the earliest of these.
     pub(super) fn next(&self) -> Instant {
-        let dated = [self.sync_output, self.flush_part, self.retry, self.trim, self.status];
+        let dated = [self.sync_output, self.flush_part, self.retry, self.trim, self.status, self.accept];
         dated.into_iter().flatten().fold(self.look_round, Instant::min)
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::agent::Agent;
-use super::clocks::{Clocks, FLUSH_PART, SILENCE};
+use super::clocks::{ACCEPT, Clocks, FLUSH_PART, SILENCE};
 use super::hint::Hint;
 use super::inputs::{Delivered, Inputs};
 use super::log::Log;
@@ -169,7 +169,7 @@ impl Holder {
         };
         let mut who = vec![Who::Signals];
         let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
-        if let Some(listener) = &self.listener {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.clocks.accept.is_none()) {
             who.push(Who::Door);
             fds.push(PollFd::new(listener, PollFlags::IN));
         }
@@ -206,8 +206,12 @@ impl Holder {
             Who::Door => {
                 let Some(listener) = &self.listener else { return };
                 let before = self.peers.len();
-                for refused in peers::accept(listener, &mut self.peers, &self.own) {
-                    self.log.say(&refused);
+                let accepted = peers::accept(listener, &mut self.peers, &self.own);
+                for refused in &accepted.refused {
+                    self.log.say(refused);
+                }
+                if accepted.rest {
+                    Clocks::set(&mut self.clocks.accept, ACCEPT);
                 }
                 // Whoever comes has usually said something already.
                 (before..self.peers.len()).for_each(|index| self.serve(index));

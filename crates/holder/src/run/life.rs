@@ -154,6 +154,7 @@ impl Holder {
             self.sync();
         }
         self.retry(now);
+        let _ = Clocks::take(&mut self.clocks.accept, now);
         if Clocks::take(&mut self.clocks.trim, now) {
             self.trim();
         }

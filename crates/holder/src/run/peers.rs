@@ -186,15 +186,25 @@ impl Peer {
     }
 }
 
-/// Accepts whoever waits at the door; returns what there is to say about those who were turned away.
-pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Identity) -> Vec<String> {
-    let mut refused = Vec::new();
+/// What came of accepting connections.
+#[derive(Default)]
+pub(super) struct Accepted {
+    /// What there is to say about those who were turned away.
+    pub(super) refused: Vec<String>,
+    /// The system gives us no connection just now, though somebody waits: to ask again at once would be in vain.
+    pub(super) rest: bool,
+}
+
+/// Accepts the connections that wait at the socket.
+pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Identity) -> Accepted {
+    let mut accepted = Accepted::default();
     for _ in 0..MOST_PEERS {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => {
-                refused.push(format!("cannot accept: {error}"));
+                accepted.refused.push(format!("cannot accept: {error}"));
+                accepted.rest = true;
                 break;
             }
         };
@@ -206,10 +216,10 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Ident
         }
         match Peer::accept(stream, own) {
             Ok(peer) => peers.push(peer),
-            Err(error) => refused.push(format!("refused a connection: {error}")),
+            Err(error) => accepted.refused.push(format!("refused a connection: {error}")),
         }
     }
-    refused
+    accepted
 }
 
 /// Everything below us is the agent's: orphans of its tree come to us too. Nobody who is below us started before us,

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use rustix::process::{getpid, set_child_subreaper, setsid, umask};
 
 use super::holder::Holder;
 use super::signals::Signals;
+use crate::descriptors::{close_inherited, raise_limit};
 use crate::dir::{EpochNote, FORMAT, HolderDir, Launch, LockNote};
 use crate::identity::Identity;
 use crate::journal::JournalWriter;
@@ -21,6 +21,8 @@ const LOCK_WITHIN: Duration = Duration::from_secs(1);
 
 pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
     close_inherited();
+    // A supervisor that has hardly any descriptors left must not make us, or the agent, as poor.
+    raise_limit();
     umask(rustix::fs::Mode::from_raw_mode(0o077));
     let path = path.canonicalize().map_err(|error| naming("cannot find", &path, error))?;
     let dir = HolderDir::new(path);
@@ -46,9 +48,11 @@ pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
     let listener = bind(&launch.socket)?;
     let epoch = EpochNote { epoch: 0, instance: String::new() };
     let holder = Holder::new(dir, launch, secret, lock, signals, journal, listener, epoch)?;
+    // Everything that can fail comes before the word: who is ready has no other way to say why it ended.
+    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     println!("ready");
     io::stdout().flush()?;
-    detach_stdio()?;
+    detach_stdio(&null)?;
     Ok(holder)
 }
 
@@ -91,28 +95,10 @@ fn take_lock(dir: &HolderDir, holder_id: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Closes what the supervisor may have left open in us: a lock or a socket of its own would live as long as we.
-#[expect(unsafe_code, reason = "closing descriptors by number")]
-fn close_inherited() {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
-    let open: Vec<i32> =
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: this is the first thing the process does, on its only thread: no object of ours owns a
-        // descriptor above 2 yet. The one that listed the directory is closed by now, so each is looked at first.
-        unsafe {
-            if rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(fd)).is_ok() {
-                rustix::io::close(fd);
-            }
-        }
-    }
-}
-
-fn detach_stdio() -> io::Result<()> {
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+fn detach_stdio(null: &File) -> io::Result<()> {
+    rustix::stdio::dup2_stdin(null)?;
+    rustix::stdio::dup2_stdout(null)?;
+    rustix::stdio::dup2_stderr(null)?;
     Ok(())
 }
 

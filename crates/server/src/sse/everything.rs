@@ -25,16 +25,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{Hint, PING, PING_FRAME, event};
 use crate::app::App;
 use crate::respond::Answer;
-use crate::stop::Stopped;
+use crate::stop::Closing;
 
 /// How long news are gathered: short for a person, long for an agent that writes a thousand records a second.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// Follows all sessions.
-pub(crate) async fn follow(State(app): State<App>) -> Answer {
+pub(crate) async fn follow(State(app): State<App>, closing: Closing) -> Answer {
     let news = app.ask(|daemon| Ok(daemon.follow_all())).await?;
     let daemon = app.daemon;
-    let watcher = Watcher::new(news, app.stop.listen(), move |sessions| look(&daemon, sessions));
+    let watcher = Watcher::new(news, closing, move |sessions| look(&daemon, sessions));
     Ok(super::respond(events(watcher)))
 }
 
@@ -45,7 +45,7 @@ struct Watcher {
     look: Arc<Look>,
     /// None when the last event is written.
     news: Option<Subscription<Anywhere>>,
-    stopped: Stopped,
+    closing: Closing,
     /// Sessions to look at.
     changed: BTreeSet<SessionId>,
     /// When they are looked at.
@@ -64,11 +64,11 @@ fn events(watcher: Watcher) -> impl Stream<Item = Result<Bytes, Infallible>> + S
 impl Watcher {
     fn new(
         news: Subscription<Anywhere>,
-        stopped: Stopped,
+        closing: Closing,
         look: impl Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync + 'static,
     ) -> Watcher {
         let (look, changed) = (Arc::new(look), BTreeSet::new());
-        Watcher { look, news: Some(news), stopped, changed, due: None, looking: None }
+        Watcher { look, news: Some(news), closing, changed, due: None, looking: None }
     }
 
     async fn step(mut self) -> Option<(Bytes, Watcher)> {
@@ -79,7 +79,7 @@ impl Watcher {
             let due = self.due.filter(|_| self.looking.is_none());
             tokio::select! {
                 biased;
-                _ = self.stopped.wait() => return None,
+                _ = self.closing.wait() => return None,
                 heard = news.recv() => match heard {
                     Ok(Anywhere { session, .. }) => {
                         self.changed.insert(session);
@@ -159,7 +159,7 @@ mod tests {
     use tokio::sync::broadcast;
 
     use super::*;
-    use crate::stop::{Ending, Stop};
+    use crate::stop::{Closer, Ending, Stop};
 
     /// Writes down who was looked at.
     fn following(stop: &Stop, buffer: usize) -> (broadcast::Sender<Anywhere>, Watcher) {
@@ -168,7 +168,7 @@ mod tests {
             let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
             names.join(" ").into_bytes()
         };
-        (tell, Watcher::new(Subscription::new(news, Arc::default()), stop.listen(), look))
+        (tell, Watcher::new(Subscription::new(news, Arc::default()), Closer::new(stop.listen()).1, look))
     }
 
     fn happened(session: &str, last_seq: u64) -> Anywhere {

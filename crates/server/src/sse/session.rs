@@ -15,12 +15,17 @@ use super::{PING, PING_FRAME, frame, is_last};
 use crate::app::App;
 use crate::extract::Session;
 use crate::respond::Answer;
-use crate::stop::Stopped;
+use crate::stop::Closing;
 
 /// Follows a session.
-pub(crate) async fn follow(State(app): State<App>, Session(id): Session, Start(since): Start) -> Answer {
+pub(crate) async fn follow(
+    State(app): State<App>,
+    Session(id): Session,
+    Start(since): Start,
+    closing: Closing,
+) -> Answer {
     let following = app.ask(move |daemon| Ok(daemon.follow(id, since)?)).await?;
-    Ok(super::respond(events(following, next, app.stop.listen())))
+    Ok(super::respond(events(following, next, closing)))
 }
 
 /// The next thing to tell, and who tells it.
@@ -44,14 +49,14 @@ struct Watcher<F> {
 fn events<F: Send + 'static>(
     following: F,
     next: fn(F) -> Next<F>,
-    mut stopped: Stopped,
+    mut closing: Closing,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
     let watcher = Watcher { pending: Some(next(following)), next, ping: Box::pin(sleep(PING)) };
     let events = unfold(watcher, |watcher| async {
         let (bytes, watcher) = watcher.step().await?;
         Some((Ok(bytes), watcher))
     });
-    events.take_until(async move { stopped.wait().await })
+    events.take_until(async move { closing.wait().await })
 }
 
 impl<F> Watcher<F> {
@@ -75,7 +80,7 @@ mod tests {
     use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
     use super::*;
-    use crate::stop::{Ending, Stop};
+    use crate::stop::{Closer, Ending, Stop};
 
     type Events = Pin<Box<dyn Stream<Item = Result<Bytes, Infallible>> + Send>>;
 
@@ -89,7 +94,7 @@ mod tests {
             })
         }
         let (tell, news) = unbounded_channel();
-        (tell, Box::pin(events(news, next, stop.listen())))
+        (tell, Box::pin(events(news, next, Closer::new(stop.listen()).1)))
     }
 
     async fn text(events: &mut Events) -> Option<String> {

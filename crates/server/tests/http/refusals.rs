@@ -1,43 +1,43 @@
 //! What is refused before the daemon is asked: each with its status, its code, and the shape of all errors.
 
+use rekindle_lab::Reply;
 use rekindle_server::MAX_BODY;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tokio::io::AsyncWriteExt;
 
 use crate::client::{Server, read};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn paths_that_are_not_there_and_methods_that_are_not_taken() {
+#[test]
+fn paths_that_are_not_there_and_methods_that_are_not_taken() {
     let server = Server::start();
     for path in ["/", "/api", "/api/sessions/", "/api/waits/wait_1/x", "/healthz/x", "/%ff"] {
-        assert_eq!(server.ask("GET", path, "", "").await.refusal(), (404, "no_such_path"), "{path}");
+        assert_eq!(server.ask("GET", path, "", "").refusal(), (404, "no_such_path"), "{path}");
     }
-    let reply = server.ask("PUT", "/api/sessions/sess_1", "", "").await;
+    let reply = server.ask("PUT", "/api/sessions/sess_1", "", "");
     assert_eq!(reply.refusal(), (405, "no_such_method"));
     let mut allowed: Vec<&str> = reply.header("allow").expect("Allow").split(',').collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH"]);
-    let reply = server.ask("GET", "/api/shutdown", "", "").await;
+    let reply = server.ask("GET", "/api/shutdown", "", "");
     assert_eq!((reply.refusal(), reply.header("allow")), ((405, "no_such_method"), Some("POST")));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_none_name_nothing() {
+#[test]
+fn names_that_are_none_name_nothing() {
     let server = Server::start();
     for id in ["", "x", "run_1", "sess_a%2Fb", "sess_%ff", "sess_..", "sess_%00", &"s".repeat(3000)] {
         for (method, rest) in [("GET", "/log"), ("GET", "/status"), ("POST", "/messages"), ("GET", "/events")]
         {
-            let reply = server.ask(method, &format!("/api/sessions/{id}{rest}"), "", "{}").await;
+            let reply = server.ask(method, &format!("/api/sessions/{id}{rest}"), "", "{}");
             assert_eq!(reply.refusal(), (404, "session_unknown"), "{method} {id} {rest}");
             assert_eq!(reply.body["error"]["hint"], "rekindle ps -a");
         }
     }
-    let reply = server.ask("POST", "/api/waits/sess_1/answer", "", "{}").await;
+    let reply = server.ask("POST", "/api/waits/sess_1/answer", "", "{}");
     assert_eq!(reply.refusal(), (404, "wait_unknown"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn queries_and_bodies_that_make_no_sense() {
+#[test]
+fn queries_and_bodies_that_make_no_sense() {
     let server = Server::start();
     let queries = [
         ("GET", "/api/sessions?limit=x"),
@@ -50,7 +50,7 @@ async fn queries_and_bodies_that_make_no_sense() {
         ("DELETE", "/api/sessions/sess_1?froce=1"),
     ];
     for (method, path) in queries {
-        assert_eq!(server.ask(method, path, "", "").await.refusal(), (400, "invalid_query"), "{path}");
+        assert_eq!(server.ask(method, path, "", "").refusal(), (400, "invalid_query"), "{path}");
     }
     let nothing_to_ask = [
         ("GET", "/api/version"),
@@ -67,14 +67,14 @@ async fn queries_and_bodies_that_make_no_sense() {
         ("GET", "/api/blobs/x"),
     ];
     for (method, path) in nothing_to_ask {
-        let reply = server.ask(method, &format!("{path}?after=1"), "", "").await;
+        let reply = server.ask(method, &format!("{path}?after=1"), "", "");
         assert_eq!(reply.refusal(), (400, "invalid_query"), "{path}");
         let message = reply.body["error"]["message"].as_str().expect("words");
         assert!(message.contains("`after`"), "{message}");
     }
     // A question mark asks nothing, and those who watch may add what they like.
     for path in ["/api/version?", "/healthz?probe=1", "/readyz?probe=1", "/metrics?name[]=up"] {
-        assert_ne!(server.ask("GET", path, "", "").await.status, 400, "{path}");
+        assert_ne!(server.ask("GET", path, "", "").status, 400, "{path}");
     }
     let bodies = [
         ("POST", "/api/sessions", ""),
@@ -86,67 +86,62 @@ async fn queries_and_bodies_that_make_no_sense() {
         ("POST", "/api/shutdown", "{\"agents\":1}"),
     ];
     for (method, path, body) in bodies {
-        assert_eq!(
-            server.ask(method, path, "", body).await.refusal(),
-            (400, "invalid_body"),
-            "{path} {body}"
-        );
+        assert_eq!(server.ask(method, path, "", body).refusal(), (400, "invalid_body"), "{path} {body}");
     }
-    let reply = server.ask("PATCH", "/api/sessions/sess_1", "", "{\n \"titel\":\"a\"}").await;
+    let reply = server.ask("PATCH", "/api/sessions/sess_1", "", "{\n \"titel\":\"a\"}");
     let message = reply.body["error"]["message"].as_str().expect("words");
     assert!(message.contains("`titel`") && message.contains("line 2 column 8"), "{message}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn headers_that_make_no_sense() {
+#[test]
+fn headers_that_make_no_sense() {
     let server = Server::start();
     let long = format!("Idempotency-Key: {}\r\n", "k".repeat(256));
     for headers in [&long, "Idempotency-Key: a b\r\n", "Idempotency-Key:\r\n", "Idempotency-Key: é\r\n"] {
         for path in ["/api/sessions", "/api/sessions/sess_1/messages"] {
-            let reply = server.ask("POST", path, headers, "{}").await;
+            let reply = server.ask("POST", path, headers, "{}");
             assert_eq!(reply.refusal(), (400, "invalid_idempotency_key"), "{headers}");
         }
     }
-    let reply = server.ask("GET", "/api/sessions/sess_1/events", "Last-Event-ID: 7.x\r\n", "").await;
+    let reply = server.ask("GET", "/api/sessions/sess_1/events", "Last-Event-ID: 7.x\r\n", "");
     assert_eq!(reply.refusal(), (400, "invalid_last_event_id"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_large_is_refused_announced_or_not() {
+#[test]
+fn a_body_that_is_too_large_is_refused_announced_or_not() {
     let server = Server::start();
     let head = "PATCH /api/sessions/sess_1 HTTP/1.1\r\nHost: x\r\n";
     let announced = format!("{head}Content-Length: {}\r\n\r\n", MAX_BODY + 1);
-    assert_eq!(server.send(announced.as_bytes()).await.refusal(), (413, "too_large"));
+    assert_eq!(server.send(announced.as_bytes()).refusal(), (413, "too_large"));
 
-    let mut stream = server.connect().await;
-    stream.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).await.expect("a head");
+    let mut stream = server.connect();
+    stream.send(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).expect("a head");
     let mut chunk = b"100000\r\n".to_vec();
     chunk.resize(chunk.len() + 0x100000, b' ');
     chunk.extend_from_slice(b"\r\n");
     for _ in 0..=MAX_BODY / 0x100000 {
         // It may be refused before all of it is sent.
-        if stream.write_all(&chunk).await.is_err() {
+        if stream.send(&chunk).is_err() {
             break;
         }
     }
-    assert_eq!(read(&mut stream).await.refusal(), (413, "too_large"));
+    assert_eq!(read(&mut stream).refusal(), (413, "too_large"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_connection_is_kept_after_a_refusal() {
+#[test]
+fn a_connection_is_kept_after_a_refusal() {
     let server = Server::start();
-    let mut stream = server.connect().await;
+    let mut stream = server.connect();
     for _ in 0..3 {
-        stream.write_all(b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a request");
-        assert_eq!(read(&mut stream).await.refusal(), (404, "no_such_path"));
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("a request");
-        let reply = read(&mut stream).await;
+        let mut ask = |path: &str| Reply::from(stream.ask("GET", path, "", "").expect("an answer"));
+        assert_eq!(ask("/nowhere").refusal(), (404, "no_such_path"));
+        let reply = ask("/healthz");
         assert_eq!((reply.status, reply.header("cache-control")), (200, Some("no-store")));
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn too_many_connections_are_told_so_and_come_in_when_others_go() {
+#[test]
+fn too_many_connections_are_told_so_and_come_in_when_others_go() {
     // Both ends of each are ours.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -155,23 +150,23 @@ async fn too_many_connections_are_told_so_and_come_in_when_others_go() {
     let health = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
     let mut streams = Vec::new();
     for _ in 0..1024 {
-        let mut stream = server.connect().await;
-        stream.write_all(health).await.expect("a request");
-        assert_eq!(read(&mut stream).await.status, 200);
+        let mut stream = server.connect();
+        stream.send(health).expect("a request");
+        assert_eq!(read(&mut stream).status, 200);
         streams.push(stream);
     }
-    assert_eq!(server.send(health).await.refusal(), (503, "too_many_connections"));
+    assert_eq!(server.send(health).refusal(), (503, "too_many_connections"));
     streams.truncate(512);
     // Their ends are noticed one after the other.
-    while server.send(health).await.status != 200 {
-        tokio::task::yield_now().await;
+    while server.send(health).status != 200 {
+        std::thread::yield_now();
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn known_agents_are_listed_without_a_daemon_being_asked() {
+#[test]
+fn known_agents_are_listed_without_a_daemon_being_asked() {
     let server = Server::start();
-    let reply = server.ask("GET", "/api/agents", "", "").await;
+    let reply = server.ask("GET", "/api/agents", "", "");
     assert_eq!(reply.status, 200);
     let agents = reply.body["agents"].as_array().expect("agents");
     assert!(agents.iter().any(|agent| agent["id"] == "claude" && agent["how"].is_string()));

@@ -192,7 +192,7 @@ fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], fin
         sessions.binary_search(&id).is_ok() || told.contains(&id) || view.pending.contains_key(&id)
     };
     let last_owner = last_life(&*view.raw, &view.layout);
-    for id in crate::lost::lost(&*view.raw, &view.layout, index, last_owner, known) {
+    for id in crate::missing_logs::lost(&*view.raw, &view.layout, index, last_owner, known) {
         let what =
             "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
         let remedy = format!(

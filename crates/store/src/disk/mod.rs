@@ -4,6 +4,7 @@
 //! faults drawn from a seed, lives in the test kit. Nothing here decides when to sync: callers do.
 
 mod real;
+mod spare;
 mod steady;
 mod tools;
 

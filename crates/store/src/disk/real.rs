@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use rustix::fs::FallocateFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::spare::{self, GiveBack};
 use super::{Disk, DiskFile, Entry, EntryKind, OpenMode, Stat};
 
 /// More open files than this gain nothing.
@@ -22,11 +23,12 @@ const DIR_MODE: u32 = 0o700;
 pub struct RealDisk;
 
 impl RealDisk {
-    /// Raises the limit of open files as far as we may, and returns it.
+    /// Raises the limit of open files as far as we may, and returns it; some descriptors are kept back for reading.
     ///
     /// Between two checkpoints every log that was written to stays open; the usual limit of 1,024 would make
     /// checkpoints frequent in a home with many busy sessions.
     pub fn raise_descriptor_limit() -> u64 {
+        spare::keep_back();
         let limit = getrlimit(Resource::Nofile);
         let wanted = limit.maximum.unwrap_or(MOST_DESCRIPTORS).min(MOST_DESCRIPTORS);
         match limit.current {
@@ -62,7 +64,10 @@ impl Disk for RealDisk {
                 options.write(true).create(true).truncate(true);
             }
         }
-        let file = options.open(path)?;
+        let (file, give_back) = match mode {
+            OpenMode::Read => spare::open(&options, path)?,
+            _ => (options.open(path)?, None),
+        };
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -71,7 +76,7 @@ impl Disk for RealDisk {
         if mode != OpenMode::Read && metadata.mode() & 0o777 != FILE_MODE {
             file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
         }
-        Ok(Box::new(RealFile(file)))
+        Ok(Box::new(RealFile { file, _give_back: give_back }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -122,28 +127,32 @@ impl Disk for RealDisk {
     }
 }
 
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    /// Dropped behind the file.
+    _give_back: Option<GiveBack>,
+}
 
 impl DiskFile for RealFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buf, offset)
+        self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(buf, offset)
+        self.file.write_at(buf, offset)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, len) {
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
             Ok(()) => Ok(()),
             // Some file systems cannot reserve; a sparse file is then all there is.
             Err(rustix::io::Errno::OPNOTSUPP) => {
-                if self.0.metadata()?.len() < len {
-                    self.0.set_len(len)?;
+                if self.file.metadata()?.len() < len {
+                    self.file.set_len(len)?;
                 }
                 Ok(())
             }
@@ -152,15 +161,15 @@ impl DiskFile for RealFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn stat(&self) -> io::Result<Stat> {
-        self.0.metadata().map(|metadata| stat_of(&metadata))
+        self.file.metadata().map(|metadata| stat_of(&metadata))
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
+        match self.file.try_lock() {
             Ok(()) => Ok(true),
             Err(fs::TryLockError::WouldBlock) => Ok(false),
             Err(fs::TryLockError::Error(error)) => Err(error),

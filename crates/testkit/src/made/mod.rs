@@ -1,7 +1,6 @@
 //! Made-up homes: of any size, with sessions as they really look, made fast. What happens in a session is in `script`.
 
 mod script;
-mod unsynced;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use rekindle_store::commit::{Append, Commits, Current};
 use rekindle_store::disk::{Disk, OpenMode, RealDisk, write_all_at};
 
 pub use script::{Script, Step};
-pub use unsynced::Unsynced;
 
 /// What is wanted.
 #[derive(Debug, Clone)]
@@ -48,7 +46,7 @@ enum Left {
     Waiting,
 }
 
-/// Puts sessions into a home, caches included; returns them. It is fastest on a disk that does not sync: [`Unsynced`]. Ids begin
+/// Puts sessions into a home, caches included; returns them. It is fastest on a disk that does not sync: [`Unsynced`](crate::tapped::Unsynced). Ids begin
 /// with `millis`, but for those of the sessions.
 pub fn fill(store: &Store, boot: BootId, millis: u64, wanted: &Wanted) -> anyhow::Result<Vec<SessionId>> {
     let sessions = append(store, boot, millis, wanted)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::failure::Failure;
 use rekindle_client::http::{self, Ask};
 use rekindle_client::place::{self, Seen};
+use rekindle_lab::look_for;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -15,7 +16,7 @@ use tokio::runtime::Runtime;
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// How long anything may take over which daemons come and go.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = rekindle_lab::PATIENCE.saturating_mul(2);
 
 /// How often it is tried.
 const AGAIN: Duration = Duration::from_millis(15);
@@ -54,16 +55,7 @@ impl Leaving {
 
     /// Looks until something is there; none if it takes too long, or everything is to end.
     pub(super) fn wait_for<T>(&self, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        let begin = Instant::now();
-        loop {
-            if let Some(found) = look() {
-                return Some(found);
-            }
-            if begin.elapsed() >= within || self.now() {
-                return None;
-            }
-            std::thread::sleep(AGAIN);
-        }
+        look_for(within, AGAIN, || look().map(Some).or_else(|| self.now().then_some(None))).flatten()
     }
 }
 

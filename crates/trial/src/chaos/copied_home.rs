@@ -11,9 +11,9 @@ use rekindle_seeded::Rng;
 use super::copies::copy_all;
 use super::faults::sessions;
 use super::oracle::Sight;
-use super::troupe::{Troupe, is_alive};
-use crate::ground::end_all;
+use super::troupe::Troupe;
 use crate::ground::look::lines;
+use crate::ground::{end_all, is_alive};
 
 /// How long a command may take; what it does later is done to nobody.
 const COMMAND: Duration = Duration::from_secs(20);

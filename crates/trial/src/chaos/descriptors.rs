@@ -1,6 +1,7 @@
 //! A daemon that may hardly open anything: its limit of descriptors is lowered to a few more than it has, while sessions are
 //! begun and spoken to, and raised again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rekindle_client::failure::Failure;
@@ -30,9 +31,9 @@ impl Lack for Descriptors {
     fn begin(&mut self, troupe: &Troupe, rng: &mut Rng) -> std::io::Result<()> {
         let Some(pid) = troupe.daemon().and_then(|daemon| Pid::from_raw(daemon.pid)) else { return Ok(()) };
         let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))?;
-        let highest =
-            open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).max();
-        let most = highest.unwrap_or(0) + 1 + LEAST + rng.below(8);
+        let open: BTreeSet<u64> =
+            open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        let most = limit_for(&open, LEAST + rng.below(8));
         let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
         let before = prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(most), maximum })?;
         self.before = Some((pid, before));
@@ -52,6 +53,13 @@ impl Lack for Descriptors {
     }
 }
 
+/// Returns the limit with which just so many more descriptors can be opened. It bounds their numbers, and the lowest free one is
+/// taken each time: one that is open far above the others must not make room for hundreds.
+fn limit_for(open: &BTreeSet<u64>, more: u64) -> u64 {
+    let mut free = (0_u64..).filter(|number| !open.contains(number));
+    free.nth(more as usize).unwrap_or(more)
+}
+
 /// Has a daemon go short of descriptors in a home of its own.
 pub(super) fn limit(
     home: &Path,
@@ -68,4 +76,21 @@ pub(super) fn limit(
     super::troupe::reap();
     played?;
     std::fs::remove_dir_all(home).map_err(|error| Failure::failed("few_descriptors", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_leaves_just_so_many_free_numbers() {
+        let check = |open: &[u64], more, limit| {
+            let open = open.iter().copied().collect();
+            assert_eq!(limit_for(&open, more), limit, "{open:?} and {more} more");
+        };
+        check(&[0, 1, 2], 4, 7);
+        check(&[0, 1, 2, 5], 4, 8);
+        check(&[0, 1, 2, 251], 4, 7);
+        check(&[], 0, 0);
+    }
 }

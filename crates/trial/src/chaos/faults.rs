@@ -16,10 +16,10 @@ use rustix::process::Signal;
 use super::oracle::Sight;
 use super::plan::{Fault, Strike};
 use super::power;
-use super::troupe::{Pair, Troupe, is_alive};
+use super::troupe::{Pair, Troupe};
 use crate::damage::{Kind, harm};
-use crate::ground::kill;
 use crate::ground::look::lines;
+use crate::ground::{is_alive, kill};
 
 /// How long someone is looked for who could be struck.
 const SOMEONE: Duration = Duration::from_millis(600);

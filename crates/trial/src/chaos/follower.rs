@@ -1,15 +1,15 @@
 //! A subscriber that never gives up: it follows one session across the lives of daemons by the id of the last event, and
 //! writes down every record that it hears.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use rekindle_client::http::{self, Ask};
+use rekindle_client::http;
 use rekindle_client::place::{self, Place, Seen};
-use rekindle_client::sse::{Event, Parser};
+use rekindle_lab::{Connection, Event, EventStream, HOST};
 use serde_json::Value;
 
 use super::ask::{Leaving, PATIENCE};
@@ -57,56 +57,49 @@ impl Follower {
         newest.unwrap_or(0)
     }
 
-    fn run(&self, home: &std::path::Path, session: &str, leaving: &Leaving) {
-        let Ok(runtime) = http::runtime() else { return };
+    fn run(&self, home: &Path, session: &str, leaving: &Leaving) {
+        let path = format!("/api/sessions/{}/events", http::escape(session));
         let mut last = None;
-        while !self.done.load(Ordering::Relaxed) && !leaving.now() {
+        while !self.is_done() && !leaving.now() {
             if let Seen::Lives(place) = place::look(home) {
-                runtime.block_on(self.read(&place, session, &mut last));
+                // However the stream ended, the next one goes on behind the last event.
+                let _ = self.read(&place, &path, &mut last);
             }
             std::thread::sleep(AGAIN);
         }
     }
 
     /// Reads a stream until it ends, or nothing more is wanted.
-    async fn read(&self, place: &Place, session: &str, last: &mut Option<String>) {
-        let path = format!("/api/sessions/{}/events", http::escape(session));
-        let id = last.clone();
-        let headers = id.as_deref().map(|id| ("last-event-id", id)).into_iter().collect();
-        let ask = Ask { method: "GET", path, headers, ..Ask::default() };
-        let reach = place.reach();
-        let Ok(Ok(response)) = tokio::time::timeout(SILENT, http::send(&reach, &ask)).await else {
-            return;
-        };
-        if response.status() != 200 {
-            return;
-        }
-        let (mut body, mut parser) = (response.into_body(), Parser::default());
+    fn read(&self, place: &Place, path: &str, last: &mut Option<String>) -> io::Result<()> {
         // A silent stream may be that of a daemon that hangs: connecting again loses nothing.
-        while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENT, body.frame()).await {
-            let Some(bytes) = frame.data_ref() else { continue };
-            for event in parser.push(bytes) {
+        let stream = Connection::open_within(&place.socket, SILENT)?.into_stream();
+        let mut events = EventStream::open(stream, path, HOST, last.as_deref())?;
+        while !self.is_done() {
+            events.hear(|event| -> io::Result<()> {
                 self.take(event, last);
-            }
-            if self.done.load(Ordering::Relaxed) {
-                return;
-            }
+                Ok(())
+            })?;
         }
+        Ok(())
     }
 
-    fn take(&self, event: Event, last: &mut Option<String>) {
+    fn is_done(&self) -> bool {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, event: Event<'_>, last: &mut Option<String>) {
         let heard = if event.name == "reset" {
             *last = None;
             Heard::Reset
         } else {
             let Some(id) = event.id else { return };
-            let record: Value = serde_json::from_str(&event.data).unwrap_or(Value::Null);
+            let record: Value = serde_json::from_str(event.data).unwrap_or(Value::Null);
             let (seq, hash) = (record["seq"].as_u64().unwrap_or(0), record["h"].as_str().unwrap_or_default());
-            *last = Some(id);
-            Heard::Record { seq, hash: hash.to_owned(), kind: event.name }
+            *last = Some(id.to_owned());
+            Heard::Record { seq, hash: hash.to_owned(), kind: event.name.to_owned() }
         };
         if let Ok(mut all) = self.heard.lock()
-            && !self.done.load(Ordering::Relaxed)
+            && !self.is_done()
         {
             all.push(heard);
         }

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::clock::random;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::start::beside_us;
+use rekindle_lab::TempHome;
 use rekindle_terminal::hear_signals;
 
 use self::ask::Leaving;
@@ -35,7 +36,7 @@ use self::plan::Plan;
 use self::report::{Outcome, Progress};
 use self::round::Field;
 use self::troupe::Troupe;
-use crate::ground::Ground;
+use crate::ground::temporary_below;
 
 /// What is to be tested, where and for how long.
 #[derive(Debug, Clone)]
@@ -61,7 +62,7 @@ const SECONDS: u64 = 30;
 pub fn run(options: &Options) -> Result<Exit, Failure> {
     // Before anything is started: a daemon would find out too late.
     beside_us("rekindle-holder")?;
-    let mut ground = Ground::below(&options.base, "chaos", options.keep)
+    let mut ground = temporary_below(&options.base, "chaos", options.keep)
         .map_err(|failure| failure.exit_with(Exit::Usage).hint("name another directory with --dir PATH"))?;
     let leaving = Leaving::default();
     let signalled = leaving.clone();
@@ -101,7 +102,7 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-fn play(ground: &Ground, options: &Options, seed: u64, leaving: &Leaving) -> Result<Outcome, Failure> {
+fn play(ground: &TempHome, options: &Options, seed: u64, leaving: &Leaving) -> Result<Outcome, Failure> {
     let began = Instant::now();
     std::fs::create_dir(ground.at("barriers")).map_err(|error| Failure::failed("temporary_dir", error))?;
     let seconds = options.seconds.or(options.rounds.is_none().then_some(SECONDS));

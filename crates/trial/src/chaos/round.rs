@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use rekindle_client::failure::Failure;
+use rekindle_lab::TempHome;
 use serde_json::{Value, json};
 
 use super::ask::{Asker, Leaving, PATIENCE};
@@ -20,7 +21,6 @@ use super::plan::{Fault, Round, Strike, Visit};
 use super::tiny;
 use super::troupe::Troupe;
 use super::visitor::Visitor;
-use crate::ground::Ground;
 use crate::ground::look::{agent, doctor};
 
 /// How often it is looked whether the daemon lives and the visitors are done.
@@ -31,7 +31,7 @@ const MOST_DEATHS: usize = 2;
 
 /// Where it all happens, and what came of it so far.
 pub(super) struct Field<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) ground: &'a TempHome,
     pub(super) troupe: Troupe,
     pub(super) matrix: Matrix,
     /// Sessions of the round before: they rest, and are removed after this one.
@@ -46,7 +46,7 @@ pub(super) struct Visited {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(ground: &'a Ground, troupe: Troupe) -> Field<'a> {
+    pub(super) fn new(ground: &'a TempHome, troupe: Troupe) -> Field<'a> {
         Field { ground, troupe, matrix: Matrix::default(), old: Vec::new() }
     }
 
@@ -212,7 +212,7 @@ fn visit(visitor: &Visitor<'_>, home: &Path) -> Visited {
 }
 
 /// Returns the request for a session, but for its prompt; its title says whose it is.
-fn request(ground: &Ground, tag: &str, forgetful: bool) -> Result<Value, Failure> {
+fn request(ground: &TempHome, tag: &str, forgetful: bool) -> Result<Value, Failure> {
     let barriers = ground.at("barriers").display().to_string();
     let mut more = vec!["--barriers", barriers.as_str()];
     if forgetful {

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use rekindle_client::failure::Failure;
 use rekindle_client::start;
 use rekindle_holder::client::{Inspection, Keeper, LockState, inspect_all};
-use rekindle_holder::identity::{Identity, Presence};
+use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::signal_exactly;
 use rustix::process::{Signal, WaitOptions, waitpid};
 use serde_json::json;
 
 use super::ask::{Asker, Leaving, PATIENCE};
 use super::oracle::Sight;
-use crate::ground::{end_all, ended, kill};
+use crate::ground::{end_all, ended, is_alive, kill};
 
 /// How long a daemon may take to go over what it finds at its start.
 const RECOVERED: Duration = Duration::from_secs(15);
@@ -153,10 +153,6 @@ fn pair(seen: &Inspection) -> Option<Pair> {
     let session = seen.launch.there()?.session_id.clone();
     let agent = seen.status.there().and_then(|status| status.agent.clone());
     Some(Pair { session, holder: note.process.clone(), agent: agent.filter(is_alive) })
-}
-
-pub(super) fn is_alive(process: &Identity) -> bool {
-    matches!(process.presence(), Ok(Presence::Alive))
 }
 
 /// Collects daemons that have died: they are our children, and nobody else does while we live.

@@ -1,7 +1,7 @@
 //! What is shown: a daemon that dies in mid-sentence, an agent that dies in mid-turn, a question that outlives its
 //! daemon. Everything is a real process and a real `kill -9`; what is said of it comes from records, statuses and pids.
 
-use rekindle_client::content::{asked, value_text};
+use rekindle_client::content_text::{asked, value_text};
 use rekindle_client::failure::Failure;
 use rekindle_domain::projector::SessionStatus;
 use serde_json::Value;

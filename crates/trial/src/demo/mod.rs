@@ -18,8 +18,8 @@ use self::acts::{PROMPTS, STEPS, TAKEOVERS, WORDS};
 use self::stage::Stage;
 use self::timeline::Timeline;
 use self::verdict::{Check, Evidence, Expected, judge};
-use crate::ground::Ground;
 use crate::ground::look::{agent, doctor, lines};
+use crate::ground::temporary;
 
 const TITLE: &str = "rekindle demo: nothing that dies takes the work with it";
 const ABOUT: &str = "Real processes, real kill -9, a scripted agent, a temporary home.";
@@ -28,7 +28,7 @@ const ABOUT: &str = "Real processes, real kill -9, a scripted agent, a temporary
 pub fn run(keep: bool, json: bool) -> Result<Exit, Failure> {
     // Before anything is started: a daemon would find out too late.
     beside_us("rekindle-holder")?;
-    let ground = Ground::new("demo", keep)?;
+    let ground = temporary("demo", keep)?;
     let mut stage = Stage::new(Timeline::new(json), ground)?;
     match show(&mut stage) {
         Ok(checks) => {

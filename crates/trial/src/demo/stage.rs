@@ -4,18 +4,19 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use rekindle_client::content::value_text;
+use rekindle_client::content_text::value_text;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::follow::{Follow, Heard};
 use rekindle_client::{Client, read, start, wire};
 use rekindle_holder::client::inspect_all;
-use rekindle_holder::identity::{Identity, Presence};
+use rekindle_holder::identity::Identity;
+use rekindle_lab::TempHome;
 use rekindle_terminal::hear_signals;
 use serde_json::{Value, json};
 
 use super::timeline::Timeline;
 use super::verdict::number_of;
-use crate::ground::{Ground, kill};
+use crate::ground::{is_alive, kill};
 
 /// How long anything may take: everything here is over within a second unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -46,7 +47,7 @@ pub(super) struct Pair {
 impl Pair {
     /// Tells whether both live.
     pub(super) fn lives(&self) -> bool {
-        [&self.agent, &self.holder].iter().all(|one| matches!(one.presence(), Ok(Presence::Alive)))
+        is_alive(&self.agent) && is_alive(&self.holder)
     }
 }
 
@@ -58,7 +59,7 @@ struct Supervisor {
 
 pub(super) struct Stage {
     pub(super) timeline: Timeline,
-    pub(super) ground: Ground,
+    pub(super) ground: TempHome,
     daemon: Option<Supervisor>,
     tell: Sender<Input>,
     inputs: Receiver<Input>,
@@ -70,7 +71,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(timeline: Timeline, ground: Ground) -> Result<Stage, Failure> {
+    pub(super) fn new(timeline: Timeline, ground: TempHome) -> Result<Stage, Failure> {
         let (tell, inputs) = mpsc::channel();
         let signals = tell.clone();
         hear_signals(move || signals.send(Input::Signal).is_ok())
@@ -214,10 +215,7 @@ impl Stage {
             }
             Heard::Back { .. } => Ok(None),
             Heard::Away => {
-                let lives = self
-                    .daemon
-                    .as_ref()
-                    .is_some_and(|daemon| matches!(daemon.process.presence(), Ok(Presence::Alive)));
+                let lives = self.daemon.as_ref().is_some_and(|daemon| is_alive(&daemon.process));
                 if lives { self.follow().map(|()| None) } else { Err(broken("the daemon died by itself")) }
             }
             Heard::Reset { .. } => Err(broken("the log ends earlier than what was heard of it")),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_client::content::value_text;
+use rekindle_client::content_text::value_text;
 use rekindle_terminal::output::plural;
 use serde::Serialize;
 use serde_json::Value;

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use rekindle_lab::Connection;
+
 use crate::chatter;
 use crate::context::Context;
 use crate::ears::Ear;
-use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, interleave};
 use crate::rows::append_one::Raw;
@@ -33,7 +34,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn ours(link: &mut Link, ear: &mut Ear, request: &[u8], prompts: usize) -> anyhow::Result<[f64; 2]> {
+fn ours(link: &mut Connection, ear: &mut Ear, request: &[u8], prompts: usize) -> anyhow::Result<[f64; 2]> {
     let mut latencies = Latencies::default();
     for _ in 0..prompts {
         let answer = latencies.time(|| {

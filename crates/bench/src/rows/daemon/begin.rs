@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use rekindle_lab::Connection;
 use rekindle_store::layout::Layout;
 use serde_json::Value;
 
 use crate::chatter;
 use crate::context::{Context, progress};
-use crate::http::Link;
 use crate::lab::{Lab, text};
 use crate::measure::{median, micros};
 use crate::rig::PATIENCE;
@@ -123,7 +123,7 @@ impl Working {
     }
 
     /// Tells whether the log has so many records of a kind.
-    fn has(&self, link: &mut Link, kind: &str, count: usize) -> anyhow::Result<bool> {
+    fn has(&self, link: &mut Connection, kind: &str, count: usize) -> anyhow::Result<bool> {
         let page = link.get(&format!("/api/sessions/{}/log?limit=1000", self.session))?;
         let records = page["records"].as_array().map_or(&[][..], Vec::as_slice);
         let is = |record: &&Value| text(record, "kind").is_ok_and(|is| is == kind);

@@ -4,10 +4,10 @@
 use std::time::Instant;
 
 use anyhow::Context as _;
+use rekindle_lab::{Connection, HOST, request};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::context::{Context, progress};
-use crate::http::{Link, request};
 use crate::lab::Lab;
 use crate::measure::{median, rate};
 use crate::table::{Row, Target, Unit};
@@ -16,7 +16,7 @@ const CLIENTS: usize = 32;
 
 /// One client: its connection, and what it asks.
 struct Client {
-    link: Link,
+    link: Connection,
     path: String,
     asked: usize,
 }
@@ -47,7 +47,7 @@ fn change(clients: &mut [Client], changes: usize) -> anyhow::Result<()> {
     clients.iter_mut().try_for_each(Client::ask)?;
     while answered < changes {
         let mut fds: Vec<PollFd<'_>> =
-            clients.iter().map(|client| PollFd::new(&client.link.stream, PollFlags::IN)).collect();
+            clients.iter().map(|client| PollFd::new(client.link.stream(), PollFlags::IN)).collect();
         poll(&mut fds, None).context("cannot wait for answers")?;
         let ready: Vec<usize> = (0..fds.len()).filter(|index| !fds[*index].revents().is_empty()).collect();
         drop(fds);
@@ -69,6 +69,6 @@ impl Client {
     fn ask(&mut self) -> anyhow::Result<()> {
         self.asked += 1;
         let body = format!("{{\"title\":\"title {}\"}}", self.asked);
-        self.link.send(request("PATCH", &self.path, &body).as_bytes())
+        Ok(self.link.send(request("PATCH", &self.path, HOST, &body).as_bytes())?)
     }
 }

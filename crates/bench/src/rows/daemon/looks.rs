@@ -2,10 +2,10 @@
 //! sessions have an agent in the middle of a turn, so that there is something to look at.
 
 use anyhow::ensure;
+use rekindle_lab::Connection;
 
 use crate::chatter;
 use crate::context::{Context, progress};
-use crate::http::Link;
 use crate::lab::Lab;
 use crate::measure::Latencies;
 use crate::table::{Row, Target, Unit};
@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     // Every one has to be looked at before it is clear that there is none.
     let none = often(&mut link, "/api/sessions?status=waiting&q=no%20title%20has%20this", times)?;
     let metrics = often(&mut link, "/metrics", times)?;
-    let page = link.ask("GET", "/metrics", "")?.expect(200)?;
+    let page = link.ask("GET", "/metrics", "", "")?.expect(200)?;
     ensure!(
         String::from_utf8_lossy(&page.body).contains("rekindle_sessions{"),
         "the page counts no sessions"
@@ -50,12 +50,12 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn often(link: &mut Link, path: &str, times: usize) -> anyhow::Result<Latencies> {
+fn often(link: &mut Connection, path: &str, times: usize) -> anyhow::Result<Latencies> {
     let mut latencies = Latencies::default();
     // The first look may be at what has grown since the start.
-    link.ask("GET", path, "")?.expect(200)?;
+    link.ask("GET", path, "", "")?.expect(200)?;
     for _ in 0..times {
-        latencies.time(|| link.ask("GET", path, ""))?.expect(200)?;
+        latencies.time(|| link.ask("GET", path, "", ""))?.expect(200)?;
     }
     Ok(latencies)
 }

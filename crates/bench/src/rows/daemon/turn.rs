@@ -6,16 +6,15 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use rekindle_lab::{Connection, Process};
 use serde_json::{Value, json};
 
 use crate::actors;
 use crate::chatter;
 use crate::context::Context;
 use crate::ears::{Ear, WORDS};
-use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, interleave, micros};
-use crate::rig::Process;
 use crate::table::{Row, Target, Unit};
 
 /// What a prompt may take longer than without us, in milliseconds.
@@ -41,7 +40,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-fn ours(link: &mut Link, ear: &mut Ear, request: &[u8], turns: usize) -> anyhow::Result<[f64; 2]> {
+fn ours(link: &mut Connection, ear: &mut Ear, request: &[u8], turns: usize) -> anyhow::Result<[f64; 2]> {
     let [mut firsts, mut ends] = [Latencies::default(), Latencies::default()];
     for _ in 0..turns {
         let begin = Instant::now();
@@ -73,7 +72,7 @@ impl Direct {
         let mut command = actors::chatter_process()?;
         let mut process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let input = process.take_input()?;
-        let output = process.child().stdout.take().context("the agent has no output")?;
+        let output = process.stdout.take().context("the agent has no output")?;
         let mut direct = Direct { _process: process, input, output: BufReader::new(output), requests: 0 };
         direct.call("initialize", &json!({"protocolVersion": 1}))?;
         direct.call("session/new", &json!({"cwd": "/", "mcpServers": []}))?;

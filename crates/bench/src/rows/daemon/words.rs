@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
+use rekindle_lab::Connection;
 
 use crate::actors;
 use crate::chatter;
 use crate::context::{Context, progress};
 use crate::ears::{self, Crowd, Ear, WORDS};
-use crate::http::Link;
 use crate::lab::{Lab, message};
 use crate::measure::{Latencies, median};
 use crate::table::{Row, Target, Unit};
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
 
 /// Has turns of so many pieces, and returns the medians of their percentiles.
 fn measure(
-    link: &mut Link,
+    link: &mut Connection,
     session: &str,
     ear: &mut Ear,
     pieces: usize,

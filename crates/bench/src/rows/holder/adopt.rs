@@ -13,12 +13,13 @@ use anyhow::{Context as _, ensure};
 use rekindle_holder::client::{Control, Keeper, LockState, inspect};
 use rekindle_holder::identity::Stat;
 use rekindle_holder::wire::Mode;
+use rekindle_lab::Process;
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open};
 
 use crate::actors;
 use crate::context::{Context, progress};
 use crate::measure::{interleave, millis};
-use crate::rig::{Holder, PATIENCE, Process, Rig, instance};
+use crate::rig::{Holder, PATIENCE, Rig, instance};
 use crate::table::{Row, Target, Unit};
 
 /// As many at a time as a supervisor looks at.
@@ -157,7 +158,7 @@ impl Raw {
             let (socket, file) = (rig.socket(index), rig.path().join(format!("raw-{index}")));
             let mut command = actors::bare_process(&socket, &file)?;
             let mut process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
-            let mut output = process.child().stdout.take().context("the process has no output")?;
+            let mut output = process.stdout.take().context("the process has no output")?;
             output.read_exact(&mut [0; 6]).context("a bare process did not begin")?;
             Ok((process, socket))
         };

@@ -6,11 +6,12 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use rekindle_lab::Process;
 
 use crate::actors;
 use crate::context::Context;
 use crate::measure::{Latencies, interleave};
-use crate::rig::{PATIENCE, Process, Rig};
+use crate::rig::{PATIENCE, Rig};
 use crate::table::{Row, Target, Unit};
 
 /// Between two lines: an agent that streams its words.
@@ -44,7 +45,7 @@ fn raw(rig: &Rig, lines: usize) -> anyhow::Result<[f64; 2]> {
         note(&mut latencies, &line).context("the forwarder brought no line")?;
     }
     stream.shutdown(std::net::Shutdown::Both)?;
-    forwarder.child().wait()?;
+    forwarder.wait()?;
     std::fs::remove_file(socket)?;
     Ok(figures(&latencies))
 }

@@ -7,12 +7,13 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use rekindle_lab::Process;
 
 use crate::actors::{self, GREETING, LINE};
 use crate::context::Context;
 use crate::measure::{Rounds, interleave};
 use crate::proc::memory;
-use crate::rig::{PATIENCE, Process, Rig};
+use crate::rig::{PATIENCE, Rig};
 use crate::table::{Row, Target, Unit};
 
 const ANONYMOUS_AT_MOST: f64 = (256 << 10) as f64;

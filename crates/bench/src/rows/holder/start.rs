@@ -7,11 +7,12 @@ use std::process::Stdio;
 
 use anyhow::Context as _;
 use rekindle_holder::client::Follower;
+use rekindle_lab::Process;
 
 use crate::actors;
 use crate::context::Context;
 use crate::measure::{Latencies, interleave, median};
-use crate::rig::{Commander, Process, Rig};
+use crate::rig::{Commander, Rig};
 use crate::table::{Row, Target, Unit};
 
 /// What a holder may add to the start of its agent.
@@ -42,7 +43,7 @@ fn raw(starts: usize) -> anyhow::Result<[f64; FIGURES]> {
         let mut agent = latencies.time(|| -> anyhow::Result<Process> {
             let mut command = actors::agent_process()?;
             let mut agent = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
-            let output = agent.child().stdout.as_mut().context("the agent has no output")?;
+            let output = agent.stdout.as_mut().context("the agent has no output")?;
             output.read_exact(&mut [0])?;
             Ok(agent)
         })?;

@@ -5,10 +5,12 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Instant;
 
+use rekindle_lab::Process;
+
 use crate::actors::{self, LINE};
 use crate::context::Context;
 use crate::measure::{interleave, rate};
-use crate::rig::{Process, Rig};
+use crate::rig::Rig;
 use crate::table::{Row, Target, Unit};
 
 pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::acknowledge::acknowledge;
 use crate::commands::{Context, stop};
 use crate::failure::{Exit, Failure};
 use crate::logout::facts_of;
-use crate::taken::taken;
 use crate::unit::{Manager, RELOADED, SOON, Unit, is_ours};
 
 /// How long the daemon may take to leave.
@@ -59,5 +59,5 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
             stop::live_on(agents)
         ),
     };
-    taken(context.json, body.as_bytes(), &format!("{first}; {second}"))
+    acknowledge(context.json, body.as_bytes(), &format!("{first}; {second}"))
 }

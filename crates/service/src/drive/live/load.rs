@@ -17,6 +17,13 @@ use crate::test_knobs::hurried;
 /// inside the load says so.
 static LOAD_WITHIN: LazyLock<Duration> = LazyLock::new(|| hurried("LOAD_WITHIN", Duration::from_secs(60)));
 
+/// How long an agent that answers a load first, and replays afterwards, is silent when it is done with that.
+static REPLAY_QUIET: LazyLock<Duration> =
+    LazyLock::new(|| hurried("REPLAY_QUIET", Duration::from_millis(500)));
+
+/// How long such an agent is waited for at most.
+const REPLAY_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long each step of the end of an agent that does not come back may take.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -64,6 +71,28 @@ impl Live {
         self.append(vec![AgentNotice { run_id: None, what, text: Some(text.into()), raw: None }.into()])?;
         self.cursor = None;
         self.stop("the agent did not bring its session back in time", "daemon", GRACE)
+    }
+
+    /// Notes that an agent which replays behind its answer was heard, or is waited for from now on.
+    pub(super) fn mind_the_replay(&mut self, heard: bool) {
+        let now = Instant::now();
+        self.replaying = match self.replaying {
+            _ if !self.connection.may_replay() => None,
+            Some((begun, _)) if heard => Some((begun, now)),
+            replaying => replaying.or(Some((now, now))),
+        };
+    }
+
+    /// Returns how long to wait until an agent has told again what was said: what it says after it was prompted is new.
+    pub(super) fn replay_patience(&self) -> Option<Duration> {
+        let (begun, heard) = self.replaying?;
+        let left = REPLAY_QUIET.saturating_sub(heard.elapsed());
+        Some(left.min(REPLAY_WITHIN.saturating_sub(begun.elapsed()))).filter(|left| !left.is_zero())
+    }
+
+    /// Tells whether the agent may still be telling again what was said; of one that was just taken over nobody knows.
+    pub(super) fn is_replaying(&self) -> bool {
+        self.connection.may_replay() && (self.replaying.is_none() || self.replay_patience().is_some())
     }
 
     /// Ends an agent whose run was cancelled while it brought its session back: what comes next must not wait behind it.

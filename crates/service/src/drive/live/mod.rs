@@ -101,6 +101,8 @@ pub struct Live {
     own_session: OwnSession,
     /// Since when nothing has come from an agent that brings its session back; see `load.rs`.
     loading: Option<Instant>,
+    /// Since when an agent may replay behind its answer to a load, and when it was last heard.
+    replaying: Option<(Instant, Instant)>,
     /// The newest input queued.
     input_seq: u64,
     /// What is to be said once the agent takes a prompt.
@@ -252,6 +254,7 @@ impl Live {
             cursor: agent.cursor.clone().filter(|_| own_session.is_worth_loading()),
             own_session,
             loading: None,
+            replaying: None,
             prompt: None,
             story,
             own,

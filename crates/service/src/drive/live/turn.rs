@@ -41,7 +41,7 @@ impl Live {
     /// Returns how long to wait at most before the next [`Live::step`].
     pub fn patience(&self) -> Option<Duration> {
         let acknowledge = self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()));
-        acknowledge.into_iter().chain(self.load_patience()).min()
+        acknowledge.into_iter().chain(self.load_patience()).chain(self.replay_patience()).min()
     }
 
     /// Asks the holder for a sign of life; whatever it tells next is one.
@@ -123,6 +123,7 @@ impl Live {
             let taken = self.connection.take(&item, unfinished);
             self.carry_out(taken, progress)?;
         }
+        self.mind_the_replay(read);
         Ok(read)
     }
 
@@ -139,6 +140,7 @@ impl Live {
                 let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
             }
+            Phase::Ready if self.is_replaying() => Ok(()),
             Phase::Ready => self.settle_and_say(progress),
             // Someone changed them while the agent works: the protocol allows it at any time.
             Phase::InTurn => match self.connection.next_setting(&self.wanted, None) {

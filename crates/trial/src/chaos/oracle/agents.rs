@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_client::content::value_text;
+use rekindle_client::content_text::value_text;
 use serde_json::Value;
 
 use super::super::ledger::Write;

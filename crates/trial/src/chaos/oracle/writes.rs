@@ -1,6 +1,6 @@
 //! I1, I7, I13: what was acknowledged is in the log; what was repeated had one effect; what was cancelled stays so.
 
-use rekindle_client::content::value_text;
+use rekindle_client::content_text::value_text;
 use serde_json::Value;
 
 use super::super::ledger::Write;
