@@ -36,7 +36,7 @@ fn is_of_interest(path: &str) -> bool {
     path.ends_with(".rs")
         || path == "Cargo.toml"
         || path.ends_with("/Cargo.toml")
-        || path == "ARCHITECTURE.md"
+        || path == "docs/promises.md"
 }
 
 /// Asks git; `None` without git, outside a repository, or if the repository is not about these files.
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn only_sources_manifests_and_the_map_matter() {
-        for path in ["crates/store/src/wal.rs", "Cargo.toml", "crates/store/Cargo.toml", "ARCHITECTURE.md"] {
+        for path in ["crates/store/src/wal.rs", "Cargo.toml", "crates/store/Cargo.toml", "docs/promises.md"] {
             assert!(is_of_interest(path), "{path}");
         }
-        for path in ["Cargo.lock", "README.md", "docs/ARCHITECTURE.md", "fixtures/home.json"] {
+        for path in ["Cargo.lock", "README.md", "ARCHITECTURE.md", "fixtures/home.json"] {
             assert!(!is_of_interest(path), "{path}");
         }
     }

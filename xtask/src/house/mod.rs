@@ -99,9 +99,9 @@ mod tests {
         ];
         let found = check(&files);
         let expected = [
-            "ARCHITECTURE.md:1",
             "crates/domain/Cargo.toml:2",
             "crates/domain/src/lib.rs:2",
+            "docs/promises.md:1",
             "xtask/src/main.rs:1",
         ];
         assert_eq!(places(&found), expected);

@@ -1,4 +1,4 @@
-//! Rule: every promise in the map is kept by a test that cites it, or is said to be not built yet.
+//! Rule: every promise in the list is kept by a test that cites it, or is said to be not built yet.
 //! A test cites a promise by its number in a comment right above it.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::code::{code_only, is_word};
 use super::{SourceFile, Violation};
 
-const MAP: &str = "ARCHITECTURE.md";
+const MAP: &str = "docs/promises.md";
 
 /// The promises the design begins with; the map may add more, and may not drop one silently.
 const PROMISES: u32 = 14;
@@ -21,7 +21,7 @@ const REACH: usize = 6;
 pub(crate) fn check(files: &[SourceFile]) -> Vec<Violation> {
     let Some(map) = files.iter().find(|file| file.path == MAP) else {
         let message =
-            format!("the file is missing; write the map with a row for each promise I1 to I{PROMISES}");
+            format!("the file is missing; write the list with a row for each promise I1 to I{PROMISES}");
         return vec![Violation::new(MAP, 1, message)];
     };
     let cited = cited_by_tests(files);
@@ -120,13 +120,13 @@ mod tests {
             "/// I1: what was acknowledged is there.\n#[test]\nfn a() {}\n",
         );
         let found = check(&[map(rows), test]);
-        assert_eq!(places(&found), ["ARCHITECTURE.md:4"]);
+        assert_eq!(places(&found), ["docs/promises.md:4"]);
         assert!(found[0].message.starts_with("no test cites promise I2;"));
     }
 
     #[test]
     fn a_missing_map_and_a_missing_row_are_reported() {
-        assert_eq!(places(&check(&[])), ["ARCHITECTURE.md:1"]);
+        assert_eq!(places(&check(&[])), ["docs/promises.md:1"]);
         let found = check(&[map("| I1 | not built yet |\n| I2 | not built yet |\n")]);
         assert_eq!(found, [Violation::new(MAP, 1, "promise I3 has no row; add it to the table of promises")]);
     }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_promise_beyond_the_first_fourteen_needs_a_test_too() {
         let rows = "| I1 | not built yet |\n| I2 | not built yet |\n| I3 | not built yet |\n| I15 | New. |\n";
-        assert_eq!(places(&check(&[map(rows)])), ["ARCHITECTURE.md:6"]);
+        assert_eq!(places(&check(&[map(rows)])), ["docs/promises.md:6"]);
     }
 
     #[test]
