@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use real::RealDisk;
+pub use spare::check_descriptors;
 pub use steady::Steady;
 pub use tools::{copy, is_shortage, read_all, read_exact_at, read_up_to, refresh, replace, write_all_at};
 

@@ -66,7 +66,9 @@ impl Disk for RealDisk {
         }
         let (file, give_back) = match mode {
             OpenMode::Read => spare::open(&options, path)?,
-            _ => (options.open(path)?, None),
+            // Logs stay open. What is replaced is closed at once, or must not wait: the write-ahead log.
+            OpenMode::Write | OpenMode::Create => (spare::leave_the_last(options.open(path)?)?, None),
+            OpenMode::CreateNew | OpenMode::Replace => (options.open(path)?, None),
         };
         let metadata = file.metadata()?;
         if !metadata.is_file() {

@@ -21,6 +21,9 @@ pub(super) const MAX_ARGUMENT: usize = (128 << 10) - 1;
 /// Why a session cannot be driven on. What happened so far is in its log.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
+    /// There are not enough descriptors for another agent.
+    #[error("cannot speak with another agent")]
+    Descriptors(#[source] std::io::Error),
     /// The holder could not be made.
     #[error("cannot make a holder for the agent")]
     Prepare(#[from] rekindle_holder::client::PrepareError),

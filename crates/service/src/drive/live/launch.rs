@@ -13,6 +13,7 @@ use rekindle_holder::client::{Executable, Scopes, Spec, prepare, start_apart};
 use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
+use rekindle_store::disk::check_descriptors;
 
 use super::error::MAX_ARGUMENT;
 use super::prompt::Unsent;
@@ -58,6 +59,7 @@ impl Live {
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
     ) -> Result<Live, LiveError> {
+        check_descriptors().map_err(LiveError::Descriptors)?;
         let state = store.open_session(session)?.state;
         let run = state.open_run();
         let command = match run {

@@ -43,6 +43,7 @@ use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
+use rekindle_store::disk::check_descriptors;
 use rekindle_store::log::Cursor;
 
 use crate::boottime::Steady;
@@ -144,6 +145,7 @@ impl Live {
         supervisor: Supervisor,
         env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
     ) -> Result<Live, LiveError> {
+        check_descriptors().map_err(LiveError::Descriptors)?;
         let mut control = command::command(&dir, supervisor)?;
         crash_point("adopt.after_connect");
         let head = control.marks().head;

@@ -9,6 +9,7 @@ use rekindle_agent::connection::Delta;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::HolderProof;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::disk::check_descriptors;
 use rekindle_store::meter::Gauge;
 
 use super::Worker;
@@ -174,6 +175,7 @@ impl Workers {
             return Ok(());
         }
         let failed = |error: std::io::Error| ServiceError::internal(&error);
+        check_descriptors().map_err(failed)?;
         let inbox = Inbox::new().map_err(failed)?;
         inbox.push(command);
         let seat = Arc::new(Seat { inbox, seen: Mutex::default(), unread: Gauge::default() });

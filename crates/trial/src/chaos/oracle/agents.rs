@@ -51,11 +51,13 @@ pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     for write in &evidence.ledger.writes {
         let Write::Message { tag, message_id, prompt } = write else { continue };
-        let clean = story.run_of(message_id).is_some_and(super::Run::is_clean);
-        let given = told.prompts.iter().filter(|given| *given == prompt).count();
+        let whole = told.prompts.iter().filter(|given| *given == prompt).count();
+        // An agent that may lack what was said before is told that first. The demo agent then carries out nothing.
+        let prefaced = told.prompts.iter().filter(|given| is_prefaced(given, prompt)).count();
+        let (given, clean) = (whole + prefaced, story.run_of(message_id).is_some_and(super::Run::is_clean));
         let right = given == 1 || given == 0 && !clean;
         checks.push(Check::that(5, right, || format!("the prompt {tag} was given to agents {given} times")));
-        let mark = mark(tag);
+        let (mark, clean) = (mark(tag), clean && prefaced == 0);
         let times: usize = said.iter().map(|(_, text)| text.matches(&mark).count()).sum();
         let right = times == 1 || times == 0 && !clean;
         checks.push(Check::that(4, right, || format!("{mark} is in the log {times} times")));
@@ -83,6 +85,13 @@ pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
         format!("{} agents were started, and {} died", told.lives, evidence.hits)
     }));
     checks
+}
+
+/// Tells whether an agent was told what happened before, and behind that exactly this prompt.
+fn is_prefaced(given: &str, prompt: &str) -> bool {
+    let before =
+        given.strip_suffix(prompt).and_then(|before| before.strip_suffix("[End of Resume Context]\n\n"));
+    before.is_some_and(|before| before.starts_with("[Resume Context]\n"))
 }
 
 /// Returns how many words a prompt asks for.

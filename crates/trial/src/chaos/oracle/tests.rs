@@ -198,6 +198,22 @@ fn a_prompt_given_twice_and_words_lost_or_repeated_are_found() {
     assert_eq!(with(|evidence| evidence.hits = 0), [4, 6, 9], "nobody died, and it was cut");
 }
 
+// I4, I5: an agent that lacks what was said before is told that first, and does nothing of what follows; it is told it all the same.
+#[test]
+fn a_prompt_behind_what_happened_before_counts_and_part_of_one_does_not() {
+    let primed = |words: &str| {
+        let mut case = good();
+        case.records.retain(|record| record["kind"] != "message.agent");
+        case.evidence.told = case.evidence.told.replace(&told(PROMPTS[0]), &told(words));
+        case.write();
+        case.broken()
+    };
+    let before = "[Resume Context]\nWhat was said.\n[End of Resume Context]\n\n";
+    assert_eq!(primed(&format!("{before}{}", PROMPTS[0])), [0; 0]);
+    assert_eq!(primed(&format!("{before}{}", &PROMPTS[0][1..])), [4, 5]);
+    assert_eq!(primed(before), [4, 5]);
+}
+
 // I6
 #[test]
 fn two_interruptions_and_two_ends_are_found() {
