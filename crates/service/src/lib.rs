@@ -25,4 +25,4 @@ mod test_knobs;
 pub mod upkeep;
 
 pub use drive::{live, look_for_holder};
-pub use show::{last_words, log, run_view, view};
+pub use show::{last_words, log, run_view};

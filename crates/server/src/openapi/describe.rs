@@ -9,7 +9,7 @@ use rekindle_service::log::Damage;
 use rekindle_service::request::{
     Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };
-use rekindle_service::view::{
+use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,
 };

@@ -15,7 +15,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_service::code::Refusal;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::feed::{Anywhere, Subscription};
-use rekindle_service::view::{SessionView, WaitView};
+use rekindle_wire::view::{SessionView, WaitView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;

@@ -20,6 +20,10 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
+use rekindle_wire::view::{
+    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
+    WaitView,
+};
 
 use crate::access::Access;
 use crate::code::Code;
@@ -34,10 +38,6 @@ use crate::request::{
     Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
 };
 use crate::show::log::{self, LogPage};
-use crate::show::view::{
-    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
-    WaitView,
-};
 use crate::show::{Entry, Views};
 
 /// Records of a log that are told at once.
@@ -90,7 +90,7 @@ impl Daemon {
     /// Says who it is.
     pub fn about(&self) -> About {
         About {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             boot_id: self.workers.agents.supervisor.boot_id.to_string(),
             epoch: self.workers.agents.supervisor.epoch,

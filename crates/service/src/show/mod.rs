@@ -7,7 +7,6 @@ mod lists;
 pub mod log;
 mod run_view;
 mod session;
-pub mod view;
 mod waits;
 
 use std::sync::Arc;

@@ -4,11 +4,11 @@ use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
+use rekindle_wire::view::{Connection, Health, HealthState, SessionView, WaitState, WaitView};
 
 use super::Views;
 use super::directory::Entry;
 use super::run_view::run_view;
-use super::view::{Health, SessionView, WaitView};
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::Seen;
@@ -22,7 +22,7 @@ impl Views {
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
         let waits: Vec<WaitView> = self.waits(entry);
         let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
-        let open = || waits.iter().position(|wait| wait.state == "open");
+        let open = || waits.iter().position(|wait| wait.state == WaitState::Open);
         SessionView {
             id: state.id,
             title: state.title.clone(),
@@ -36,7 +36,7 @@ impl Views {
             status: derived.status,
             since: derived.since,
             evidence: derived.evidence,
-            connection: seen.as_ref().map(|seen| seen.link).unwrap_or_default(),
+            connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link.into()),
             last_seq: state.last_seq,
             run: run_view(state, || self.store().reader(state.id).ok()),
             wait: open()
@@ -50,13 +50,13 @@ impl Views {
             updated_at: state.updated_at,
             last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
             health: match (&entry.damage, &entry.trouble) {
-                (Some(damage), _) => Health { state: "damaged", detail: Some(damage.to_string()) },
+                (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
                 (None, Some(trouble)) => {
-                    Health { state: "degraded", detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
+                    Health { state: HealthState::Degraded, detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
                 }
                 (None, None) => match self.store().behind(state.id) {
-                    Some(why) => Health { state: "degraded", detail: Some(behind(&why)) },
-                    None => Health { state: "ok", detail: None },
+                    Some(why) => Health { state: HealthState::Degraded, detail: Some(behind(&why)) },
+                    None => Health { state: HealthState::Ok, detail: None },
                 },
             },
         }
