@@ -5,4 +5,6 @@
 
 mod words;
 
+pub mod code;
+pub mod request;
 pub mod view;

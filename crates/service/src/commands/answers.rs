@@ -7,9 +7,10 @@ use std::sync::mpsc::sync_channel;
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
 use rekindle_domain::token::Presented;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{Content, NewAnswer, NewMessage};
 use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 
-use crate::code::Code;
 use crate::commands::messages::{self, is_void};
 use crate::commands::tokens;
 use crate::drive::answer::{Answered, OwnAnswer};
@@ -18,7 +19,6 @@ use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
-use crate::request::{Content, NewAnswer, NewMessage};
 use crate::show::{Entry, Views, asked, request_of};
 
 /// Finds the session that has a wait.

@@ -8,17 +8,17 @@ use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Expect};
+use rekindle_wire::code::Code;
+use rekindle_wire::request::Resume;
 use rekindle_wire::view::{ResumeMethod, Resumed};
 
 use super::Locks;
-use crate::code::Code;
 use crate::drive::agents::Obstacle;
 use crate::drive::live::Unsent;
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::ids::{millis, random};
 use crate::lock::locked;
-use crate::request::Resume;
 use crate::test_knobs::crash_point;
 
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.

@@ -20,13 +20,16 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{
+    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
+};
 use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,
 };
 
 use crate::access::Access;
-use crate::code::Code;
 use crate::commands::{Locks, answers, cancel, change, messages, resume, sessions, tokens, waits};
 use crate::drive::environment;
 use crate::drive::worker::Workers;
@@ -34,9 +37,6 @@ use crate::error::ServiceError;
 use crate::feed::{Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
-use crate::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
-};
 use crate::show::log::{self, LogPage};
 use crate::show::{Entry, Views};
 

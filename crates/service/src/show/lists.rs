@@ -8,15 +8,15 @@ use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, WaitList};
 
 use super::Views;
 use super::cursor::{self, Place, page_size};
 use super::directory::Entry;
 use super::session::agent_name;
-use crate::code::Code;
 use crate::error::ServiceError;
-use crate::request::{Filter, HolderFilter, WaitFilter};
 
 /// Sessions on a page, unless the caller wants fewer or more.
 const PAGE: usize = 50;

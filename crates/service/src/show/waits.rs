@@ -30,7 +30,7 @@ impl Views {
         Some(self.wait(entry.state.id, run, run.wait(wait_id)?))
     }
 
-    pub(super) fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
+    fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
         let seen = self.workers.seat(session_id).and_then(|seat| seat.seen().holder);
         WaitView {
             wait_id: wait.wait_id,
