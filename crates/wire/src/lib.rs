@@ -6,5 +6,6 @@
 mod words;
 
 pub mod code;
+pub mod filter;
 pub mod request;
 pub mod view;

@@ -1,11 +1,9 @@
-//! Requests: what can be asked of the daemon, as callers say it.
+//! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
-use rekindle_domain::id::SessionId;
-use rekindle_domain::projector::SessionStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Serialize, Serializer};
@@ -347,62 +345,6 @@ pub enum NewWaitKind {
     External,
 }
 
-/// Which sessions are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "SessionFilter")]
-pub struct Filter {
-    /// With this status; several, divided by commas.
-    #[serde(default)]
-    #[schemars(extend("pattern" = statuses(), "examples" = ["waiting,running"]))]
-    pub status: Option<String>,
-    /// With this agent.
-    #[serde(default)]
-    pub agent: Option<String>,
-    /// In this directory, or below it: an absolute path.
-    #[serde(default)]
-    pub cwd: Option<String>,
-    /// With these words in the title.
-    #[serde(default)]
-    pub q: Option<String>,
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-}
-
-/// Which waits are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WaitFilter {
-    /// Of this session.
-    #[serde(default)]
-    pub session: Option<SessionId>,
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-}
-
-/// Which holders are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HolderFilter {
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-}
-
 /// Reads a whole number however it is written: to JSON, 600 and 600.0 are the same.
 fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
@@ -420,12 +362,6 @@ fn at_least_a_second<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
         Some(0) => Err(D::Error::custom("timeout_s is at least 1")),
         seconds => Ok(seconds),
     }
-}
-
-/// Returns what a list of statuses looks like.
-fn statuses() -> String {
-    let one = SessionStatus::ALL.map(|status| status.as_str()).join("|");
-    format!("^({one})(,({one}))*$")
 }
 
 /// Says that a field is there and is not null.

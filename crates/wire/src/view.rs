@@ -1,4 +1,5 @@
-//! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes.
+//! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes. One that is
+//! added is read with a default: a daemon of an earlier version does not send it.
 
 use std::borrow::Cow;
 

@@ -6,9 +6,8 @@ use rekindle_domain::projector::Derived;
 use rekindle_service::feed::Words;
 use rekindle_service::log::Damage;
 use rekindle_wire::code::Code;
-use rekindle_wire::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
-};
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
 use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,

@@ -8,7 +8,7 @@ use axum::response::Response;
 use rekindle_agent::find::{Found, find_all};
 use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
-use rekindle_wire::request::HolderFilter;
+use rekindle_wire::filter::HolderFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

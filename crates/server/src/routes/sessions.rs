@@ -14,7 +14,8 @@ use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
 use rekindle_service::log::{Damage, LogPage};
 use rekindle_wire::code::Code;
-use rekindle_wire::request::{Change, Filter};
+use rekindle_wire::filter::Filter;
+use rekindle_wire::request::Change;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 

@@ -21,9 +21,8 @@ use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
-use rekindle_wire::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
-};
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
 use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,

@@ -9,7 +9,7 @@ use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
 use rekindle_wire::code::Code;
-use rekindle_wire::request::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, WaitList};
 
 use super::Views;
