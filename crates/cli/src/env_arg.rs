@@ -6,9 +6,9 @@ use std::ffi::OsString;
 
 use rekindle_agent::environment::for_agent;
 use rekindle_agent::known::by_id;
-use serde_json::Value;
+use rekindle_wire::request::Umask;
+use rekindle_wire::view::SessionView;
 
-use crate::client::wire;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::hints::ours;
@@ -19,7 +19,7 @@ pub(crate) fn environment_for(
     context: &Context,
     agent: Option<&str>,
     named: &[String],
-) -> Result<BTreeMap<String, Value>, Failure> {
+) -> Result<BTreeMap<String, String>, Failure> {
     let listed: Vec<(OsString, OsString)> = match &context.server {
         None => for_agent(std::env::vars_os(), &agent_prefixes(agent)),
         Some(_) => Vec::new(),
@@ -32,22 +32,22 @@ pub(crate) fn environment_for(
 /// that are not: whatever is asked of the session would only wait for them. `again` writes the command with more arguments.
 pub(crate) fn environment_of(
     context: &Context,
-    session: &wire::Session,
+    session: &SessionView,
     named: &[String],
     again: impl FnOnce(&str) -> String,
-) -> Result<BTreeMap<String, Value>, Failure> {
+) -> Result<BTreeMap<String, String>, Failure> {
     let agent = session.known_agent.as_deref().or(Some(&session.agent));
     let mut env = environment_for(context, agent, named)?;
     // To a daemon elsewhere goes only what was named.
     let ours_too = context.server.is_none();
     for name in session.missing_env.iter().filter(|_| ours_too) {
         if let Ok(value) = std::env::var(name) {
-            env.entry(name.clone()).or_insert_with(|| value.into());
+            env.entry(name.clone()).or_insert(value);
         }
     }
     let missing: Vec<&str> =
         session.missing_env.iter().map(String::as_str).filter(|name| !env.contains_key(*name)).collect();
-    if missing.is_empty() { Ok(env) } else { Err(lacks(&session.id, &missing, ours_too, again)) }
+    if missing.is_empty() { Ok(env) } else { Err(lacks(session.id.as_str(), &missing, ours_too, again)) }
 }
 
 /// Says which variables a session's agent cannot be launched without, and how it gets them.
@@ -66,7 +66,7 @@ fn lacks(id: &str, missing: &[&str], here: bool, again: impl FnOnce(&str) -> Str
 }
 
 /// Returns our umask as it is sent; none to a daemon elsewhere, where files are others' business.
-pub(crate) fn umask_for(context: &Context) -> Option<String> {
+pub(crate) fn umask_for(context: &Context) -> Option<Umask> {
     if context.server.is_some() {
         return None;
     }
@@ -74,9 +74,8 @@ pub(crate) fn umask_for(context: &Context) -> Option<String> {
     umask_in(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-fn umask_in(status: &str) -> Option<String> {
-    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"))?.trim();
-    (!umask.is_empty() && umask.bytes().all(|byte| matches!(byte, b'0'..=b'7'))).then(|| umask.to_owned())
+fn umask_in(status: &str) -> Option<Umask> {
+    status.lines().find_map(|line| line.strip_prefix("Umask:"))?.trim().parse().ok()
 }
 
 /// Returns the beginnings of names of variables that an agent needs.
@@ -88,10 +87,10 @@ fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
 fn environment(
     listed: Vec<(OsString, OsString)>,
     named: &[String],
-) -> Result<BTreeMap<String, Value>, Failure> {
-    let mut env: BTreeMap<String, Value> = listed
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut env: BTreeMap<String, String> = listed
         .into_iter()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, Value::from(value.into_string().ok()?))))
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
     for variable in named {
         let (name, value) = match variable.split_once('=') {
@@ -102,7 +101,7 @@ fn environment(
             Failure::usage("no_such_variable", format!("--env {variable}: there is no such variable here"))
                 .hint("--env NAME=VALUE gives it a value")
         })?;
-        env.insert(name.to_owned(), Value::from(value));
+        env.insert(name.to_owned(), value);
     }
     Ok(env)
 }
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_umask_is_read_as_the_kernel_writes_it() {
-        assert_eq!(umask_in("Name:\tx\nUmask:\t0022\nState:\tR\n").as_deref(), Some("0022"));
+        assert_eq!(umask_in("Name:\tx\nUmask:\t0022\nState:\tR\n"), Some(Umask(0o022)));
         assert_eq!((umask_in("Name:\tx\n"), umask_in("Umask:\tx\n")), (None, None));
     }
 

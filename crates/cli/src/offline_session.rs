@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rekindle_domain::event::{Event, Provider};
+use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project, wait_state};
@@ -11,12 +11,15 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::boottime::Steady;
 use rekindle_service::error::{LEFT_ALONE, chain};
-use rekindle_service::{last_words, look_for_holder, run_view};
+use rekindle_service::{last_words, look_for_holder, run_view, session_view};
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
 use rekindle_store::{LoadError, Loaded};
+use rekindle_wire::view::{Health, HealthState, SessionView, WaitView};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::payloads::Payloads;
 use crate::record_text::payload;
 
@@ -37,24 +40,27 @@ impl<'a> Looker<'a> {
     }
 
     /// Shows a session. Its holder's lock tells whether the agent lives; nobody is spoken to.
-    pub(crate) fn session(&self, loaded: &Loaded) -> Value {
+    pub(crate) fn session(&self, loaded: &Loaded) -> SessionView {
         let state = &loaded.state;
         let found = look(self.home, state);
         let holder = found.proof().unwrap_or(HolderProof::Pending);
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded, found);
-        json!({
-            "id": state.id, "session_id": state.id, "title": state.title, "working_dir": state.working_dir, "profile": state.provider.profile,
-            "agent": agent_name(&state.provider), "status": derived.status, "since": derived.since,
-            "evidence": derived.evidence, "last_seq": state.last_seq,
-            "run": run_view(state, || self.home.reader(state.id).ok()),
-            "wait": waits.iter().find(|wait| wait["state"] == "open"), "waits": waits,
-            "queued": state.queue.len(), "usage": state.usage.shown(), "created_at": state.created_at, "updated_at": state.updated_at,
-            "cursor": state.agent.as_ref().and_then(|agent| agent.cursor.as_ref()),
-            "health": health(loaded),
-        })
+        let run = run_view(state, || self.home.reader(state.id).ok());
+        SessionView { health: health(loaded), ..session_view(state, derived, run, waits) }
     }
+}
+
+/// Writes a session as `--json` has it without a daemon: with its id under both its names, and the byte where its log is
+/// damaged.
+pub(crate) fn to_json(session: &SessionView, loaded: &Loaded) -> Result<Value, Failure> {
+    let mut told = serde_json::to_value(session).map_err(|error| Failure::failed("output", error))?;
+    told["session_id"] = json!(session.id);
+    if let Some(damage) = &loaded.damage {
+        told["health"]["offset"] = json!(damage.offset);
+    }
+    Ok(told)
 }
 
 /// Reads what a session's agent said last.
@@ -63,10 +69,10 @@ pub(crate) fn words(home: &Offline, session: SessionId) -> Option<String> {
 }
 
 /// Says whether a session is whole, as far as its log was read.
-pub(crate) fn health(loaded: &Loaded) -> Value {
+pub(crate) fn health(loaded: &Loaded) -> Health {
     match &loaded.damage {
-        Some(damage) => json!({"state": "damaged", "detail": damage.to_string(), "offset": damage.offset}),
-        None => json!({"state": "ok"}),
+        Some(damage) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
+        None => Health { state: HealthState::Ok, detail: None },
     }
 }
 
@@ -75,13 +81,14 @@ pub(crate) fn shown(
     home: &Offline,
     session: SessionId,
     loaded: Result<Loaded, LoadError>,
-) -> Result<(Loaded, Option<Value>), LoadError> {
+) -> Result<(Loaded, Option<Health>), LoadError> {
     match loaded {
         Ok(loaded) => Ok((loaded, None)),
         Err(error @ LoadError::NotFound(_)) => Err(error),
         Err(error) => {
             let found = home.stand_in(session);
-            let trouble = json!({"state": "degraded", "detail": format!("{}; {LEFT_ALONE}", chain(&error))});
+            let detail = format!("{}; {LEFT_ALONE}", chain(&error));
+            let trouble = Health { state: HealthState::Degraded, detail: Some(detail) };
             let trouble = found.damage.is_none().then_some(trouble);
             Ok((found, trouble))
         }
@@ -94,39 +101,37 @@ pub(crate) fn look(home: &Offline, state: &SessionState) -> Found {
 }
 
 /// Shows the waits of a session, open and void: an agent that is proven gone hears no answer.
-pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<Value> {
+pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<WaitView> {
     let state = &loaded.state;
     let Some(run) = state.run.as_ref().filter(|_| !state.deleted) else { return Vec::new() };
     let holder = found.proof().unwrap_or(HolderProof::Pending);
-    let wait = |wait: &rekindle_domain::session::Wait| {
-        let word = wait_state(run, wait, holder).as_str();
-        json!({
-            "wait_id": wait.wait_id, "session_id": state.id, "run_id": run.run_id, "kind": wait.kind, "state": word,
-            "request": request(home, state.id, wait.since_seq), "since": wait.since, "deadline_at": wait.deadline_at,
-        })
+    let wait = |wait: &rekindle_domain::session::Wait| WaitView {
+        wait_id: wait.wait_id,
+        session_id: state.id,
+        run_id: run.run_id,
+        kind: wait.kind.into(),
+        state: wait_state(run, wait, holder).into(),
+        request: request(home, state.id, wait.since_seq),
+        since: wait.since,
+        deadline_at: wait.deadline_at,
+        how: None,
+        answer: None,
     };
     run.waits.iter().map(wait).collect()
 }
 
 /// Reads what was asked from the record that says so.
-fn request(home: &Offline, session: SessionId, seq: u64) -> Option<Value> {
+fn request(home: &Offline, session: SessionId, seq: u64) -> Option<Box<RawValue>> {
     let reader = home.reader(session).ok()?;
     let mut lines = reader.forward(reader.find(seq).ok()??);
     let raw = lines.next().ok()??;
     let line = Line::parse(raw.bytes).ok()?;
     match line.event().ok()? {
         Event::RunWaiting(waiting) => {
-            waiting.request.as_ref().map(|request| payload(request, &Payloads::Here(home.blobs())))
+            to_raw_value(&payload(waiting.request.as_ref()?, &Payloads::Here(home.blobs()))).ok()
         }
         _ => None,
     }
-}
-
-/// Returns what people call an agent, as the daemon does: its name, or its program's.
-fn agent_name(provider: &Provider) -> &str {
-    let program = provider.command.as_ref().and_then(|command| command.first());
-    let program = program.map(|program| program.rsplit('/').next().unwrap_or(program));
-    provider.agent.as_deref().or(program).unwrap_or(&provider.profile)
 }
 
 /// Tells whether a session works in a directory or below it.

@@ -5,9 +5,10 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::Disk;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
 use rekindle_store::offline::Offline;
+use rekindle_wire::view::SessionView;
 
 use crate::client::whom::Whom;
-use crate::client::{Client, List, wire};
+use crate::client::{Client, List};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -74,8 +75,8 @@ pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) 
 
 /// Lists the sessions of a daemon elsewhere.
 fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
-    let all: Vec<wire::Session> = client.all(&List { name: "sessions", filters: &[] })?;
-    let mut sessions: Vec<SessionId> = all.iter().filter_map(|session| session.id.parse().ok()).collect();
+    let all: Vec<SessionView> = client.all(&List { name: "sessions", filters: &[] })?;
+    let mut sessions: Vec<SessionId> = all.iter().map(|session| session.id).collect();
     sessions.sort_unstable();
     Ok(sessions)
 }
@@ -165,10 +166,10 @@ pub(crate) fn here() -> Result<String, Failure> {
 fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = here()?;
     let below = List { name: "sessions", filters: &[("cwd", Some(&here))] };
-    let sessions: Vec<wire::Session> = client.all(&below)?;
+    let sessions: Vec<SessionView> = client.all(&below)?;
     let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
-    latest.map(|session| session.id).ok_or_else(|| match client.whom() {
+    latest.map(|session| session.id.to_string()).ok_or_else(|| match client.whom() {
         Whom::Here { .. } => none_here(&here),
         Whom::Elsewhere { server, .. } => none_here(&format!("{here} at {}", server.url)),
     })

@@ -2,10 +2,10 @@
 
 use clap::builder::styling::Style;
 use rekindle_domain::event::tool_label;
-use rekindle_domain::projector::SessionStatus;
+use rekindle_domain::projector::{HolderProof, SessionStatus};
 use rekindle_service::error::LEFT_ALONE;
+use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionView, WaitState};
 
-use crate::client::wire::{Run, Session};
 use crate::hints::ours;
 use crate::output::{BAD, COURSE, GOOD, WARN};
 use crate::record_text::word;
@@ -24,36 +24,36 @@ enum Course {
     Usual,
 }
 
-fn course(session: &Session) -> Course {
-    let state = session.run.as_ref().map(|run| run.state.as_str());
+fn course(session: &SessionView) -> Course {
+    let state = session.run.as_ref().map(|run| run.state);
     match (session.status, state) {
-        (SessionStatus::Idle, Some("failed")) => Course::Failed,
-        (SessionStatus::Idle, Some("cancelled")) => Course::Cancelled,
-        (SessionStatus::Running | SessionStatus::Waiting, Some("cancelling")) => Course::Cancelling,
+        (SessionStatus::Idle, Some(RunState::Failed)) => Course::Failed,
+        (SessionStatus::Idle, Some(RunState::Cancelled)) => Course::Cancelled,
+        (SessionStatus::Running | SessionStatus::Waiting, Some(RunState::Cancelling)) => Course::Cancelling,
         (SessionStatus::Running, _) if !session.missing_env.is_empty() => Course::Held,
         _ => Course::Usual,
     }
 }
 
 /// Tells whether a session's log is damaged: nothing can be added to it.
-pub(crate) fn is_damaged(session: &Session) -> bool {
-    session.health.as_ref().is_some_and(|health| health.state == "damaged")
+pub(crate) fn is_damaged(session: &SessionView) -> bool {
+    session.health.state == HealthState::Damaged
 }
 
 /// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
-pub(crate) fn trouble(session: &Session) -> Option<&str> {
-    let health = session.health.as_ref().filter(|health| health.state == "degraded")?;
-    health.detail.as_deref().filter(|detail| detail.ends_with(LEFT_ALONE))
+pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
+    let detail = session.health.detail.as_deref().filter(|_| session.health.state == HealthState::Degraded);
+    detail.filter(|detail| detail.ends_with(LEFT_ALONE))
 }
 
 /// Tells whether not even the first record of a session can be read: its status and its times are then those of a session
 /// that was never made, and say nothing.
-pub(crate) fn is_unknown(session: &Session) -> bool {
+pub(crate) fn is_unknown(session: &SessionView) -> bool {
     session.last_seq == 0 && (is_damaged(session) || trouble(session).is_some())
 }
 
 /// Returns the status in a word or two, for lists.
-pub(crate) fn label(session: &Session) -> String {
+pub(crate) fn label(session: &SessionView) -> String {
     if is_unknown(session) {
         return if is_damaged(session) { "damaged" } else { "unreadable" }.into();
     }
@@ -67,7 +67,7 @@ pub(crate) fn label(session: &Session) -> String {
 }
 
 /// Returns how a status looks.
-pub(crate) fn style(session: &Session) -> Style {
+pub(crate) fn style(session: &SessionView) -> Style {
     if is_unknown(session) {
         return BAD;
     }
@@ -87,7 +87,7 @@ pub(crate) fn style(session: &Session) -> Style {
 }
 
 /// Returns what went wrong in the last run of a session that does nothing now.
-pub(crate) fn last_run(session: &Session) -> Option<String> {
+pub(crate) fn last_run(session: &SessionView) -> Option<String> {
     let how = match course(session) {
         Course::Failed => "failed",
         Course::Cancelled => "was cancelled",
@@ -102,12 +102,12 @@ pub(crate) fn last_run(session: &Session) -> Option<String> {
 }
 
 /// Tells whether a session's holder is known to live.
-pub(crate) fn agent_lives(session: &Session) -> bool {
-    session.evidence["holder"]["alive"] == true
+pub(crate) fn agent_lives(session: &SessionView) -> bool {
+    session.evidence.holder.is_some_and(|holder| holder.alive == Some(true))
 }
 
 /// Says what a status means for this session; `unheard` tells why no daemon said so, if none did.
-pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
+pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
     if is_unknown(session) {
         let word = if is_damaged(session) { "damaged" } else { "unreadable" };
         return format!("{word}, not even its first record can be read");
@@ -125,7 +125,7 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
             None => "its agent is gone; the next daemon reads what it left, and goes on from there".into(),
         },
         SessionStatus::InterruptedWaiting => {
-            let gone = !is_damaged(session) && session.waits.iter().any(|wait| wait.state == "void");
+            let gone = !is_damaged(session) && session.waits.iter().any(|wait| wait.state == WaitState::Void);
             let why =
                 if gone { "; its agent is gone: an answer becomes the message of a new run" } else { "" };
             format!("its run waited for: {wait}, and can no longer be answered as it was asked{why}")
@@ -150,33 +150,37 @@ pub(crate) fn meaning(session: &Session, unheard: Option<&str>) -> String {
         SessionStatus::Idle => match (last_run(session), &session.run) {
             (Some(last), _) => last,
             (None, None) => "nothing was asked of it yet".into(),
-            (None, Some(Run { detail: Some(detail), .. })) => format!("its last run ended with: {detail}"),
+            (None, Some(RunView { detail: Some(detail), .. })) => {
+                format!("its last run ended with: {detail}")
+            }
             (None, Some(_)) => "its last run is completed".into(),
         },
     };
     format!("{}, {told}", session.status)
 }
 
-fn running(session: &Session) -> &'static str {
-    if session.connection == "loading" {
+fn running(session: &SessionView) -> &'static str {
+    if session.connection == Connection::Loading {
         return "its agent is loading the conversation";
     }
-    match session.evidence["holder"]["proof"].as_str() {
-        Some("pending") => "its run goes on, as far as the log tells",
-        Some("unresponsive") => "its run goes on, as far as the log tells; its agent does not answer",
+    match session.evidence.holder.map(|holder| holder.proof) {
+        Some(HolderProof::Pending) => "its run goes on, as far as the log tells",
+        Some(HolderProof::Unresponsive) => {
+            "its run goes on, as far as the log tells; its agent does not answer"
+        }
         _ => "its run goes on",
     }
 }
 
 /// Tells what a command that has written nothing may be: an agent that waits to be spoken to in its protocol.
-pub(crate) fn silent_command(session: &Session) -> Option<&'static str> {
+pub(crate) fn silent_command(session: &SessionView) -> Option<&'static str> {
     let silent = session.profile == "exec" && session.last_words.as_deref().is_none_or(str::is_empty);
-    match session.run.as_ref()?.state.as_str() {
+    match session.run.as_ref()?.state {
         _ if !silent => None,
-        "running" => Some(
+        RunState::Running => Some(
             "the command has written nothing so far; if it is an agent that speaks ACP, cancel and run it with --profile acp",
         ),
-        "completed" => {
+        RunState::Completed => {
             Some("the command wrote nothing; if it is an agent that speaks ACP, run it with --profile acp")
         }
         _ => None,
@@ -184,7 +188,7 @@ pub(crate) fn silent_command(session: &Session) -> Option<&'static str> {
 }
 
 /// Says what may or may not have happened when the last run was cut.
-pub(crate) fn uncertain(session: &Session) -> Vec<String> {
+pub(crate) fn uncertain(session: &SessionView) -> Vec<String> {
     let Some(open) = session.run.as_ref().and_then(|run| run.uncertain.as_ref()) else { return Vec::new() };
     let mut lines: Vec<String> =
         open.tool_calls.iter().map(|call| tool_label(&call.title, call.input.as_deref())).collect();
@@ -201,7 +205,7 @@ pub(crate) fn uncertain(session: &Session) -> Vec<String> {
 
 /// Says what can be done now. What needs a daemon starts one. Whatever would add to a damaged log is refused, so that there
 /// only the damage is spoken of.
-pub(crate) fn next(session: &Session) -> String {
+pub(crate) fn next(session: &SessionView) -> String {
     let told = |command: &str| ours(format_args!("{command} {}", session.id));
     match session.status {
         _ if is_unknown(session) => {
@@ -221,7 +225,10 @@ pub(crate) fn next(session: &Session) -> String {
         }
         // What was left of it was cancelled; a run that the log does not end yet is cut by the next daemon.
         SessionStatus::InterruptedStartup | SessionStatus::InterruptedAgent
-            if session.run.as_ref().is_some_and(|run| run.state == "interrupted" && !run.resumable) =>
+            if session
+                .run
+                .as_ref()
+                .is_some_and(|run| run.state == RunState::Interrupted && !run.resumable) =>
         {
             format!("{} TEXT goes on with it; what was left of its run was cancelled", told("send"))
         }
@@ -235,7 +242,7 @@ pub(crate) fn next(session: &Session) -> String {
         SessionStatus::InterruptedStartup
         | SessionStatus::InterruptedWaiting
         | SessionStatus::InterruptedAgent => format!("{} continues it", told("resume")),
-        SessionStatus::Waiting => match session.waits.iter().find(|wait| wait.state != "void") {
+        SessionStatus::Waiting => match session.waits.iter().find(|wait| wait.state != WaitState::Void) {
             Some(wait) => {
                 let answer = ours(format_args!("answer {} OPTION", wait.wait_id));
                 format!("{answer}; {} shows the options", ours("waits"))
@@ -256,11 +263,25 @@ mod tests {
 
     use super::*;
 
-    fn session(status: &str, run: Value, holder: Value) -> Session {
+    fn session(status: &str, run: Value, holder: Value) -> SessionView {
         let at = "2026-02-21T10:01:25.000Z";
-        let evidence = json!({ "holder": holder });
+        let evidence = json!({"last_seq": 0, "holder": holder, "in_flight": []});
+        let run = match run {
+            Value::Object(mut run) => {
+                run.extend([
+                    ("started_at".into(), json!(at)),
+                    ("attempt".into(), json!(1)),
+                    ("resumable".into(), json!(false)),
+                ]);
+                run.into()
+            }
+            other => other,
+        };
         serde_json::from_value(json!({
-            "id": "sess_1", "status": status, "since": at, "updated_at": at, "run": run, "evidence": evidence,
+            "id": "sess_1", "title": "", "working_dir": "/", "agent": "claude", "missing_env": [], "profile": "acp",
+            "status": status, "since": at, "created_at": at, "updated_at": at, "run": run, "evidence": evidence,
+            "connection": "idle", "last_seq": 0, "waits": [], "queued": 0, "health": {"state": "ok"},
+            "usage": {"input_tokens": 0, "output_tokens": 0},
         }))
         .expect("a session")
     }

@@ -3,6 +3,7 @@
 //! First match wins, in the order of [`SessionStatus`]. Beside the status stands the evidence: how it is
 //! known and since when (I8). Nothing stores a status; nothing refuses an action because of one.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -100,7 +101,7 @@ pub struct Derived {
 }
 
 /// How a status is known.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The newest daemon life that had the latest run.
     pub boot_id: Option<BootId>,
@@ -113,11 +114,11 @@ pub struct Evidence {
     /// The oldest wait that is open.
     pub open_wait: Option<WaitId>,
     /// What the agent has been given and not answered.
-    pub in_flight: Vec<&'static str>,
+    pub in_flight: Vec<Cow<'static, str>>,
 }
 
 /// What is known of a holder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HolderEvidence {
     /// The holder.
     pub id: HolderId,
@@ -246,7 +247,7 @@ fn evidence(state: &SessionState, holder: Option<HolderProof>) -> Evidence {
         last_output_at: state.agent.as_ref().and_then(|agent| agent.last_output_at),
         last_seq: state.last_seq,
         open_wait: open.and_then(|run| run.waits.first()).map(|wait| wait.wait_id),
-        in_flight: open.filter(|run| run.prompted).map(|_| "prompt").into_iter().collect(),
+        in_flight: open.filter(|run| run.prompted).map(|_| "prompt".into()).into_iter().collect(),
     }
 }
 

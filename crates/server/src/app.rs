@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rekindle_service::daemon::Daemon;
+use rekindle_wire::code::Code;
 
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::respond;
 use crate::stop::Stop;
@@ -40,6 +40,6 @@ impl App {
 }
 
 fn unlisted(why: &str) -> ApiError {
-    ApiError::new(OwnCode::NotReady, format_args!("the sessions cannot be listed: {why}"))
+    ApiError::new(Code::NotReady, format_args!("the sessions cannot be listed: {why}"))
         .hint("it is tried again every second; rekindle doctor says more")
 }

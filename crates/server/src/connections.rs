@@ -15,13 +15,13 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rekindle_wire::code::Code;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::guard::Peer;
 use crate::stop::{Closer, Closing, Stopped};
@@ -155,7 +155,7 @@ impl Connections {
     fn refuse(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         tracing::warn!(connections = self.tasks.len(), "too many connections");
         let message = format!("there are more than {MAX_CONNECTIONS} connections");
-        let error = ApiError::new(OwnCode::TooManyConnections, message);
+        let error = ApiError::new(Code::TooManyConnections, message);
         self.tasks.spawn(answer(stream, error.hint("close some, or try again later")));
     }
 
@@ -233,7 +233,7 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
         let mut first = [0];
         // Every TLS connection begins with this byte, and no HTTP request does.
         if stream.peek(&mut first).await? > 0 && first[0].is_ascii_alphabetic() {
-            let error = ApiError::new(OwnCode::TlsExpected, "this port speaks TLS").hint("use https://");
+            let error = ApiError::new(Code::TlsExpected, "this port speaks TLS").hint("use https://");
             answer(stream, error).await;
             return Ok(None);
         }

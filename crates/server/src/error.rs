@@ -1,18 +1,16 @@
 //! Errors as callers see them: one shape for every 4xx and 5xx, whether the service, a handler or the framework
-//! refused. What the service says is mapped to a status here, once.
+//! refused. Which status a code has is in the table of codes.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use rekindle_service::code::Refusal;
 use rekindle_service::error::ServiceError;
-use schemars::JsonSchema;
-use serde::Serialize;
+use rekindle_wire::code::{Code, ErrorBody, ErrorDetail, REFUSED};
 
 use crate::body;
-use crate::code::{AnyCode, OwnCode, REFUSED};
 
 /// A request that was refused, or that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,36 +28,15 @@ pub(crate) struct Noted {
     pub(crate) message: String,
 }
 
-/// What every 4xx and 5xx carries.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Error")]
-pub(crate) struct Envelope<'a> {
-    /// What is wrong.
-    error: Shape<'a>,
-}
-
-/// What is wrong with a request.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ErrorDetail")]
-struct Shape<'a> {
-    /// A stable word for programs.
-    #[schemars(with = "AnyCode")]
-    code: &'a str,
-    /// What is wrong, for people.
-    message: &'a str,
-    /// What to do next, if there is anything to advise.
-    hint: Option<&'a str>,
-}
-
 impl ApiError {
     /// Makes one without a hint.
-    pub fn new(code: OwnCode, message: impl Display) -> ApiError {
-        ApiError { status: code.status(), code: code.as_str(), message: message.to_string(), hint: None }
+    pub fn new(code: Code, message: impl Display) -> ApiError {
+        ApiError { status: status(code), code: code.as_str(), message: message.to_string(), hint: None }
     }
 
     /// Something of ours is broken.
     pub fn internal(message: impl Display) -> ApiError {
-        ApiError::new(OwnCode::Internal, message)
+        ApiError::new(Code::Internal, message)
     }
 
     /// The framework refused it, for a reason that only the status tells.
@@ -92,35 +69,25 @@ impl ApiError {
     }
 }
 
-/// Returns the status that stands for a refusal of the service.
-pub fn status(refusal: Refusal) -> StatusCode {
-    match refusal {
-        Refusal::Invalid => StatusCode::BAD_REQUEST,
-        Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
-        Refusal::Forbidden => StatusCode::FORBIDDEN,
-        Refusal::NotFound => StatusCode::NOT_FOUND,
-        Refusal::Conflict => StatusCode::CONFLICT,
-        Refusal::Gone => StatusCode::GONE,
-        Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Refusal::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        Refusal::OutcomeUnknown | Refusal::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    }
+/// Returns the status that a code is answered with.
+fn status(code: Code) -> StatusCode {
+    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> ApiError {
         let ServiceError { code, message, hint } = error;
-        ApiError { status: status(code.refusal()), code: code.as_str(), message, hint }
+        ApiError { status: status(code), code: code.as_str(), message, hint }
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ApiError { status, code, message, hint } = self;
-        let shape = Shape { code, message: &message, hint: hint.as_deref() };
+        let hint = hint.as_deref().map(Cow::from);
+        let error = ErrorDetail { code: code.into(), message: message.as_str().into(), hint };
         // Three strings always become JSON.
-        let written = serde_json::to_vec(&Envelope { error: shape }).unwrap_or_default();
+        let written = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
         let mut response = body::json(status, written);
         response.extensions_mut().insert(Noted { code, message });
         response
@@ -129,28 +96,30 @@ impl IntoResponse for ApiError {
 
 #[cfg(test)]
 mod tests {
-    use rekindle_service::code::Code;
 
     use super::*;
 
     #[test]
     fn every_refusal_has_its_status() {
         let table = [
-            (Refusal::Invalid, 400),
-            (Refusal::Unauthorized, 401),
-            (Refusal::Forbidden, 403),
-            (Refusal::NotFound, 404),
-            (Refusal::Conflict, 409),
-            (Refusal::Gone, 410),
-            (Refusal::TooLarge, 413),
-            (Refusal::StorageFull, 507),
-            (Refusal::OutcomeUnknown, 503),
-            (Refusal::Unavailable, 503),
-            (Refusal::Internal, 500),
+            (Code::InvalidAnswer, 400),
+            (Code::TokenUnknown, 401),
+            (Code::TokenScope, 403),
+            (Code::SessionUnknown, 404),
+            (Code::NoSuchMethod, 405),
+            (Code::TooSlow, 408),
+            (Code::NotNow, 409),
+            (Code::TokenExpired, 410),
+            (Code::TooLarge, 413),
+            (Code::Internal, 500),
+            (Code::OutcomeUnknown, 503),
+            (Code::ShuttingDown, 503),
+            (Code::StorageFull, 507),
         ];
-        for (refusal, expected) in table {
-            assert_eq!(status(refusal).as_u16(), expected, "{refusal:?}");
+        for (code, expected) in table {
+            assert_eq!(ApiError::new(code, "").status().as_u16(), expected, "{code}");
         }
+        assert!(Code::ALL.iter().all(|code| status(*code).as_u16() == code.status()));
     }
 
     #[tokio::test]

@@ -12,11 +12,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::daemon::BlobId;
 use rekindle_service::idempotency::Key;
+use rekindle_wire::code::Code;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::code::OwnCode;
 use crate::error::ApiError;
 
 /// Largest body that is read: as long as the longest line an agent may write.
@@ -50,7 +50,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(OwnCode::SessionUnknown, bad, "rekindle ps -a"))?;
+        let id = text.parse().map_err(|bad| unknown(Code::SessionUnknown, bad, "rekindle ps -a"))?;
         Ok(Session(id))
     }
 }
@@ -59,7 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(OwnCode::WaitUnknown, bad, "rekindle waits"))?;
+        let id = text.parse().map_err(|bad| unknown(Code::WaitUnknown, bad, "rekindle waits"))?;
         Ok(Wait(id))
     }
 }
@@ -68,7 +68,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Blob {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Blob, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| ApiError::new(OwnCode::BlobUnknown, bad))?;
+        let id = text.parse().map_err(|bad| ApiError::new(Code::BlobUnknown, bad))?;
         Ok(Blob(id))
     }
 }
@@ -78,7 +78,7 @@ async fn name<S: Send + Sync>(parts: &mut Parts, state: &S) -> String {
     Path::<String>::from_request_parts(parts, state).await.map(|Path(text)| text).unwrap_or_default()
 }
 
-fn unknown(code: OwnCode, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
+fn unknown(code: Code, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
     ApiError::new(code, bad).hint(hint)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn no_query(uri: &Uri) -> Result<(), ApiError> {
 }
 
 fn invalid(rejection: &QueryRejection) -> ApiError {
-    ApiError::new(OwnCode::InvalidQuery, rejection.body_text())
+    ApiError::new(Code::InvalidQuery, rejection.body_text())
 }
 
 impl<S: Send + Sync> FromRequest<S> for Raw {
@@ -116,7 +116,7 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
             Ok(Ok(bytes)) => Ok(Raw(bytes)),
             Ok(Err(rejection)) => Err(unread(&rejection)),
             Err(_) => Err(ApiError::new(
-                OwnCode::TooSlow,
+                Code::TooSlow,
                 format_args!("the body did not come within {} s", BODY_TIME.as_secs()),
             )),
         }
@@ -126,13 +126,13 @@ impl<S: Send + Sync> FromRequest<S> for Raw {
 fn unread(rejection: &BytesRejection) -> ApiError {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => too_large(),
-        _ => ApiError::new(OwnCode::InvalidBody, rejection.body_text()),
+        _ => ApiError::new(Code::InvalidBody, rejection.body_text()),
     }
 }
 
 fn too_large() -> ApiError {
     let message = format!("the body is larger than {} MiB", MAX_BODY >> 20);
-    ApiError::new(OwnCode::TooLarge, message).hint("put large things into files and name them")
+    ApiError::new(Code::TooLarge, message).hint("put large things into files and name them")
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Once {
@@ -158,7 +158,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         Ok(key) if good && values.next().is_none() => Ok(Some(key.to_owned())),
         _ => {
             let message = format!("Idempotency-Key is one header of 1 to {MAX_KEY} visible ASCII characters");
-            Err(ApiError::new(OwnCode::InvalidIdempotencyKey, message).hint("a fresh UUID is a good key"))
+            Err(ApiError::new(Code::InvalidIdempotencyKey, message).hint("a fresh UUID is a good key"))
         }
     }
 }
@@ -166,14 +166,14 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 /// Reads a body.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
-        return Err(ApiError::new(OwnCode::InvalidBody, "the body is empty, a JSON object is expected"));
+        return Err(ApiError::new(Code::InvalidBody, "the body is empty, a JSON object is expected"));
     }
     // The fields of a list would be taken by their order.
     if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(ApiError::new(OwnCode::InvalidBody, "an object is expected"));
+        return Err(ApiError::new(Code::InvalidBody, "an object is expected"));
     }
     // The error says what is wrong, and in which line and column.
-    serde_json::from_slice(body).map_err(|error| ApiError::new(OwnCode::InvalidBody, error))
+    serde_json::from_slice(body).map_err(|error| ApiError::new(Code::InvalidBody, error))
 }
 
 /// Reads a body that may be left out.
@@ -184,7 +184,7 @@ pub(crate) fn json_if_any<T: DeserializeOwned + Default>(body: &[u8]) -> Result<
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
-    use rekindle_service::request::{Change, NewMessage, NewSession, Resume};
+    use rekindle_wire::request::{Change, NewMessage, NewSession, Resume};
 
     use super::*;
 

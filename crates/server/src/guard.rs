@@ -18,11 +18,11 @@ use rekindle_domain::access::{Bearer, Scope, Shown};
 use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::{Daemon, TokenWay};
+use rekindle_wire::code::Code;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::caller::Caller;
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::BODY_TIME;
 use crate::hosts::Ours;
@@ -114,10 +114,10 @@ impl Guard {
         }
         let (mut head, body) = request.into_parts();
         let body = tokio::time::timeout(BODY_TIME, to_bytes(body, MOST_UNKNOWN)).await;
-        let body = body.map_err(|_| ApiError::new(OwnCode::TooSlow, "the body did not come in time"))?;
+        let body = body.map_err(|_| ApiError::new(Code::TooSlow, "the body did not come in time"))?;
         let body = body.map_err(|_| {
             let message = format!("without an access token a body has at most {} KiB", MOST_UNKNOWN >> 10);
-            ApiError::new(OwnCode::TooLarge, message)
+            ApiError::new(Code::TooLarge, message)
         })?;
         let shown: Option<Shown> = serde_json::from_slice(&body).ok();
         let token = shown.and_then(|shown| shown.token).ok_or_else(missing)?;
@@ -180,7 +180,7 @@ fn by_token(method: &Method, path: &str) -> Option<TokenWay> {
 
 /// Says that nothing was shown.
 fn missing() -> ApiError {
-    ApiError::new(OwnCode::TokenMissing, "an access token is needed").hint(
+    ApiError::new(Code::TokenMissing, "an access token is needed").hint(
         "send Authorization: Bearer TOKEN, or give commands --token-file FILE; on the daemon's machine, rekindle token create makes one",
     )
 }
@@ -202,7 +202,7 @@ fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let bearer = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let (_, token) = bearer.filter(|_| values.next().is_none()).ok_or_else(missing)?;
     let unknown = |denial: rekindle_domain::access::Denial| {
-        ApiError::new(OwnCode::TokenUnknown, denial)
+        ApiError::new(Code::TokenUnknown, denial)
             .hint("on the daemon's machine, rekindle token create makes one")
     };
     token.trim().parse().map_err(unknown)

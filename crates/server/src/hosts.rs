@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Uri};
+use rekindle_wire::code::Code;
 
-use crate::code::OwnCode;
 use crate::error::ApiError;
 
 /// What is ours: the address a caller reached us at, and names.
@@ -25,13 +25,13 @@ impl Ours<'_> {
     /// Refuses a request that is for another host, or comes from another's page.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = self.host(uri, headers).ok_or_else(|| {
-            ApiError::new(OwnCode::HostNotAllowed, "the request is not for this host").hint(
+            ApiError::new(Code::HostNotAllowed, "the request is not for this host").hint(
                 "the header Host names the address that was connected to, or a name given with serve --host",
             )
         })?;
         let foreign = |origin: &HeaderValue| !self.is_own_origin(origin, &host);
         if headers.get_all(ORIGIN).iter().any(foreign) {
-            return Err(ApiError::new(OwnCode::OriginNotAllowed, "requests from other pages are not taken")
+            return Err(ApiError::new(Code::OriginNotAllowed, "requests from other pages are not taken")
                 .hint("programs need no Origin header"));
         }
         Ok(())

@@ -5,7 +5,6 @@ mod app;
 mod around;
 mod body;
 mod caller;
-mod code;
 mod connections;
 pub mod error;
 mod extract;

@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use rekindle_wire::code::Code;
 use serde::Serialize;
 
 pub(crate) use crate::body::json as bytes;
-use crate::code::OwnCode;
 use crate::error::ApiError;
 
 /// What a handler comes to.
@@ -27,7 +27,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(error) => match error.try_into_panic() {
             Ok(panic) => Err(ApiError::panicked(&*panic)),
             // Only a runtime that is going away drops work it has taken.
-            Err(_) => Err(ApiError::new(OwnCode::ShuttingDown, "the daemon is shutting down")),
+            Err(_) => Err(ApiError::new(Code::ShuttingDown, "the daemon is shutting down")),
         },
     }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::http::{Method, Uri};
 use axum::{Router, middleware};
+use rekindle_wire::code::Code;
 
 use crate::app::App;
 use crate::around::{Count, around};
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::openapi::{self, Api, describe};
 use crate::routes::{daemon, sessions, waits};
@@ -64,11 +64,11 @@ fn count(app: &App) -> Count {
 async fn no_such_path(uri: Uri) -> ApiError {
     // A path may be as long as a request's head.
     let path: String = uri.path().chars().take(200).collect();
-    ApiError::new(OwnCode::NoSuchPath, format_args!("there is nothing at {path}"))
+    ApiError::new(Code::NoSuchPath, format_args!("there is nothing at {path}"))
         .hint("GET /api/openapi.json says what there is")
 }
 
 async fn no_such_method(method: Method) -> ApiError {
     let message = format!("this path does not take {method}");
-    ApiError::new(OwnCode::NoSuchMethod, message).hint("the header Allow says what it takes")
+    ApiError::new(Code::NoSuchMethod, message).hint("the header Allow says what it takes")
 }

@@ -10,10 +10,10 @@ use rekindle_domain::time::Timestamp;
 use rekindle_store::access::{self, AccessError, Stamp, Used};
 use rekindle_store::disk::{Disk, SharedDisk};
 use rekindle_store::layout::Layout;
+use rekindle_wire::code::Code;
 use tokio::sync::watch;
 
 use crate::boottime::Steady;
-use crate::code::Code;
 use crate::error::{ServiceError, chain};
 use crate::ids::{millis, random};
 use crate::lock::locked;

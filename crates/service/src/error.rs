@@ -9,8 +9,8 @@ use rekindle_domain::token::Rejection;
 use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
+use rekindle_wire::code::Code;
 
-use crate::code::{Code, Refusal};
 use crate::ids::NoRandomness;
 
 /// What to do about a damaged session.
@@ -32,11 +32,6 @@ impl ServiceError {
     /// Makes one without a hint.
     pub fn new(code: Code, message: impl Display) -> ServiceError {
         ServiceError { code, message: message.to_string(), hint: None }
-    }
-
-    /// Returns what kind of no it is.
-    pub fn refusal(&self) -> Refusal {
-        self.code.refusal()
     }
 
     /// Adds what to do next.

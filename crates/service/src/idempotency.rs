@@ -1,8 +1,8 @@
 //! Idempotency keys of callers: what must happen once, however often it is asked for.
 
 use rekindle_domain::session::MessageKey;
+use rekindle_wire::code::Code;
 
-use crate::code::Code;
 use crate::error::ServiceError;
 
 /// A caller's key for something that must happen once, and what it asked for.

@@ -7,7 +7,6 @@
 
 pub mod access;
 pub mod boottime;
-pub mod code;
 mod commands;
 pub mod daemon;
 mod drive;
@@ -19,10 +18,9 @@ mod ids;
 mod lock;
 pub mod metrics;
 mod records;
-pub mod request;
 mod show;
 mod test_knobs;
 pub mod upkeep;
 
 pub use drive::{live, look_for_holder};
-pub use show::{last_words, log, run_view, view};
+pub use show::{last_words, log, run_view, session_view};

@@ -14,14 +14,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("terminal", &["domain"]),
     ("agent", &["domain", "holder"]),
     ("store", &["domain"]),
-    ("service", &["agent", "domain", "holder", "store"]),
-    ("server", &["agent", "domain", "service"]),
+    // Shapes that whoever serves and whoever calls share: nothing that does anything.
+    ("wire", &["domain"]),
+    ("service", &["agent", "domain", "holder", "store", "wire"]),
+    ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
-    ("client", &["domain", "holder", "store", "terminal"]),
+    ("client", &["domain", "holder", "store", "terminal", "wire"]),
     // The harness knows a daemon from outside, as tests need it, and must not share the client's mistakes.
     ("lab", &["holder", "store"]),
     // It asks daemons as any program does, and judges them by what is on disk: it never calls into one.
-    ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal"]),
+    ("trial", &["client", "domain", "holder", "lab", "seeded", "store", "terminal", "wire"]),
     ("testkit", &["domain", "seeded", "store"]),
     ("bench", &["domain", "holder", "lab", "store", "testkit"]),
     (
@@ -37,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "store",
             "terminal",
             "trial",
+            "wire",
         ],
     ),
 ];

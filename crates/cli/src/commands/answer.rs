@@ -1,10 +1,11 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
-use serde_json::json;
+use rekindle_wire::request::NewAnswer;
+use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late};
 use crate::acknowledge::acknowledge;
-use crate::client::{List, wire};
+use crate::client::List;
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, pick};
@@ -44,10 +45,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let answer = |ask: &Ask| match (option, &args.text) {
         (Some(word), _) => pick(&ask.choices, word).ok_or_else(|| no_such_option(ask, word)),
-        (None, text) => Ok(json!({ "text": text })),
+        (None, text) => Ok(NewAnswer::text(text.as_deref().unwrap_or_default())),
     };
     let client = context.daemon_or_start()?;
-    let waits: Vec<wire::Wait> = client.all(&List { name: "waits", filters: &[] })?;
+    let waits: Vec<WaitView> = client.all(&List { name: "waits", filters: &[] })?;
     let wait = match (find(wait, &waits), wait) {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
@@ -56,11 +57,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         (found, _) => found?,
     };
-    let ask = Ask::read(&wait.wait_id, &wait.kind, &wait.request);
+    let ask = Ask::read(wait.wait_id.as_str(), wait.kind.as_str(), &wait.asked());
     let answer = answer(&ask)?;
     let body = match client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer) {
         Err(failure) if failure.is_too_late() => {
-            let late = late::in_session(context, &client, &wait.session_id, &wait.wait_id);
+            let late = late::in_session(context, &client, wait.session_id.as_str(), wait.wait_id.as_str());
             return Err(late.map_or(failure, |late| late.failure(&answer)));
         }
         body => body?,
@@ -78,16 +79,16 @@ fn usage(message: &str) -> Failure {
 }
 
 /// Returns the wait that a name means; without a name the only one, or the only one whose agent still waits.
-fn find<'a>(name: Option<&str>, waits: &'a [wire::Wait]) -> Result<&'a wire::Wait, Failure> {
-    let means = |wait: &&wire::Wait| {
+fn find<'a>(name: Option<&str>, waits: &'a [WaitView]) -> Result<&'a WaitView, Failure> {
+    let means = |wait: &&WaitView| {
         let Some(name) = name else { return true };
         let bare = |text: &str, prefix: &str| text.strip_prefix(prefix).unwrap_or(text).to_owned();
-        wait.wait_id == name
-            || bare(&wait.wait_id, "wait_").starts_with(&bare(name, "wait_"))
-            || bare(&wait.session_id, "sess_").starts_with(&bare(name, "sess_"))
+        wait.wait_id.as_str() == name
+            || bare(wait.wait_id.as_str(), "wait_").starts_with(&bare(name, "wait_"))
+            || bare(wait.session_id.as_str(), "sess_").starts_with(&bare(name, "sess_"))
     };
-    let mut matching: Vec<&wire::Wait> = waits.iter().filter(means).collect();
-    let is_open = |wait: &&wire::Wait| wait.state != "void";
+    let mut matching: Vec<&WaitView> = waits.iter().filter(means).collect();
+    let is_open = |wait: &&WaitView| wait.state != WaitState::Void;
     if name.is_none() && matching.iter().copied().filter(is_open).count() == 1 {
         matching.retain(is_open);
     }
@@ -113,17 +114,22 @@ fn no_such_option(ask: &Ask, word: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_wait_is_named_by_its_beginning_its_session_or_not_at_all() {
-        let wait = |id: &str, session: &str| -> wire::Wait {
-            let value = json!({"wait_id": id, "session_id": session, "kind": "permission", "since": "2026-02-21T10:01:25Z"});
+        let wait = |id: &str, session: &str| -> WaitView {
+            let value = json!({"wait_id": id, "session_id": session, "run_id": "run_1", "kind": "permission", "state": "open",
+                "since": "2026-02-21T10:01:25Z"});
             serde_json::from_value(value).expect("a wait")
         };
         let waits = [wait("wait_01a", "sess_02x"), wait("wait_01b", "sess_02y")];
         let id = |name| {
-            find(name, &waits).map(|wait| wait.wait_id.clone()).map_err(|failure| failure.code().to_owned())
+            find(name, &waits)
+                .map(|wait| wait.wait_id.to_string())
+                .map_err(|failure| failure.code().to_owned())
         };
         assert_eq!(id(Some("01b")), Ok("wait_01b".into()));
         assert_eq!(id(Some("wait_01a")), Ok("wait_01a".into()));
@@ -132,9 +138,9 @@ mod tests {
         assert_eq!(id(None), Err("wait_ambiguous".into()));
         assert_eq!(id(Some("z")), Err("wait_unknown".into()));
         let mut gone = waits.clone();
-        gone[0].state = "void".into();
+        gone[0].state = WaitState::Void;
         assert_eq!(find(None, &gone).map(|wait| wait.wait_id.as_str()).ok(), Some("wait_01b"));
-        gone[1].state = "void".into();
+        gone[1].state = WaitState::Void;
         assert_eq!(
             find(None, &gone).map_err(|failure| failure.code().to_owned()).err(),
             Some("wait_ambiguous".into())

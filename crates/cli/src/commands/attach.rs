@@ -1,6 +1,7 @@
 //! `rekindle attach`: watches a session from the beginning of its latest run to that run's end.
 
 use rekindle_domain::line::Line;
+use rekindle_wire::view::{RunState, SessionView};
 
 use super::Context;
 use crate::client::{Client, wire};
@@ -33,11 +34,11 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
-    let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
     let goal = match &session.run {
         // What is held keeps those behind it waiting too.
-        Some(run) if session.queued > 0 && session.held.is_none() && exit_is_known(&run.state) => Goal::Next,
-        Some(run) => Goal::Run(run.run_id.clone()),
+        Some(run) if session.queued > 0 && session.held.is_none() && exit_is_known(run.state) => Goal::Next,
+        Some(run) => Goal::Run(run.run_id.to_string()),
         None if session.queued > 0 => Goal::Next,
         None => {
             anstream::eprintln!("nothing was asked of it yet: {}", ours(format_args!("send {id} TEXT")));
@@ -53,8 +54,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Tells whether a run has ended.
-fn exit_is_known(state: &str) -> bool {
-    matches!(state, "completed" | "failed" | "cancelled") || exit_of_state(state) == Exit::Interrupted
+fn exit_is_known(state: RunState) -> bool {
+    matches!(state, RunState::Completed | RunState::Failed | RunState::Cancelled)
+        || exit_of_state(state) == Exit::Interrupted
 }
 
 /// Finds the record before the one that began a run, its prompt included: pages are read from the newest back.

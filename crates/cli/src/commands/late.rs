@@ -2,7 +2,8 @@
 
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
-use serde_json::Value;
+use rekindle_wire::request::NewAnswer;
+use rekindle_wire::view::SessionView;
 
 use super::Context;
 use crate::acknowledge::acknowledge;
@@ -31,7 +32,7 @@ pub(super) struct Late {
 impl Late {
     /// Answers once more if it is the answer that was given, as whoever did not hear of its success does; the daemon says
     /// again what it said then, and does nothing.
-    pub(super) fn again(&self, client: &Client, answer: &Value, json: bool) -> Result<Exit, Failure> {
+    pub(super) fn again(&self, client: &Client, answer: &NewAnswer, json: bool) -> Result<Exit, Failure> {
         if !self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
             return Err(self.failure(answer));
         }
@@ -43,7 +44,7 @@ impl Late {
     }
 
     /// Says so to someone whose answer was not used.
-    pub(super) fn failure(&self, answer: &Value) -> Failure {
+    pub(super) fn failure(&self, answer: &NewAnswer) -> Failure {
         let (how, answer) = (self.over.text(&self.ask), chosen(&self.ask, answer));
         let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
         Failure::failed("token_consumed", error).hint(ours(format_args!("attach {}", self.session)))
@@ -52,18 +53,18 @@ impl Late {
 
 /// Looks in one session for a question that is over.
 pub(super) fn in_session(context: &Context, client: &Client, session: &str, wait: &str) -> Option<Late> {
-    let found: wire::Session = client.get(&format!("/api/sessions/{session}")).ok()?;
+    let found: SessionView = client.get(&format!("/api/sessions/{session}")).ok()?;
     look(context, client, &found, wait)
 }
 
 /// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
 pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<Late> {
-    let mut sessions: Vec<wire::Session> = client.all(&List { name: "sessions", filters: &[] }).ok()?;
+    let mut sessions: Vec<SessionView> = client.all(&List { name: "sessions", filters: &[] }).ok()?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
     sessions.iter().take(SESSIONS).find_map(|session| look(context, client, session, wait))
 }
 
-fn look(context: &Context, client: &Client, session: &wire::Session, wait: &str) -> Option<Late> {
+fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<Late> {
     let after = session.last_seq.saturating_sub(RECORDS);
     let page: wire::Records =
         client.get(&format!("/api/sessions/{}/log?after={after}&limit={RECORDS}", session.id)).ok()?;
@@ -80,7 +81,7 @@ fn look(context: &Context, client: &Client, session: &wire::Session, wait: &str)
             }
             Ok(Event::RunResumed(resumed)) if meant(resumed.wait_id.as_str()) => {
                 let over = Over::read(&resumed, &blobs);
-                late = asked.take().map(|ask| Late { session: session.id.clone(), ask, over });
+                late = asked.take().map(|ask| Late { session: session.id.to_string(), ask, over });
             }
             _ => {}
         }

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::sync::mpsc;
 
 use rekindle_domain::line::Line;
+use rekindle_wire::view::SessionView;
 
 use super::Context;
+use crate::client::Client;
 use crate::client::follow::{Follow, Heard};
-use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::record_text::Renderer;
@@ -16,7 +17,7 @@ use crate::record_text::Renderer;
 pub(super) fn after(client: &Client, session: &str, from: u64, last: Option<u64>) -> Result<u64, Failure> {
     let after = from.saturating_sub(1);
     let Some(last) = last else { return Ok(after) };
-    let session: wire::Session = client.get(&format!("/api/sessions/{session}"))?;
+    let session: SessionView = client.get(&format!("/api/sessions/{session}"))?;
     Ok(after.max(session.last_seq.saturating_sub(last)))
 }
 

@@ -10,11 +10,11 @@ use std::io::Write;
 
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 use self::wanted::Wanted;
 use super::{Context, Unheard};
-use crate::client::wire;
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
@@ -153,8 +153,8 @@ fn report(
     listing: &Listing,
     long: bool,
     now: Timestamp,
-) -> Result<Vec<wire::Session>, Failure> {
-    let read: Result<Vec<wire::Session>, _> =
+) -> Result<Vec<SessionView>, Failure> {
+    let read: Result<Vec<SessionView>, _> =
         listing.sessions.iter().cloned().map(serde_json::from_value).collect();
     let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
     table::show(out, &read, long, now)?;

@@ -1,10 +1,12 @@
 //! `rekindle resume`: continues an interrupted session, and watches it.
 
+use rekindle_wire::request::Resume;
+use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::{read, wire};
+use crate::client::read;
 use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
@@ -35,16 +37,13 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
-    let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
-    let mut body =
-        json!({ "env": environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))? });
-    if let Some(umask) = umask_for(context) {
-        body["umask"] = umask.into();
-    }
+    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+    let env = environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))?;
+    let body = Resume { env, umask: umask_for(context), ..Resume::default() };
     let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &body) {
         // It goes on since we looked: by itself, or because a daemon that died did as we said.
         Err(failure) if failure.code() == "nothing_to_resume" => {
-            let now: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+            let now: SessionView = client.get(&format!("/api/sessions/{id}"))?;
             let newer = now.run.filter(|run| session.run.as_ref().is_none_or(|old| old.run_id != run.run_id));
             let run = newer.ok_or(failure)?;
             json!({"run_id": run.run_id}).to_string().into()

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
+use rekindle_wire::view::{HealthState, SessionView};
 use serde_json::json;
 
 use super::Context;
-use crate::client::wire::Session;
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::output;
@@ -46,8 +46,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let force = if args.force { "?force=1" } else { "" };
     let mut out = output::stdout();
     for id in found? {
-        let session: Session = client.get(&format!("/api/sessions/{id}"))?;
-        let damaged = session.health.is_some_and(|health| health.state == "damaged");
+        let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+        let damaged = session.health.state == HealthState::Damaged;
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure.hint(format!(

@@ -3,15 +3,17 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rekindle_agent::known::{by_program, seems_acp};
-use serde::Serialize;
-use serde_json::json;
+use rekindle_domain::event::{Permissions, ResumePolicy};
+use rekindle_wire::request::{AgentChoice, Content, NewSession};
+use rekindle_wire::view::SessionView;
 
 use super::Context;
 use crate::acknowledge::acknowledge;
 use crate::agent_choice;
+use crate::client::read;
 use crate::client::whom::Whom;
-use crate::client::{read, wire};
 use crate::env_arg::{environment_for, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
@@ -65,12 +67,12 @@ pub(crate) struct Args {
     mode: Option<String>,
 
     /// What is answered when the agent asks for permission
-    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    #[arg(long, value_parser = permissions(), default_value = "ask", value_name = "POLICY")]
     permissions: Permissions,
 
     /// Whether the session goes on by itself after an interruption: a command of --profile exec never does
-    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
-    resume: Resume,
+    #[arg(long, value_parser = resume_policies(), default_value = "auto", value_name = "POLICY")]
+    resume: ResumePolicy,
 
     /// Hand the agent a variable of ours, or one with a value
     #[arg(long, value_name = "NAME[=VALUE]")]
@@ -90,32 +92,36 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Permissions {
-    /// Someone is asked
-    #[default]
-    Ask,
-    /// Yes, once each time
-    Allow,
-    /// No, once each time
-    Deny,
+/// Reads what is answered to requests for permission, and says what each word means.
+fn permissions() -> impl TypedValueParser<Value = Permissions> {
+    let words = [
+        PossibleValue::new("ask").help("Someone is asked"),
+        PossibleValue::new("allow").help("Yes, once each time"),
+        PossibleValue::new("deny").help("No, once each time"),
+    ];
+    PossibleValuesParser::new(words).map(|word| match word.as_str() {
+        "allow" => Permissions::Allow,
+        "deny" => Permissions::Deny,
+        _ => Permissions::Ask,
+    })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Resume {
-    /// The agent's session is continued by itself, twice at most
-    #[default]
-    Auto,
-    /// It is continued when someone says so: rekindle resume, or a message
-    Ask,
-    /// It stays as it was left; a message, or rekindle resume, still goes on with it
-    Never,
+/// Reads whether a session goes on by itself, and says what each word means.
+fn resume_policies() -> impl TypedValueParser<Value = ResumePolicy> {
+    let words = [
+        PossibleValue::new("auto").help("The agent's session is continued by itself, twice at most"),
+        PossibleValue::new("ask").help("It is continued when someone says so: rekindle resume, or a message"),
+        PossibleValue::new("never")
+            .help("It stays as it was left; a message, or rekindle resume, still goes on with it"),
+    ];
+    PossibleValuesParser::new(words).map(|word| match word.as_str() {
+        "ask" => ResumePolicy::Ask,
+        "never" => ResumePolicy::Never,
+        _ => ResumePolicy::Auto,
+    })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Profile {
     /// The Agent Client Protocol
     Acp,
@@ -124,6 +130,13 @@ enum Profile {
 }
 
 impl Profile {
+    fn as_str(self) -> &'static str {
+        match self {
+            Profile::Acp => "acp",
+            Profile::Exec => "exec",
+        }
+    }
+
     /// Returns what a command speaks, if nobody says.
     fn of(command: &[String]) -> Profile {
         if seems_acp(command) { Profile::Acp } else { Profile::Exec }
@@ -139,39 +152,35 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let elsewhere = context.elsewhere()?;
     let (agent, name) = if args.command.is_empty() {
         let name = agent_choice::agent(args.agent.as_deref(), elsewhere.as_ref())?;
-        (json!(name), Some(name))
+        (AgentChoice::Known(name.clone()), Some(name))
     } else {
         let profile = args.profile.unwrap_or_else(|| Profile::of(&args.command));
         let known = by_program(&args.command).map(|known| known.id.to_owned());
-        (json!({"profile": profile, "command": whole_program(&args.command)}), known)
+        let profile = profile.as_str().to_owned();
+        (AgentChoice::Command { profile, command: whole_program(&args.command) }, known)
     };
     let working_dir = match (&elsewhere, args.cwd.as_deref()) {
         (Some(_), named) => directory_there(named)?,
         (None, named) => directory(named)?,
     };
     let env = environment_for(context, name.as_deref(), &args.env)?;
-    let mut body = json!({
-        "working_dir": working_dir,
-        "agent": agent,
-        "prompt": text,
-        "permissions": args.permissions,
-        "resume": args.resume,
-        "env": env,
-    });
-    let umask = umask_for(context);
-    for (field, value) in
-        [("title", &args.title), ("model", &args.model), ("mode", &args.mode), ("umask", &umask)]
-    {
-        if let Some(value) = value {
-            body[field] = json!(value);
-        }
-    }
+    let body = NewSession {
+        title: args.title,
+        prompt: Some(Content::text(&text)),
+        model: args.model,
+        mode: args.mode,
+        permissions: args.permissions,
+        resume: args.resume,
+        env,
+        umask: umask_for(context),
+        ..NewSession::new(working_dir, agent)
+    };
     let mut client = match elsewhere {
         Some(client) => client,
         None => context.daemon_or_start()?,
     };
     let body = client.post_once("/api/sessions", &body)?;
-    let session: wire::Session = read(&body)?;
+    let session: SessionView = read(&body)?;
     // It is told once, and not into a file that nobody reads.
     if let Whom::Here { home, place } = client.whom()
         && !context.json
@@ -184,13 +193,13 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             return acknowledge(true, &body, "");
         }
         // The id alone, so that a script can take it.
-        println_id(&session.id)?;
+        println_id(session.id.as_str())?;
         let attach = ours(format_args!("attach {}", session.id));
         anstream::eprintln!("it works in the background; watch it with: {attach}");
         return Ok(Exit::Ok);
     }
-    let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id));
-    context.watch(&client, session.id, 0, goal)
+    let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id.to_string()));
+    context.watch(&client, session.id.to_string(), 0, goal)
 }
 
 fn println_id(id: &str) -> std::io::Result<()> {

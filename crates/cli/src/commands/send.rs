@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use rekindle_wire::request::{Change, Content, NewMessage};
+use rekindle_wire::view::{MessageTaken, SessionView};
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::{Client, read, wire};
+use crate::client::{Client, read};
 use crate::env_arg::{environment_of, umask_for};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
@@ -76,15 +77,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     })?;
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;
-    let session: wire::Session = client.get(&format!("/api/sessions/{id}"))?;
+    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
     let env = environment_of(context, &session, &args.env, |env| format!("send {id}{env} TEXT"))?;
     change(&client, &id, args)?;
-    let mut body = json!({ "content": text, "env": env });
-    if let Some(umask) = umask_for(context) {
-        body["umask"] = umask.into();
-    }
+    let body = NewMessage { content: Content::text(&text), env, umask: umask_for(context) };
     let body = client.post_once(&format!("/api/sessions/{id}/messages"), &body)?;
-    let receipt: wire::MessageTaken = read(&body)?;
+    let receipt: MessageTaken = read(&body)?;
     if args.detach {
         let how = if receipt.queued { "queued" } else { "sent" };
         return acknowledge(
@@ -96,22 +94,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if receipt.queued {
         anstream::eprintln!("queued behind what goes on");
     }
-    let message: Value = read(&body)?;
-    let goal = match message["message_id"].as_str() {
-        Some(message) => Goal::Message(message.to_owned()),
-        None => Goal::Next,
-    };
-    context.watch(&client, id, receipt.seq, goal)
+    context.watch(&client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
 }
 
 /// Has the session ask for another mode or model, before the message.
 fn change(client: &Client, id: &str, args: &Args) -> Result<(), Failure> {
-    let mut change = serde_json::Map::new();
-    for (field, value) in [("model", &args.model), ("mode", &args.mode)] {
-        change.extend(value.clone().map(|value| (field.to_owned(), value.into())));
-    }
-    if !change.is_empty() {
-        client.patch(&format!("/api/sessions/{id}"), &Value::Object(change))?;
+    let change = Change { model: args.model.clone(), mode: args.mode.clone(), ..Change::default() };
+    if change.names_settings() {
+        client.patch(&format!("/api/sessions/{id}"), &change)?;
     }
     Ok(())
 }

@@ -6,16 +6,18 @@ use std::io::Write;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
+use rekindle_wire::view::{HealthState, SessionView};
+use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
-use crate::client::{Client, read, wire};
+use crate::client::{Client, read};
 use crate::clock::SystemClock;
 use crate::evidence_text;
 use crate::failure::{Exit, Failure};
 use crate::live::Ask;
-use crate::offline_session::{Looker, look, shown, words};
+use crate::offline_session::{Looker, look, shown, to_json, words};
 use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
 use crate::sanitise;
@@ -36,6 +38,13 @@ pub(crate) struct Args {
     session: SessionArg,
 }
 
+/// What is told of a session only without a daemon.
+#[derive(Deserialize)]
+struct Untold {
+    /// What a crash left behind its log.
+    tail: Option<String>,
+}
+
 /// The width of the names on the left.
 const ROW: usize = 10;
 
@@ -47,11 +56,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(_) => from_home(context, &args.session)?,
     };
     let mut out = output::stdout();
-    let session: wire::Session = read(told.get().as_bytes())?;
+    let session: SessionView = read(told.get().as_bytes())?;
+    let Untold { tail } = read(told.get().as_bytes())?;
     if context.json {
         writeln!(out, "{told}")?;
     } else {
-        show(&mut out, &session, &rows(&session, unheard, SystemClock.now()))?;
+        show(&mut out, &session, &rows(&session, tail, unheard, SystemClock.now()))?;
     }
     out.flush()?;
     // It is shown as far as it can be read, which is not what was asked for.
@@ -67,11 +77,10 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
     let home = context.offline()?;
     let id = session.find(&home)?;
     let (loaded, trouble) = shown(&home, id, home.examine(id, Want::Everything))?;
-    let mut told = Looker::new(&home, SystemClock.now()).session(&loaded);
-    if let Some(trouble) = trouble {
-        told["health"] = trouble;
-    }
-    told["last_words"] = json!(words(&home, loaded.state.id));
+    let mut session = Looker::new(&home, SystemClock.now()).session(&loaded);
+    session.health = trouble.unwrap_or(session.health);
+    session.last_words = words(&home, loaded.state.id);
+    let mut told = to_json(&session, &loaded)?;
     // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
@@ -90,11 +99,7 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
     to_raw_value(&told).map_err(|error| Failure::failed("output", error))
 }
 
-fn show(
-    out: &mut impl Write,
-    session: &wire::Session,
-    rows: &[(&'static str, String)],
-) -> Result<(), Failure> {
+fn show(out: &mut impl Write, session: &SessionView, rows: &[(&'static str, String)]) -> Result<(), Failure> {
     let width = output::width();
     for (name, text) in rows {
         let indent = " ".repeat(ROW);
@@ -103,7 +108,7 @@ fn show(
         // Styles come last: they take no columns, but would be counted.
         let shown = match *name {
             "status" => styled(style(session), text),
-            "session" => text.replacen(&session.id, &styled(BOLD, &session.id), 1),
+            "session" => text.replacen(session.id.as_str(), &styled(BOLD, session.id), 1),
             _ => text.to_owned(),
         };
         writeln!(out, "{}{shown}", styled(DIM, format_args!("{name:ROW$}")))?;
@@ -111,10 +116,15 @@ fn show(
     Ok(())
 }
 
-fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Vec<(&'static str, String)> {
+fn rows(
+    session: &SessionView,
+    tail: Option<String>,
+    unheard: Option<Unheard>,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let status = ("status", meaning(session, unheard.map(Unheard::words).as_deref()));
     let mut rows = if is_unknown(session) {
-        vec![("session", session.id.clone()), status]
+        vec![("session", session.id.to_string()), status]
     } else {
         vec![
             ("session", format!("{} {}", session.id, session.title)),
@@ -145,19 +155,20 @@ fn rows(session: &wire::Session, unheard: Option<Unheard>, now: Timestamp) -> Ve
     }
     rows.extend(session.held.clone().map(|held| ("held", held)));
     for wait in &session.waits {
-        let ask = Ask::read(&wait.wait_id, &word(&wait.kind), &wait.request);
+        let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());
         rows.extend(ask.lines.first().map(|(_, line)| ("asks", line.clone())));
     }
-    if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
+    if session.health.state != HealthState::Ok {
+        let health = &session.health;
         let detail = health.detail.as_deref().unwrap_or_default();
         let rest = if is_unknown(session) { "" } else { "what is before it can be read and " };
-        let text = match health.state.as_str() {
-            "damaged" => format!("damaged {detail}; {rest}nothing can be added"),
+        let text = match health.state {
+            HealthState::Damaged => format!("damaged {detail}; {rest}nothing can be added"),
             other => format!("{other}: {detail}"),
         };
         rows.push(("health", text));
     }
-    rows.extend(session.tail.clone().map(|tail| ("tail", tail)));
+    rows.extend(tail.map(|tail| ("tail", tail)));
     rows.extend(silent_command(session).map(|hint| ("silent", hint.to_owned())));
     rows.push(("next", next(session)));
     rows

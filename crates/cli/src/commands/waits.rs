@@ -3,18 +3,18 @@
 use std::io::Write;
 
 use rekindle_domain::time::Clock;
+use rekindle_wire::view::{WaitState, WaitView};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
-use crate::client::{List, read, wire};
+use crate::client::{List, read};
 use crate::clock::SystemClock;
 use crate::failure::{Exit, Failure};
 use crate::live::{Ask, how_to_answer};
 use crate::offline_session;
 use crate::output::{self, BOLD, DIM, WARN, styled, when};
 use crate::record_text::word;
-use crate::sanitise;
 
 /// List what agents ask and nobody has answered
 ///
@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         let list = to_raw_value(&All { waits, next: None });
         writeln!(out, "{}", list.map_err(|error| Failure::failed("output", error))?)?;
     } else {
-        let read: Result<Vec<wire::Wait>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
+        let read: Result<Vec<WaitView>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
         show(&mut out, &read?)?;
     }
     out.flush()?;
@@ -65,26 +65,21 @@ fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
         }
     });
     surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
-    waits.sort_by(|a, b| a["since"].as_str().cmp(&b["since"].as_str()));
+    waits.sort_by_key(|wait| wait.since);
     let written: Result<_, _> = waits.iter().map(to_raw_value).collect();
     written.map_err(|error| Failure::failed("output", error))
 }
 
-fn show(out: &mut impl Write, waits: &[wire::Wait]) -> Result<(), Failure> {
+fn show(out: &mut impl Write, waits: &[WaitView]) -> Result<(), Failure> {
     let now = SystemClock.now();
     if waits.is_empty() {
         writeln!(out, "nobody waits for an answer")?;
     }
     for wait in waits {
-        let ask = Ask::read(&wait.wait_id, &word(&wait.kind), &wait.request);
-        let is_void = wait.state == "void";
+        let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());
+        let is_void = wait.state == WaitState::Void;
         let void = if is_void { styled(WARN, "  void: its agent is gone") } else { String::new() };
-        writeln!(
-            out,
-            "{}  {}{void}",
-            styled(BOLD, sanitise::line(&wait.wait_id)),
-            styled(DIM, &wait.session_id)
-        )?;
+        writeln!(out, "{}  {}{void}", styled(BOLD, wait.wait_id), styled(DIM, wait.session_id))?;
         let until = wait.deadline_at.map(|at| format!(", until {at}")).unwrap_or_default();
         writeln!(out, "  {}", styled(DIM, format_args!("asked {}{until}", when(wait.since, now))))?;
         for (style, line) in ask.lines.iter().chain(&ask.options()) {

@@ -100,7 +100,7 @@ pub(crate) fn run(
         home_id: about.home_id.try_into().ok(),
         listen: tcp.open.urls(),
         told: tcp.told(),
-        version: about.version.to_owned(),
+        version: about.version.into_owned(),
         process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
     };
     tracing::info!(pid = place.pid, epoch = place.epoch, socket = %place.socket.display(), tcp = place.listen, "serving");

@@ -1,7 +1,8 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
 use rekindle_client::content_text::{asked, value_text};
-use serde_json::{Value, json};
+use rekindle_wire::request::NewAnswer;
+use serde_json::Value;
 
 use super::diff::{Styled, diffs};
 use crate::output::{BOLD, DIM, PLAIN, WARN};
@@ -75,17 +76,17 @@ impl Ask {
     }
 
     /// Returns the answer that a key stands for.
-    pub(crate) fn by_key(&self, key: char) -> Option<Value> {
+    pub(crate) fn by_key(&self, key: char) -> Option<NewAnswer> {
         let kind = match key {
             'y' => "allow_once",
             'n' => "reject_once",
             digit => {
                 let index = usize::try_from(digit.to_digit(10)?).ok()?.checked_sub(1)?;
-                return self.choices.get(index).map(|choice| json!({"option_id": choice.id}));
+                return self.choices.get(index).map(|choice| NewAnswer::option_id(&choice.id));
             }
         };
         let choice = self.choices.iter().find(|choice| choice.kind == kind)?;
-        Some(json!({"option_id": choice.id}))
+        Some(NewAnswer::option_id(&choice.id))
     }
 }
 
@@ -157,7 +158,7 @@ fn choices(params: &Value) -> Vec<Choice> {
 }
 
 /// Finds the answer that a word on the command line means: a number, an option's id, kind or name.
-pub(crate) fn pick(choices: &[Choice], word: &str) -> Option<Value> {
+pub(crate) fn pick(choices: &[Choice], word: &str) -> Option<NewAnswer> {
     let kind = match word {
         "yes" | "y" | "allow" => "allow_once",
         "no" | "n" | "deny" | "reject" => "reject_once",
@@ -169,15 +170,17 @@ pub(crate) fn pick(choices: &[Choice], word: &str) -> Option<Value> {
         .or_else(|| choices.iter().find(|choice| choice.kind == kind))
         .or_else(|| choices.iter().find(|choice| choice.name.eq_ignore_ascii_case(word)));
     match found {
-        Some(choice) => Some(json!({"option_id": choice.id})),
+        Some(choice) => Some(NewAnswer::option_id(&choice.id)),
         // A question without options may still be accepted or declined.
-        None if choices.is_empty() => Some(json!({"option": kind})),
+        None if choices.is_empty() => Some(NewAnswer::option(kind)),
         None => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn permission() -> Value {
@@ -203,8 +206,8 @@ mod tests {
             options,
             ["  1  Yes  (allow_once)", "  2  Always  (allow_always)", "  3  No  (reject_once)"]
         );
-        assert_eq!(ask.by_key('3'), Some(json!({"option_id": "r"})));
-        assert_eq!(ask.by_key('y'), Some(json!({"option_id": "a1"})));
+        assert_eq!(ask.by_key('3'), Some(NewAnswer::option_id("r")));
+        assert_eq!(ask.by_key('y'), Some(NewAnswer::option_id("a1")));
         assert_eq!((ask.by_key('4'), ask.by_key('0'), ask.by_key('x')), (None, None, None));
     }
 
@@ -219,10 +222,10 @@ mod tests {
             ("no", "r"),
             ("always", "2"),
         ] {
-            assert_eq!(pick(&choices, word), Some(json!({"option_id": id})), "{word}");
+            assert_eq!(pick(&choices, word), Some(NewAnswer::option_id(id)), "{word}");
         }
         assert_eq!(pick(&choices, "maybe"), None);
-        assert_eq!(pick(&[], "decline"), Some(json!({"option": "decline"})));
+        assert_eq!(pick(&[], "decline"), Some(NewAnswer::option("decline")));
     }
 
     #[test]
@@ -231,6 +234,6 @@ mod tests {
             {"properties": {"db": {"oneOf": [{"const": "pg", "title": "Postgres"}, {"const": "lite"}]}}}}});
         let ask = Ask::read("wait_2", "question", &request);
         assert_eq!(ask.lines[0].1, "The agent asks: Which?");
-        assert_eq!(pick(&ask.choices, "postgres"), Some(json!({"option_id": "pg"})));
+        assert_eq!(pick(&ask.choices, "postgres"), Some(NewAnswer::option_id("pg")));
     }
 }

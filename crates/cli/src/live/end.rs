@@ -1,5 +1,7 @@
 //! What a run's end means for the command that watched it.
 
+use rekindle_wire::view::RunState;
+
 use crate::failure::Exit;
 
 /// How a run ended.
@@ -36,11 +38,11 @@ impl End {
 }
 
 /// Returns the exit code for the state of a session's latest run, as the daemon words it.
-pub(crate) fn exit_of_state(state: &str) -> Exit {
+pub(crate) fn exit_of_state(state: RunState) -> Exit {
     match state {
-        "failed" | "cancelled" => Exit::Failed,
-        "interrupted" => Exit::Interrupted,
-        "waiting" => Exit::Waiting,
+        RunState::Failed | RunState::Cancelled => Exit::Failed,
+        RunState::Interrupted => Exit::Interrupted,
+        RunState::Waiting => Exit::Waiting,
         _ => Exit::Ok,
     }
 }
@@ -64,7 +66,7 @@ mod tests {
         ] {
             assert_eq!(end.exit(), exit, "{end:?}");
         }
-        assert_eq!(exit_of_state("interrupted"), Exit::Interrupted);
-        assert_eq!(exit_of_state("completed"), Exit::Ok);
+        assert_eq!(exit_of_state(RunState::Interrupted), Exit::Interrupted);
+        assert_eq!(exit_of_state(RunState::Completed), Exit::Ok);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use rekindle_wire::request::NewAnswer;
 
 use super::ask::Ask;
 use super::keys::Pressed;
@@ -29,7 +29,7 @@ pub(super) enum Said {
     /// What was typed has changed.
     Typed(Ask),
     /// An answer.
-    Answer(Ask, Value),
+    Answer(Ask, NewAnswer),
 }
 
 impl Questions {
@@ -99,7 +99,7 @@ impl Questions {
                 Said::Typed(ask)
             }
             Pressed::Enter if ask.choices.is_empty() && !self.typed.is_empty() => {
-                Said::Answer(ask, json!({"text": self.typed}))
+                Said::Answer(ask, NewAnswer::text(&self.typed))
             }
             Pressed::Enter | Pressed::Leave | Pressed::Cancel => Said::Nothing,
         }
@@ -119,21 +119,23 @@ pub(crate) fn how_to_answer(ask: &Ask) -> String {
 const TOLD: usize = 60;
 
 /// Says what was chosen, as far as it is told again.
-pub(crate) fn chosen(ask: &Ask, answer: &Value) -> String {
+pub(crate) fn chosen(ask: &Ask, answer: &NewAnswer) -> String {
     cut(&given(ask, answer), TOLD)
 }
 
 /// Says what was chosen.
-pub(crate) fn given(ask: &Ask, answer: &Value) -> String {
-    let id = answer["option_id"].as_str();
+pub(crate) fn given(ask: &Ask, answer: &NewAnswer) -> String {
+    let id = answer.option_id.as_deref();
     let choice = ask.choices.iter().find(|choice| Some(choice.id.as_str()) == id);
     let given = choice.map(|choice| choice.name.as_str());
-    let given = given.or(answer["text"].as_str()).or(answer["option"].as_str()).or(id);
+    let given = given.or(answer.text.as_deref()).or(answer.option.as_deref()).or(id);
     sanitise::line(given.unwrap_or("sent"))
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn ask(wait: &str, options: &[&str]) -> Ask {
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(questions.pressed(Pressed::Char('3')), Said::Nothing);
         let said = questions.pressed(Pressed::Char('2'));
         assert!(
-            matches!(said, Said::Answer(ask, answer) if ask.wait_id == "wait_1" && answer["option_id"] == "b")
+            matches!(said, Said::Answer(ask, answer) if ask.wait_id == "wait_1" && answer == NewAnswer::option_id("b"))
         );
         assert_eq!(questions.over("wait_2"), None, "it was not put");
         assert_eq!(questions.over("wait_1").map(|ask| ask.wait_id), Some("wait_1".into()));
@@ -171,7 +173,7 @@ mod tests {
         }
         assert!(questions.prompt(&put).ends_with(": a"));
         assert!(
-            matches!(questions.pressed(Pressed::Enter), Said::Answer(_, answer) if answer["text"] == "a")
+            matches!(questions.pressed(Pressed::Enter), Said::Answer(_, answer) if answer == NewAnswer::text("a"))
         );
         questions.over("wait_1");
         questions.add(ask("wait_2", &[]));

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use rekindle_terminal::hear_signals;
+use rekindle_wire::view::SessionView;
 use serde_json::json;
 
 use super::diff::Styled;
@@ -18,8 +19,8 @@ use super::picture::Picture;
 use super::piece::Piece;
 use super::questions::Questions;
 use super::screen::Screen;
+use crate::client::Client;
 use crate::client::follow::{Follow, Heard};
-use crate::client::{Client, wire};
 use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::output::{self, COURSE, DIM, WARN};
@@ -263,7 +264,7 @@ impl Watching<'_> {
     }
 
     /// Asks how the session stands.
-    fn look(&self) -> Option<wire::Session> {
+    fn look(&self) -> Option<SessionView> {
         self.watch.client.get(&format!("/api/sessions/{}", self.watch.session)).ok()
     }
 

@@ -57,7 +57,7 @@ impl Tokens {
 }
 
 /// What a session has used, as it is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Usage")]
 pub struct UsageShown {
     /// Tokens read, in all runs.

@@ -3,20 +3,18 @@
 
 use axum::http::StatusCode;
 use rekindle_domain::projector::Derived;
-use rekindle_service::code::Code;
 use rekindle_service::feed::Words;
 use rekindle_service::log::Damage;
-use rekindle_service::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
-};
-use rekindle_service::view::{
+use rekindle_wire::code::Code;
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
+use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
     WaitView,
 };
 use serde_json::{Value, json};
 
 use super::operation::{Operation, Scope};
-use crate::code::OwnCode;
 use crate::routes::daemon::{Agents, Alive, Ready, Shutdown, ShuttingDown};
 use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Records, Status};
 use crate::sse::everything::{Gone, Shown};
@@ -58,9 +56,7 @@ fn once(operation: Operation) -> Operation {
     let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
     let about = "A key of the caller's: the same key with the same body, to the byte, has the same effect once. A session's key is \
          known as long as the session is there, a message's until 10,000 newer messages with keys came to it.";
-    operation
-        .header("Idempotency-Key", about, schema, OwnCode::InvalidIdempotencyKey)
-        .refuses([Code::KeyReused])
+    operation.header("Idempotency-Key", about, schema, Code::InvalidIdempotencyKey).refuses([Code::KeyReused])
 }
 
 pub(crate) fn get_health() -> Operation {
@@ -77,7 +73,7 @@ pub(crate) fn get_readiness() -> Operation {
         .more("Recovery may still be going on; `recovered` tells.")
         .ignores_queries()
         .example(json!({"status": "ready", "recovered": true}))
-        .refuses([OwnCode::NotReady])
+        .refuses([Code::NotReady])
 }
 
 pub(crate) fn get_metrics() -> Operation {
@@ -362,7 +358,7 @@ pub(crate) fn follow_session() -> Operation {
         )
         .of_session()
         .query::<After>()
-        .header("Last-Event-ID", about, id, OwnCode::InvalidLastEventId)
+        .header("Last-Event-ID", about, id, Code::InvalidLastEventId)
         .event::<Words>("delta", "Words that are in no record yet; no id.")
         .event::<Derived>("status.derived", "The status is another one than before; no id.")
         .event::<Reset>("reset", "The log has no such record: forget what you have and begin again.")

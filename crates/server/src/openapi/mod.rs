@@ -15,12 +15,12 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use futures_util::future::{Either, Ready, ready};
+use rekindle_wire::code::{Code, REFUSED};
 use serde_json::{Map, Value, json};
 
 use self::operation::{Operation, Refused};
 use self::schemas::Schemas;
 use crate::app::App;
-use crate::code::{OwnCode, REFUSED};
 use crate::extract::{MAX_BODY, no_query};
 use crate::respond::{self, Answer};
 use crate::router::api;
@@ -82,7 +82,7 @@ impl Api {
     ) -> Api {
         let refuses = operation.refuses_queries();
         self.router = self.router.route(path, on(filter, Asked { by, refuses }));
-        let operation = if refuses { operation.refuses([OwnCode::InvalidQuery]) } else { operation };
+        let operation = if refuses { operation.refuses([Code::InvalidQuery]) } else { operation };
         self.described.push((method, path, operation));
         self
     }
@@ -118,6 +118,7 @@ impl Api {
                 "securitySchemes": {"token": describe::token()},
             },
         });
+        schemas::say_known_agents(&mut document);
         schemas::say_largest(&mut document);
         document
     }

@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
-use rekindle_service::code::Code;
+use rekindle_wire::code::Code;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::schemas::Schemas;
-use crate::code::OwnCode;
-use crate::error::status;
 
 /// Who may ask for it on TCP; on the unix socket everyone who can open it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +33,7 @@ pub(crate) struct Refused {
 
 impl From<Code> for Refused {
     fn from(code: Code) -> Refused {
-        let status = status(code.refusal()).as_u16();
-        Refused { status, word: code.as_str(), meaning: code.meaning() }
-    }
-}
-
-impl From<OwnCode> for Refused {
-    fn from(code: OwnCode) -> Refused {
-        Refused { status: code.status().as_u16(), word: code.as_str(), meaning: code.meaning() }
+        Refused { status: code.status(), word: code.as_str(), meaning: code.meaning() }
     }
 }
 
@@ -112,12 +103,12 @@ impl Operation {
         };
         // Whatever is asked for, the daemon may be full, leaving or broken, and the guard of the door on TCP may say no.
         let operation = operation
-            .refuses([OwnCode::Internal, OwnCode::ShuttingDown, OwnCode::TooManyConnections])
-            .refuses([OwnCode::HostNotAllowed, OwnCode::OriginNotAllowed]);
+            .refuses([Code::Internal, Code::ShuttingDown, Code::TooManyConnections])
+            .refuses([Code::HostNotAllowed, Code::OriginNotAllowed]);
         match scope {
             Scope::Anyone => operation,
             Scope::Read | Scope::Answer | Scope::Admin => {
-                let refused = [OwnCode::TokenMissing, OwnCode::TokenUnknown, OwnCode::NotReady];
+                let refused = [Code::TokenMissing, Code::TokenUnknown, Code::NotReady];
                 operation.refuses(refused).refuses(GUARD)
             }
         }
@@ -169,19 +160,17 @@ impl Operation {
 
     /// Its path names a session.
     pub(crate) fn of_session(self) -> Operation {
-        self.named("The session.", "SessionId")
-            .refuses([OwnCode::SessionUnknown])
-            .refuses([Code::SessionUnknown])
+        self.named("The session.", "SessionId").refuses([Code::SessionUnknown])
     }
 
     /// Its path names a wait.
     pub(crate) fn of_wait(self) -> Operation {
-        self.named("The wait.", "WaitId").refuses([OwnCode::WaitUnknown]).refuses([Code::WaitUnknown])
+        self.named("The wait.", "WaitId").refuses([Code::WaitUnknown])
     }
 
     /// Its path names a blob.
     pub(crate) fn of_blob(self) -> Operation {
-        self.named("The blob.", "BlobId").refuses([OwnCode::BlobUnknown]).refuses([Code::BlobUnknown])
+        self.named("The blob.", "BlobId").refuses([Code::BlobUnknown])
     }
 
     fn named(mut self, about: &str, kind: &str) -> Operation {
@@ -190,13 +179,13 @@ impl Operation {
             json!({"name": "id", "in": "path", "required": true, "description": about, "schema": schema});
         self.path.push(parameter);
         // A name with a slash in it is another path.
-        self.refuses([OwnCode::NoSuchPath])
+        self.refuses([Code::NoSuchPath])
     }
 
     /// It takes a query.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Operation {
         self.query = Some(SchemaGenerator::subschema_for::<T>);
-        self.refuses([OwnCode::InvalidQuery])
+        self.refuses([Code::InvalidQuery])
     }
 
     /// It takes no query, and no notice of one either: those who watch many programs add what they like.
@@ -211,7 +200,7 @@ impl Operation {
     }
 
     /// It takes a header.
-    pub(crate) fn header(mut self, name: &str, about: &str, schema: Value, refusal: OwnCode) -> Operation {
+    pub(crate) fn header(mut self, name: &str, about: &str, schema: Value, refusal: Code) -> Operation {
         let header =
             json!({"name": name, "in": "header", "required": false, "description": about, "schema": schema});
         self.headers.push(header);
@@ -221,7 +210,7 @@ impl Operation {
     /// It takes a body.
     pub(crate) fn body<T: JsonSchema>(mut self, examples: Vec<(&'static str, Value)>) -> Operation {
         self.body = Some(Body { schema: SchemaGenerator::subschema_for::<T>, required: true, examples });
-        self.refuses([OwnCode::InvalidBody, OwnCode::TooSlow, OwnCode::TooLarge])
+        self.refuses([Code::InvalidBody, Code::TooSlow, Code::TooLarge])
     }
 
     /// It takes a body, which may be left out.

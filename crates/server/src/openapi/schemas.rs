@@ -3,11 +3,10 @@
 
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::daemon::BlobId;
+use rekindle_wire::code::ErrorBody;
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-
-use crate::error::Envelope;
 
 /// Gathers the schemas that operations name.
 pub(super) struct Schemas {
@@ -42,7 +41,7 @@ impl Schemas {
 
     /// Returns the schema of an error.
     pub(super) fn error(&mut self) -> Value {
-        self.answer(SchemaGenerator::subschema_for::<Envelope<'_>>)
+        self.answer(SchemaGenerator::subschema_for::<ErrorBody<'_>>)
     }
 
     /// Returns the fields of a query as parameters.
@@ -91,6 +90,14 @@ fn not_null(mut schema: Value) -> Value {
         map.remove("default");
     }
     schema
+}
+
+/// Says which agents have names: the type that is read takes any, and the service looks them up.
+pub(super) fn say_known_agents(document: &mut Value) {
+    let names: Vec<&str> = rekindle_agent::known::TABLE.iter().map(|agent| agent.id).collect();
+    if let Some(choice) = document.pointer_mut("/components/schemas/AgentChoice/anyOf/0") {
+        choice["enum"] = names.into();
+    }
 }
 
 /// Says of every whole number how large it may be: beyond that it is not read.

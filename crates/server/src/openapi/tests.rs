@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use rekindle_service::code::Code;
+use rekindle_wire::code::Code;
 
 use super::operation::Scope;
 use super::*;
-use crate::code::OwnCode;
 
 fn parsed() -> Value {
     serde_json::from_slice(document()).expect("JSON")
@@ -30,29 +29,16 @@ fn every_code_is_named_and_belongs_to_an_operation() {
     let document = parsed();
     let words = &document["components"]["schemas"]["ErrorCode"]["enum"];
     let words: BTreeSet<&str> = words.as_array().expect("words").iter().filter_map(Value::as_str).collect();
-    let own = OwnCode::ALL.iter().map(|code| code.as_str());
-    let all: BTreeSet<&str> =
-        own.chain(Code::ALL.iter().map(|code| code.as_str())).chain([REFUSED]).collect();
+    let all: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).chain([REFUSED]).collect();
     assert_eq!(words, all);
     let api = api();
     let declared: BTreeSet<&str> =
         api.described.iter().flat_map(|(_, _, operation)| operation.refusals()).map(|one| one.word).collect();
     // These belong to requests that no operation answers; the last one says in a log why a run failed.
     let nobodys =
-        [REFUSED, OwnCode::NoSuchMethod.as_str(), OwnCode::TlsExpected.as_str(), Code::AgentMissing.as_str()];
+        [REFUSED, Code::NoSuchMethod.as_str(), Code::TlsExpected.as_str(), Code::AgentMissing.as_str()];
     let nobodys = nobodys.into();
     assert_eq!(all.difference(&declared).copied().collect::<BTreeSet<_>>(), nobodys);
-}
-
-#[test]
-fn one_code_has_one_status() {
-    let both = OwnCode::ALL.iter().filter_map(|own| {
-        let code = Code::ALL.iter().find(|code| code.as_str() == own.as_str())?;
-        Some((Refused::from(*own), Refused::from(*code)))
-    });
-    for (own, services) in both {
-        assert_eq!(own, services);
-    }
 }
 
 #[test]
@@ -144,8 +130,7 @@ fn what_is_not_declared_is_known() {
 #[test]
 fn the_page_for_people_has_every_code_beside_its_status() {
     let page = include_str!("../../../../docs/http-api.md");
-    let own = OwnCode::ALL.iter().copied().map(Refused::from);
-    for Refused { status, word, .. } in own.chain(Code::ALL.iter().copied().map(Refused::from)) {
+    for Refused { status, word, .. } in Code::ALL.iter().copied().map(Refused::from) {
         let start = format!("| {status} |");
         let row = page.lines().find(|line| line.starts_with(&start)).expect("a row for the status");
         assert!(row.contains(&format!("`{word}`")), "docs/http-api.md lacks {word} at {status}");

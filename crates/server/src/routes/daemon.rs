@@ -7,13 +7,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use rekindle_agent::find::{Found, find_all};
 use rekindle_service::metrics::Format;
-use rekindle_service::request::HolderFilter;
+use rekindle_wire::code::Code;
+use rekindle_wire::filter::HolderFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::{Ask, Raw, json_if_any};
 use crate::respond::{self, Answer};
@@ -45,7 +45,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Answer {
     let about = app.daemon.about();
     if !about.listed {
         return Err(
-            ApiError::new(OwnCode::NotReady, "the sessions are being listed").hint("try again in a moment")
+            ApiError::new(Code::NotReady, "the sessions are being listed").hint("try again in a moment")
         );
     }
     respond::json(StatusCode::OK, &Ready { status: "ready", recovered: about.recovered })

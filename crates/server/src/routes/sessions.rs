@@ -13,13 +13,14 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
 use rekindle_service::log::{Damage, LogPage};
-use rekindle_service::request::{Change, Filter};
+use rekindle_wire::code::Code;
+use rekindle_wire::filter::Filter;
+use rekindle_wire::request::Change;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::{Ask, Blob, Once, Raw, Session, json, json_if_any};
 use crate::respond::{self, Answer};
@@ -94,7 +95,7 @@ pub(crate) async fn delete(
     let force = match deletion.force.as_deref() {
         Some("1" | "true") => true,
         None | Some("0" | "false") => false,
-        Some(_) => return Err(ApiError::new(OwnCode::InvalidQuery, "force is 1 or 0")),
+        Some(_) => return Err(ApiError::new(Code::InvalidQuery, "force is 1 or 0")),
     };
     app.ask(move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
     let mut response = Response::default();
@@ -214,7 +215,7 @@ pub(crate) struct Page {
 pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
-        return Err(ApiError::new(OwnCode::InvalidQuery, "a page of none goes nowhere")
+        return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
             .hint(format_args!("limit is 1 to {MAX_PAGE}")));
     }
     app.ask(move |daemon| {

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use rekindle_service::request::WaitFilter;
+use rekindle_wire::filter::WaitFilter;
 
 use crate::app::App;
 use crate::caller::Caller;

@@ -12,10 +12,9 @@ use futures_util::stream::{Stream, unfold};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::Timestamp;
-use rekindle_service::code::Refusal;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::feed::{Anywhere, Subscription};
-use rekindle_service::view::{SessionView, WaitView};
+use rekindle_wire::view::{SessionView, WaitView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -115,7 +114,7 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
     for id in sessions {
         match daemon.session(*id) {
             Ok(session) => bytes.extend_from_slice(&shown(&session)),
-            Err(error) if matches!(error.refusal(), Refusal::NotFound | Refusal::Gone) => {
+            Err(error) if matches!(error.code.status(), 404 | 410) => {
                 bytes.extend_from_slice(&event("deleted", &Gone { id: *id }));
             }
             Err(error) => tracing::warn!(session = %id, code = %error.code, "cannot show a session: {error}"),

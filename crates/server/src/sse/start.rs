@@ -4,10 +4,10 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use rekindle_service::daemon::Since;
+use rekindle_wire::code::Code;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::code::OwnCode;
 use crate::error::ApiError;
 use crate::extract::Ask;
 
@@ -40,7 +40,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Since>, ApiError> {
     }
     let error = || {
         ApiError::new(
-            OwnCode::InvalidLastEventId,
+            Code::InvalidLastEventId,
             "Last-Event-ID is the id of an event: a number, a dot, 16 digits",
         )
         .hint("leave it out to begin at the beginning")

@@ -7,18 +7,18 @@ use std::sync::mpsc::sync_channel;
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
 use rekindle_domain::token::Presented;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{Content, NewAnswer, NewMessage};
+use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 
-use crate::code::Code;
 use crate::commands::messages::{self, is_void};
 use crate::commands::tokens;
-use crate::drive::answer::OwnAnswer;
+use crate::drive::answer::{Answered, OwnAnswer};
 use crate::drive::live::LiveError;
 use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
-use crate::request::{Content, NewAnswer, NewMessage};
-use crate::show::view::{AnswerTaken, MessageTaken, Resumed};
 use crate::show::{Entry, Views, asked, request_of};
 
 /// Finds the session that has a wait.
@@ -67,7 +67,7 @@ pub(crate) fn answer(
     let after = after.filter(|after| taken.is_err() && !outside && is_void(&after.state, wait));
     match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
         Some(after) => as_message(views, &after, wait, &own),
-        None => taken.map(Into::into),
+        None => taken.map(|Answered { run_id, resume_token_id }| AnswerTaken { run_id, resume_token_id }),
     }
 }
 
@@ -146,5 +146,5 @@ pub(crate) fn resume(
     given.token = Some(token);
     let taken = answer(views, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);
-    Ok(Resumed { run_id: taken.run_id, method: "answer", attempt })
+    Ok(Resumed { run_id: taken.run_id, method: ResumeMethod::Answer, attempt })
 }

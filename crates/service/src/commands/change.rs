@@ -9,13 +9,13 @@ use rekindle_domain::event::{Provider, SessionUpdated};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_store::commit::Append;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::Change;
 
 use super::Locks;
-use crate::code::Code;
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::lock::locked;
-use crate::request::Change;
 use crate::test_knobs::crash_point;
 
 /// How long whoever changes a session waits to hear what its agent offers: a worker that does not answer is busy with

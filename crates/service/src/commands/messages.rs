@@ -11,9 +11,11 @@ use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::projector::{HolderProof, WaitState, wait_state};
 use rekindle_domain::session::{MessageKey, SessionState};
 use rekindle_store::commit::{Append, Expect, Receipt};
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{Content, NewMessage, whole_json};
+use rekindle_wire::view::MessageTaken;
 use serde_json::Value;
 
-use crate::code::Code;
 use crate::commands::cancel::say_instead;
 use crate::drive::environment::check;
 use crate::drive::live::{Unsent, keep_large};
@@ -21,8 +23,6 @@ use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
-use crate::request::{Content, NewMessage, whole_json};
-use crate::show::view::MessageTaken;
 use crate::test_knobs::crash_point;
 
 /// Tries of an append that someone else came before.

@@ -8,17 +8,17 @@ use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Expect};
+use rekindle_wire::code::Code;
+use rekindle_wire::request::Resume;
+use rekindle_wire::view::{ResumeMethod, Resumed};
 
 use super::Locks;
-use crate::code::Code;
 use crate::drive::agents::Obstacle;
 use crate::drive::live::Unsent;
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::ids::{millis, random};
 use crate::lock::locked;
-use crate::request::Resume;
-use crate::show::view::Resumed;
 use crate::test_knobs::crash_point;
 
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
@@ -42,7 +42,7 @@ pub(crate) fn resume(
                 workers.records.append(session, vec![names])?;
             }
             workers.tell(session, Command::Look)?;
-            return Ok(Resumed { run_id: run.run_id, method: "continue", attempt: run.attempt });
+            return Ok(Resumed { run_id: run.run_id, method: ResumeMethod::Continue, attempt: run.attempt });
         }
         return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
             .hint("rekindle send gives the session a new message"));
@@ -65,7 +65,7 @@ pub(crate) fn resume(
     crash_point("resume.after_record");
     let unsent = Unsent::continuation(run_id, attempt);
     workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
-    Ok(Resumed { run_id, method: "continue", attempt })
+    Ok(Resumed { run_id, method: ResumeMethod::Continue, attempt })
 }
 
 /// Tells whether nobody works in a session: its agent is gone, or has not begun.

@@ -10,12 +10,13 @@ use rekindle_domain::compose::begin::with_message;
 use rekindle_domain::event::{CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::NewSession;
 
 use super::Locks;
 use super::cancel::cancel;
 use super::change::no_settings;
 use super::messages::{content, named};
-use crate::code::Code;
 use crate::drive::environment;
 use crate::drive::live::{Unsent, keep_large};
 use crate::drive::provider::provider;
@@ -24,7 +25,6 @@ use crate::error::ServiceError;
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::lock::locked;
-use crate::request::NewSession;
 use crate::show::Directory;
 use crate::test_knobs::crash_point;
 

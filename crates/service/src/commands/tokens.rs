@@ -5,12 +5,12 @@ use rekindle_domain::event::TokenScope;
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::time::Moment;
 use rekindle_domain::token::{Presented, Rejection};
+use rekindle_wire::view::TokenShown;
 
 use crate::drive::worker::Command;
 use crate::error::ServiceError;
 use crate::ids::{millis, random, random_bytes};
 use crate::records::Records;
-use crate::show::view::TokenShown;
 use crate::show::{Entry, Views};
 
 /// How long a further token is good.

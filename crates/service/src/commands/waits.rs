@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rekindle_domain::event::{Raw, WaitKind};
 use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{NewWait, NewWaitKind, whole_json};
+use rekindle_wire::view::WaitView;
 
-use crate::code::Code;
 use crate::commands::answers::entry_with;
 use crate::drive::worker::{Command, Opening};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
-use crate::request::{NewWait, NewWaitKind, whole_json};
-use crate::show::view::WaitView;
 use crate::show::{Views, ended_wait};
 
 /// Opens a wait on the run of a session that goes on.

@@ -20,9 +20,15 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
+use rekindle_wire::code::Code;
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
+use rekindle_wire::view::{
+    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
+    WaitView,
+};
 
 use crate::access::Access;
-use crate::code::Code;
 use crate::commands::{Locks, answers, cancel, change, messages, resume, sessions, tokens, waits};
 use crate::drive::environment;
 use crate::drive::worker::Workers;
@@ -30,14 +36,7 @@ use crate::error::ServiceError;
 use crate::feed::{Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
-use crate::request::{
-    Change, Filter, HolderFilter, NewAnswer, NewMessage, NewSession, NewWait, Resume, WaitFilter,
-};
 use crate::show::log::{self, LogPage};
-use crate::show::view::{
-    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
-    WaitView,
-};
 use crate::show::{Entry, Views};
 
 /// Records of a log that are told at once.
@@ -90,7 +89,7 @@ impl Daemon {
     /// Says who it is.
     pub fn about(&self) -> About {
         About {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
             boot_id: self.workers.agents.supervisor.boot_id.to_string(),
             epoch: self.workers.agents.supervisor.epoch,

@@ -9,9 +9,9 @@ use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
 use rekindle_store::commit::Commits;
+use rekindle_wire::code::Code;
 
 use crate::access::Access;
-use crate::code::Code;
 use crate::commands::cancel::cancel;
 use crate::drive::worker::{Command, Workers};
 use crate::show::{Directory, Entry};

@@ -11,12 +11,12 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::dir::{HolderDir, Limits};
+use rekindle_wire::code::Code;
 
 use super::environment::{Environment, lacking};
 use super::live::{Launching, Places, Supervisor};
 use super::observe::look_for_holder;
 use super::provider::{known, quirks};
-use crate::code::Code;
 use crate::error::ServiceError;
 use crate::test_knobs::hurried;
 

@@ -9,10 +9,10 @@ use rekindle_domain::id::{RunId, TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Rejection, Token, TokenIndex, TokenState, sha256};
 use rekindle_store::commit::Current;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::{NewAnswer, whole_json};
 
-use crate::code::Code;
 use crate::error::ServiceError;
-use crate::request::{NewAnswer, whole_json};
 
 /// An answer that was recorded.
 #[derive(Debug, Clone, Copy)]

@@ -2,13 +2,10 @@
 //! status, which is derived.
 
 use rekindle_agent::connection::Phase;
-use schemars::JsonSchema;
-use serde::Serialize;
+use rekindle_wire::view::Connection;
 
 /// Where a connection stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Connection")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Link {
     /// There is none.
     #[default]
@@ -55,6 +52,20 @@ impl Link {
                 Link::Idle | Link::Ready => Link::Idle,
                 Link::Error => Link::Error,
             },
+        }
+    }
+}
+
+impl From<Link> for Connection {
+    fn from(link: Link) -> Connection {
+        match link {
+            Link::Idle => Connection::Idle,
+            Link::Starting => Connection::Starting,
+            Link::Loading => Connection::Loading,
+            Link::Running => Connection::Running,
+            Link::Ready => Connection::Ready,
+            Link::Interrupted => Connection::Interrupted,
+            Link::Error => Connection::Error,
         }
     }
 }

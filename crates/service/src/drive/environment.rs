@@ -11,12 +11,12 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Held;
 use rekindle_domain::session::SessionState;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::Umask;
 
 use super::provider::known_agent;
-use crate::code::Code;
 use crate::error::ServiceError;
 use crate::lock::locked;
-use crate::request::Umask;
 
 /// Values of environment variables, by name.
 pub(crate) type Env = BTreeMap<String, String>;

@@ -8,10 +8,10 @@ use rekindle_agent::known::{KnownAgent, Quirks, by_command, by_id, by_name, by_p
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
 use rekindle_domain::session::SessionState;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::AgentChoice;
 
-use crate::code::Code;
 use crate::error::ServiceError;
-use crate::request::AgentChoice;
 
 /// Checks a choice and returns what a session's log says of it.
 pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Provider, ServiceError> {

@@ -8,11 +8,11 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, SessionStatus};
 use rekindle_store::log::{Cursor, Damage, LogReader};
+use rekindle_wire::code::Code;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::recent::Read;
 use super::{EncodedOnce, Feed, News, Subscription, Told, Words};
-use crate::code::Code;
 use crate::drive::worker::Command;
 use crate::error::ServiceError;
 use crate::show::Views;

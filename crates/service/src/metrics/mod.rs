@@ -15,6 +15,7 @@ use std::time::Duration;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::Inspection;
 use rekindle_store::meter::Gauge;
+use rekindle_wire::view::HolderState;
 
 use crate::show::{DIRECTORIES, directory_state};
 use http::Http;
@@ -51,7 +52,8 @@ impl Metrics {
 
     /// A sweep has looked at the directories of all holders.
     pub(crate) fn saw_directories(&self, seen: &[Inspection]) {
-        let count = |state: &str| seen.iter().filter(|one| directory_state(&one.lock) == state).count();
+        let count =
+            |state: HolderState| seen.iter().filter(|one| directory_state(&one.lock) == state).count();
         for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
             gauge.set(count(state) as u64);
         }

@@ -49,7 +49,7 @@ impl Metrics {
         let help = "Directories of holders as the last sweep found them, once a minute";
         page.family("rekindle_holder_directories", Kind::Gauge, help);
         for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
-            page.sample(&[("state", state)], gauge.get());
+            page.sample(&[("state", state.as_str())], gauge.get());
         }
     }
 

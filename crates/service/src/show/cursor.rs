@@ -4,8 +4,8 @@
 use std::str::FromStr;
 
 use rekindle_domain::time::Timestamp;
+use rekindle_wire::code::Code;
 
-use crate::code::Code;
 use crate::error::ServiceError;
 
 /// A place in an order by time, and by name where times are equal. Neither ever changes for what is listed.

@@ -8,15 +8,15 @@ use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::session::Wait;
 use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
+use rekindle_wire::code::Code;
+use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, WaitList};
 
 use super::Views;
 use super::cursor::{self, Place, page_size};
 use super::directory::Entry;
 use super::session::agent_name;
-use super::view::{HolderList, HolderView, SessionList, WaitList};
-use crate::code::Code;
 use crate::error::ServiceError;
-use crate::request::{Filter, HolderFilter, WaitFilter};
 
 /// Sessions on a page, unless the caller wants fewer or more.
 const PAGE: usize = 50;
@@ -28,7 +28,8 @@ const MOST: usize = 500;
 const BATCH: usize = 256;
 
 /// The states of a holder's directory, as `GET /api/holders` has them.
-pub(crate) const DIRECTORIES: [&str; 4] = ["lives", "dead", "copied", "unreadable"];
+pub(crate) const DIRECTORIES: [HolderState; 4] =
+    [HolderState::Lives, HolderState::Dead, HolderState::Copied, HolderState::Unreadable];
 
 impl Views {
     /// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
@@ -145,11 +146,11 @@ fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {
 }
 
 /// Says in a word what a directory's lock tells.
-pub(crate) fn directory_state(lock: &LockState) -> &'static str {
+pub(crate) fn directory_state(lock: &LockState) -> HolderState {
     match lock {
-        LockState::Held { .. } => "lives",
-        LockState::Free { .. } | LockState::Missing => "dead",
-        LockState::Copied { .. } => "copied",
-        LockState::Unreadable(_) => "unreadable",
+        LockState::Held { .. } => HolderState::Lives,
+        LockState::Free { .. } | LockState::Missing => HolderState::Dead,
+        LockState::Copied { .. } => HolderState::Copied,
+        LockState::Unreadable(_) => HolderState::Unreadable,
     }
 }

@@ -7,7 +7,6 @@ mod lists;
 pub mod log;
 mod run_view;
 mod session;
-pub mod view;
 mod waits;
 
 use std::sync::Arc;
@@ -19,6 +18,7 @@ pub(crate) use last_words::LastWords;
 pub use last_words::last_words;
 pub(crate) use lists::{DIRECTORIES, directory_state};
 pub use run_view::run_view;
+pub use session::session_view;
 pub(crate) use waits::{asked, ended_wait, request_of};
 
 use crate::drive::worker::Workers;

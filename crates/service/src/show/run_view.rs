@@ -7,8 +7,7 @@ use rekindle_domain::id::RunId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{End, Run, SessionState};
 use rekindle_store::log::{Cursor, LogReader};
-
-use crate::show::view::{RunView, UncertainView};
+use rekindle_wire::view::{RunState, RunView, UncertainView};
 
 /// Lines looked at at first. The end of the latest run is among the last few, unless others spoke after it.
 const FIRST_PAGE: usize = 4;
@@ -23,13 +22,13 @@ const SHOWN: usize = 500;
 pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>) -> Option<RunView> {
     let run = session.run.as_ref()?;
     let state = match run.end {
-        None if run.cancel.is_some() => "cancelling",
-        None if run.waits.is_empty() => "running",
-        None => "waiting",
-        Some(End::Completed) => "completed",
-        Some(End::Failed) => "failed",
-        Some(End::Cancelled) => "cancelled",
-        Some(End::Interrupted { .. }) => "interrupted",
+        None if run.cancel.is_some() => RunState::Cancelling,
+        None if run.waits.is_empty() => RunState::Running,
+        None => RunState::Waiting,
+        Some(End::Completed) => RunState::Completed,
+        Some(End::Failed) => RunState::Failed,
+        Some(End::Cancelled) => RunState::Cancelled,
+        Some(End::Interrupted { .. }) => RunState::Interrupted,
     };
     // A cancel that came after the cut took back what was owed; it is not what cut the run.
     let cut = matches!(run.end, Some(End::Interrupted { .. }));

@@ -4,11 +4,11 @@ use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
+use rekindle_wire::view::{Connection, Health, HealthState, RunView, SessionView, WaitState, WaitView};
 
 use super::Views;
 use super::directory::Entry;
 use super::run_view::run_view;
-use super::view::{Health, SessionView, WaitView};
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::Seen;
@@ -22,43 +22,22 @@ impl Views {
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
         let waits: Vec<WaitView> = self.waits(entry);
         let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
-        let open = || waits.iter().position(|wait| wait.state == "open");
         SessionView {
-            id: state.id,
-            title: state.title.clone(),
-            working_dir: state.working_dir.clone(),
-            agent: agent_name(state),
-            model: state.provider.model.clone(),
-            mode: wanted(state).mode,
-            known_agent: known_agent(&state.provider).map(|known| known.id.to_owned()),
             missing_env: self.workers.agents.environment.missing(state),
-            profile: state.provider.profile.clone(),
-            status: derived.status,
-            since: derived.since,
-            evidence: derived.evidence,
-            connection: seen.as_ref().map(|seen| seen.link).unwrap_or_default(),
-            last_seq: state.last_seq,
-            run: run_view(state, || self.store().reader(state.id).ok()),
-            wait: open()
-                .and_then(|at| state.run.as_ref().map(|run| self.wait(state.id, run, &run.waits[at]))),
-            waits,
-            queued: state.queue.len(),
+            connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link.into()),
             held: self.held(state, seen),
-            usage: state.usage.shown(),
-            cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
-            created_at: state.created_at,
-            updated_at: state.updated_at,
             last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
             health: match (&entry.damage, &entry.trouble) {
-                (Some(damage), _) => Health { state: "damaged", detail: Some(damage.to_string()) },
+                (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
                 (None, Some(trouble)) => {
-                    Health { state: "degraded", detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
+                    Health { state: HealthState::Degraded, detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
                 }
                 (None, None) => match self.store().behind(state.id) {
-                    Some(why) => Health { state: "degraded", detail: Some(behind(&why)) },
-                    None => Health { state: "ok", detail: None },
+                    Some(why) => Health { state: HealthState::Degraded, detail: Some(behind(&why)) },
+                    None => Health { state: HealthState::Ok, detail: None },
                 },
             },
+            ..session_view(state, derived, run_view(state, || self.store().reader(state.id).ok()), waits)
         }
     }
 
@@ -105,6 +84,42 @@ impl Views {
             Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_words(state, held)),
             _ => None,
         }
+    }
+}
+
+/// Shows what a session's log alone tells, with or without a daemon: whole and at rest, unless whoever looks knows better.
+pub fn session_view(
+    state: &SessionState,
+    derived: Derived,
+    run: Option<RunView>,
+    waits: Vec<WaitView>,
+) -> SessionView {
+    SessionView {
+        id: state.id,
+        title: state.title.clone(),
+        working_dir: state.working_dir.clone(),
+        agent: agent_name(state),
+        model: state.provider.model.clone(),
+        mode: wanted(state).mode,
+        known_agent: known_agent(&state.provider).map(|known| known.id.to_owned()),
+        missing_env: Vec::new(),
+        profile: state.provider.profile.clone(),
+        status: derived.status,
+        since: derived.since,
+        evidence: derived.evidence,
+        connection: Connection::Idle,
+        last_seq: state.last_seq,
+        run,
+        wait: waits.iter().find(|wait| wait.state == WaitState::Open).cloned(),
+        waits,
+        queued: state.queue.len(),
+        held: None,
+        usage: state.usage.shown(),
+        cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
+        created_at: state.created_at,
+        updated_at: state.updated_at,
+        last_words: None,
+        health: Health { state: HealthState::Ok, detail: None },
     }
 }
 

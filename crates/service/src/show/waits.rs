@@ -1,17 +1,17 @@
 //! Waits as they are shown: open, void or over, with what was asked.
 
-use rekindle_domain::event::{Event, Raw, WaitKind};
+use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, wait_state};
 use rekindle_domain::session::{Run, Wait};
 use rekindle_store::Store;
 use rekindle_store::log::Cursor;
+use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
 
 use super::Views;
 use super::directory::Entry;
-use super::view::WaitView;
 use crate::drive::live::whole;
 
 /// Characters of a question that are told again.
@@ -30,29 +30,20 @@ impl Views {
         Some(self.wait(entry.state.id, run, run.wait(wait_id)?))
     }
 
-    pub(super) fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
+    fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
         let seen = self.workers.seat(session_id).and_then(|seat| seat.seen().holder);
         WaitView {
             wait_id: wait.wait_id,
             session_id,
             run_id: run.run_id,
-            kind: kind(wait.kind),
-            state: wait_state(run, wait, seen.unwrap_or(HolderProof::Pending)).as_str(),
+            kind: wait.kind.into(),
+            state: wait_state(run, wait, seen.unwrap_or(HolderProof::Pending)).into(),
             request: request(self.store(), session_id, wait),
             since: wait.since,
             deadline_at: wait.deadline_at,
             how: None,
             answer: None,
         }
-    }
-}
-
-fn kind(kind: WaitKind) -> &'static str {
-    match kind {
-        WaitKind::Permission => "permission",
-        WaitKind::Question => "question",
-        WaitKind::ToolResult => "tool_result",
-        WaitKind::External | WaitKind::Unknown => "external",
     }
 }
 
@@ -76,8 +67,8 @@ pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) 
                     wait_id,
                     session_id,
                     run_id: waiting.run_id,
-                    kind: kind(waiting.wait_kind),
-                    state: "ended",
+                    kind: waiting.wait_kind.into(),
+                    state: WaitState::Ended,
                     request: waiting.request.and_then(fetched),
                     since: line.happened_at(),
                     deadline_at: waiting.deadline_at,

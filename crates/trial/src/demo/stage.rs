@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use rekindle_client::content_text::value_text;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::follow::{Follow, Heard};
-use rekindle_client::{Client, read, start, wire};
+use rekindle_client::{Client, read, start};
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::identity::Identity;
 use rekindle_lab::TempHome;
 use rekindle_terminal::hear_signals;
+use rekindle_wire::request::{AgentChoice, Content, NewAnswer, NewMessage, NewSession};
+use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 use super::timeline::Timeline;
@@ -117,31 +119,33 @@ impl Stage {
 
     /// Makes the session with its first prompt.
     pub(super) fn create(&mut self, agent: &[String], prompt: &str) -> Result<(), Failure> {
-        let body = json!({
-            "title": "A demonstration",
-            "working_dir": self.ground.at("work"),
-            "agent": {"profile": "acp", "command": agent},
-            "prompt": prompt,
-        });
-        let session: wire::Session = read(&self.client()?.post("/api/sessions", &body)?)?;
-        self.session = session.id;
+        let body = NewSession {
+            title: Some("A demonstration".into()),
+            prompt: Some(Content::text(prompt)),
+            ..NewSession::new(
+                self.ground.at("work").to_string_lossy().into_owned(),
+                AgentChoice::Command { profile: "acp".into(), command: agent.to_vec() },
+            )
+        };
+        let session: SessionView = read(&self.client()?.post("/api/sessions", &body)?)?;
+        self.session = session.id.to_string();
         self.follow()
     }
 
     /// Says something to the session's agent.
     pub(super) fn send(&mut self, prompt: &str) -> Result<(), Failure> {
         let path = format!("/api/sessions/{}/messages", self.session);
-        self.client()?.post(&path, &json!({"content": prompt})).map(drop)
+        self.client()?.post(&path, &NewMessage::new(Content::text(prompt))).map(drop)
     }
 
     /// Answers a wait.
     pub(super) fn answer(&mut self, wait: &str, option: &str) -> Result<(), Failure> {
         let path = format!("/api/waits/{wait}/answer");
-        self.client()?.post(&path, &json!({"option": option})).map(drop)
+        self.client()?.post(&path, &NewAnswer::option(option)).map(drop)
     }
 
     /// Returns what the daemon says of the session.
-    pub(super) fn show(&self) -> Result<wire::Session, Failure> {
+    pub(super) fn show(&self) -> Result<SessionView, Failure> {
         self.client()?.get(&format!("/api/sessions/{}", self.session))
     }
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use rekindle_domain::time::Timestamp;
+use rekindle_wire::view::{HealthState, SessionView};
 
-use crate::client::wire;
 use crate::evidence_text;
 use crate::failure::Failure;
 use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, styled, wrap};
@@ -18,7 +18,7 @@ const LEAST_WORDS: usize = 8;
 /// Writes a line for each session, and below it what someone should know.
 pub(super) fn show(
     out: &mut impl Write,
-    sessions: &[wire::Session],
+    sessions: &[SessionView],
     long: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {
@@ -54,7 +54,8 @@ pub(super) fn show(
         if let Some(held) = &session.held {
             writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
         }
-        if let Some(health) = session.health.as_ref().filter(|health| health.state != "ok") {
+        if session.health.state != HealthState::Ok {
+            let health = &session.health;
             let detail = health.detail.as_deref().unwrap_or_default();
             writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{} {detail}", health.state))))?;
         }
@@ -62,13 +63,13 @@ pub(super) fn show(
     Ok(())
 }
 
-fn row(session: &wire::Session, len: usize, now: Timestamp) -> [String; 5] {
+fn row(session: &SessionView, len: usize, now: Timestamp) -> [String; 5] {
     let mut status = label(session);
     if session.queued > 0 {
         status.push_str(&format!(" +{}", session.queued));
     }
     [
-        short(&session.id, len).to_owned(),
+        short(session.id.as_str(), len).to_owned(),
         status,
         if is_unknown(session) { String::new() } else { age(session.since, now) },
         sanitise::line(&session.agent),

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::Context;
 use super::{Args, is_listed};
 use crate::client::{Client, List};
 use crate::failure::Failure;
-use crate::offline_session::{Looker, health, is_below, shown, words};
+use crate::offline_session::{Looker, health, is_below, shown, to_json, words};
 use crate::session_arg::here;
 
 /// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
@@ -83,27 +83,27 @@ impl Wanted {
         let mut sessions = Vec::new();
         for (mut loaded, trouble) in found {
             let mut session = looker.session(&loaded);
-            if let Some(trouble) = trouble {
-                session["health"] = trouble;
-            }
-            if !self.has(&session) {
+            session.health = trouble.unwrap_or(session.health);
+            let told = to_json(&session, &loaded)?;
+            if !self.has(&told) {
                 continue;
             }
             let (id, end) = (loaded.state.id, loaded.read_from);
-            if is_listed(&session, args, now) {
-                session["last_words"] = json!(words(&home, id));
+            let listed = is_listed(&told, args, now);
+            if listed {
+                session.last_words = words(&home, id);
             }
             let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
-            if unread && end <= left && is_listed(&session, args, now) {
+            if unread && end <= left && listed {
                 left -= end;
                 match home.look_behind(&mut loaded) {
                     Ok(()) if loaded.damage.is_none() => drop(whole.insert(id, end)),
-                    Ok(()) => session["health"] = health(&loaded),
+                    Ok(()) => session.health = health(&loaded),
                     // What cannot be read now proves nothing.
                     Err(_) => {}
                 }
             }
-            sessions.push(session);
+            sessions.push(to_json(&session, &loaded)?);
         }
         Ok(sessions)
     }
@@ -121,6 +121,8 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

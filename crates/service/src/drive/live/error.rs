@@ -6,8 +6,8 @@ use rekindle_holder::client::{ConnectError, FollowError, RequestError, SpawnErro
 use rekindle_store::blobs::BlobError;
 use rekindle_store::disk::is_shortage;
 use rekindle_store::{AppendError, OpenSessionError};
+use rekindle_wire::code::Code;
 
-use crate::code::Code;
 use crate::error::ServiceError;
 use crate::ids::NoRandomness;
 

@@ -10,9 +10,9 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::Run;
 use rekindle_holder::client::remove;
 use rekindle_store::{LoadError, OpenSessionError};
+use rekindle_wire::code::Code;
 
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
-use crate::code::Code;
 use crate::drive::answer::{Answered, Verdict, consumed, judge};
 use crate::drive::live::{LiveError, Unsent, wanted};
 use crate::error::{ServiceError, chain};

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rekindle_holder::client::{Inspection, LockState, harvest, inspect_all};
 use rekindle_holder::dir::HolderDir;
+use rekindle_wire::code::Code;
 
 use super::{GRACE, Worker, Workers};
-use crate::code::Code;
 use crate::drive::live::command;
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;

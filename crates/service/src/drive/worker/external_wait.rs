@@ -11,9 +11,9 @@ use rekindle_domain::session::{SessionState, Wait};
 use rekindle_domain::time::Now;
 use rekindle_domain::token::TokenIndex;
 use rekindle_store::commit::Current;
+use rekindle_wire::code::Code;
 
 use super::{Answering, Opening, Worker, Workers};
-use crate::code::Code;
 use crate::drive::answer::Answered;
 use crate::drive::live::keep_large;
 use crate::error::ServiceError;

@@ -7,9 +7,9 @@ use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::remove;
+use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
-use crate::code::Code;
 use crate::drive::agents::load_in;
 use crate::drive::has_directory;
 use crate::error::ServiceError;

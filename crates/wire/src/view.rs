@@ -1,20 +1,145 @@
-//! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes.
+//! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes. One that is
+//! added is read with a default: a daemon of an earlier version does not send it.
 
-use rekindle_domain::event::UncertainTool;
+use std::borrow::Cow;
+
+use rekindle_domain::event::{self, UncertainTool};
 use rekindle_domain::id::{MessageId, RunId, SessionId, TokenId, WaitId};
-use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::projector::{self, Evidence, SessionStatus};
 use rekindle_domain::session::UsageShown;
 use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
-
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::drive::answer::Answered;
-pub use crate::drive::connection_state::Link;
+use crate::words::words;
+
+words! {
+    /// How a daemon stands with a session's agent: in its memory only, and never taken for the session's status.
+    pub enum Connection {
+        /// There is none.
+        Idle = "idle",
+        /// One is being made: the agent is launched, or taken over, and does not take prompts yet.
+        Starting = "starting",
+        /// The agent brings its own session back.
+        Loading = "loading",
+        /// The agent works on a prompt.
+        Running = "running",
+        /// It takes prompts.
+        Ready = "ready",
+        /// It was lost in the middle of something.
+        Interrupted = "interrupted",
+        /// It could not be made.
+        Error = "error",
+    }
+}
+
+words! {
+    /// How a run stands.
+    pub enum RunState {
+        /// Its agent works.
+        Running = "running",
+        /// It waits for an answer.
+        Waiting = "waiting",
+        /// Its end was asked for.
+        Cancelling = "cancelling",
+        /// It did what it was asked.
+        Completed = "completed",
+        /// It went wrong.
+        Failed = "failed",
+        /// It was ended as someone wanted.
+        Cancelled = "cancelled",
+        /// It was cut.
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// What a wait is for.
+    pub enum WaitKind {
+        /// May the agent do this?
+        Permission = "permission",
+        /// The agent asks.
+        Question = "question",
+        /// A tool outside has the answer.
+        ToolResult = "tool_result",
+        /// Anything else outside.
+        External = "external",
+    }
+}
+
+words! {
+    /// How a wait stands.
+    pub enum WaitState {
+        /// It can be answered as it was asked.
+        Open = "open",
+        /// Whoever asked is gone: the answer to an agent's question becomes a message.
+        Void = "void",
+        /// It is over; lists do not have it.
+        Ended = "ended",
+    }
+}
+
+words! {
+    /// Whether a session is whole.
+    pub enum HealthState {
+        /// It is.
+        Ok = "ok",
+        /// Its log is damaged: nothing can be added to it.
+        Damaged = "damaged",
+        /// Its files cannot be read, or not be written, just now.
+        Degraded = "degraded",
+    }
+}
+
+words! {
+    /// How a session was continued.
+    pub enum ResumeMethod {
+        /// What was interrupted goes on.
+        Continue = "continue",
+        /// A wait was answered.
+        Answer = "answer",
+    }
+}
+
+words! {
+    /// What a holder's directory tells.
+    pub enum HolderState {
+        /// Its lock is held.
+        Lives = "lives",
+        /// Its lock is held, and it does not answer.
+        Silent = "silent",
+        /// Nobody has its lock.
+        Dead = "dead",
+        /// It is a copy, or was made for another place.
+        Copied = "copied",
+        /// Its lock cannot be read.
+        Unreadable = "unreadable",
+    }
+}
+
+impl From<event::WaitKind> for WaitKind {
+    fn from(kind: event::WaitKind) -> WaitKind {
+        match kind {
+            event::WaitKind::Permission => WaitKind::Permission,
+            event::WaitKind::Question => WaitKind::Question,
+            event::WaitKind::ToolResult => WaitKind::ToolResult,
+            event::WaitKind::External | event::WaitKind::Unknown => WaitKind::External,
+        }
+    }
+}
+
+impl From<projector::WaitState> for WaitState {
+    fn from(state: projector::WaitState) -> WaitState {
+        match state {
+            projector::WaitState::Open => WaitState::Open,
+            projector::WaitState::Void => WaitState::Void,
+        }
+    }
+}
 
 /// A session.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Session")]
 pub struct SessionView {
     /// The session.
@@ -42,7 +167,7 @@ pub struct SessionView {
     /// How that is known.
     pub evidence: Evidence,
     /// How the daemon stands with its agent: `idle`, `starting`, `running`, `ready`, `interrupted` or `error`. Memory only.
-    pub connection: Link,
+    pub connection: Connection,
     /// Its newest record.
     pub last_seq: u64,
     /// Its latest run.
@@ -70,14 +195,13 @@ pub struct SessionView {
 }
 
 /// A run.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub struct RunView {
     /// The run.
     pub run_id: RunId,
-    /// `running`, `waiting`, `cancelling`, `completed`, `failed`, `cancelled` or `interrupted`.
-    #[schemars(extend("enum" = ["running", "waiting", "cancelling", "completed", "failed", "cancelled", "interrupted"]))]
-    pub state: &'static str,
+    /// How it stands.
+    pub state: RunState,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended.
@@ -93,7 +217,7 @@ pub struct RunView {
 }
 
 /// What an interruption left open.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Uncertain")]
 pub struct UncertainView {
     /// Nothing is known of the end of the turn, as after a loss of power.
@@ -103,7 +227,7 @@ pub struct UncertainView {
 }
 
 /// A tool call that may or may not have had its effect.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct UncertainCall {
     /// The agent's name for it.
     pub tool_call_id: String,
@@ -123,7 +247,7 @@ impl From<&UncertainTool> for UncertainCall {
 }
 
 /// A wait.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Wait")]
 pub struct WaitView {
     /// The wait.
@@ -133,11 +257,9 @@ pub struct WaitView {
     /// Its run.
     pub run_id: RunId,
     /// What for.
-    #[schemars(extend("enum" = ["permission", "question", "tool_result", "external"]))]
-    pub kind: &'static str,
+    pub kind: WaitKind,
     /// `open`; `void` if its agent is gone: an answer then becomes a message; `ended`, which lists do not have.
-    #[schemars(extend("enum" = ["open", "void", "ended"]))]
-    pub state: &'static str,
+    pub state: WaitState,
     /// What was asked, whole.
     pub request: Option<Box<RawValue>>,
     /// Since when.
@@ -152,19 +274,26 @@ pub struct WaitView {
     pub answer: Option<Box<RawValue>>,
 }
 
+impl WaitView {
+    /// Returns what was asked, to be looked into; null if that is not known.
+    pub fn asked(&self) -> serde_json::Value {
+        let request = self.request.as_deref().map(|request| serde_json::from_str(request.get()));
+        request.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
 /// Whether a session is whole.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
-    /// `ok`, `damaged` or `degraded`.
-    #[schemars(extend("enum" = ["ok", "damaged", "degraded"]))]
-    pub state: &'static str,
+    /// Whether it is.
+    pub state: HealthState,
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
 
 /// A page of sessions.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
     /// The sessions; the one that was made last comes first.
     pub sessions: Vec<SessionView>,
@@ -173,7 +302,7 @@ pub struct SessionList {
 }
 
 /// A page of waits.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WaitList {
     /// The waits; the one that waits longest comes first.
     pub waits: Vec<WaitView>,
@@ -182,7 +311,7 @@ pub struct WaitList {
 }
 
 /// A page of holders.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct HolderList {
     /// The holders, by id.
     pub holders: Vec<HolderView>,
@@ -191,7 +320,7 @@ pub struct HolderList {
 }
 
 /// A message that was taken.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MessageTaken {
     /// The message.
     pub message_id: MessageId,
@@ -204,7 +333,7 @@ pub struct MessageTaken {
 }
 
 /// An answer that was taken.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerTaken {
     /// The run that goes on.
     pub run_id: RunId,
@@ -212,27 +341,19 @@ pub struct AnswerTaken {
     pub resume_token_id: Option<TokenId>,
 }
 
-impl From<Answered> for AnswerTaken {
-    fn from(answered: Answered) -> AnswerTaken {
-        let Answered { run_id, resume_token_id } = answered;
-        AnswerTaken { run_id, resume_token_id }
-    }
-}
-
 /// A continuation that was begun.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
     /// The new run.
     pub run_id: RunId,
-    /// How: `continue` or `answer`.
-    #[schemars(extend("enum" = ["continue", "answer"]))]
-    pub method: &'static str,
+    /// How.
+    pub method: ResumeMethod,
     /// Which attempt.
     pub attempt: u32,
 }
 
 /// A token, shown once.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TokenShown {
     /// The token with its secret.
     pub token: String,
@@ -241,16 +362,15 @@ pub struct TokenShown {
 }
 
 /// A holder.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Holder")]
 pub struct HolderView {
     /// The holder.
     pub id: String,
     /// Its session, by its own word.
     pub session_id: Option<String>,
-    /// `lives`, `silent`, `dead`, `copied` or `unreadable`.
-    #[schemars(extend("enum" = ["lives", "silent", "dead", "copied", "unreadable"]))]
-    pub state: &'static str,
+    /// What its directory tells.
+    pub state: HolderState,
     /// No session of this home knows it.
     pub unknown: bool,
     /// Its process.
@@ -270,10 +390,10 @@ pub struct HolderView {
 }
 
 /// What the daemon says of itself.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// The version.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// Its process.
     pub pid: u32,
     /// Its life.
@@ -288,4 +408,31 @@ pub struct About {
     pub listed: bool,
     /// Recovery is through with what it found at the start.
     pub recovered: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written_and_new_ones_do_no_harm() {
+        for state in RunState::ALL {
+            let written = serde_json::to_value(state).expect("a word");
+            assert_eq!(written, state.as_str());
+            assert_eq!(serde_json::from_value::<RunState>(written).ok(), Some(*state));
+        }
+        assert_eq!(serde_json::from_str::<RunState>(r#""dreaming""#).ok(), Some(RunState::Unknown));
+    }
+
+    #[test]
+    fn a_word_that_no_daemon_says_is_in_no_schema() {
+        let schema = schemars::schema_for!(WaitState).to_value();
+        let words: Vec<&str> = schema["oneOf"]
+            .as_array()
+            .expect("words")
+            .iter()
+            .filter_map(|one| one["const"].as_str())
+            .collect();
+        assert_eq!(words, ["open", "void", "ended"]);
+    }
 }

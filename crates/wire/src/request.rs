@@ -1,19 +1,17 @@
-//! Requests: what can be asked of the daemon, as callers say it.
+//! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
-use rekindle_domain::id::SessionId;
-use rekindle_domain::projector::SessionStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
 use serde::de::Error;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A session to be made.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// Where the agent works: an absolute path.
@@ -22,22 +20,22 @@ pub struct NewSession {
     /// Who answers.
     pub agent: AgentChoice,
     /// A short title; made from the prompt if there is none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The first prompt.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Content>,
     /// The model asked for.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The agent's mode asked for.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// What is answered to permission requests without asking anyone.
     #[serde(default)]
     pub permissions: Permissions,
     /// How long a question may wait for its answer, in seconds; for ever without it.
-    #[serde(default, deserialize_with = "whole")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     #[schemars(with = "Option<u64>")]
     pub wait_timeout_s: Option<u64>,
     /// Whether it continues by itself after an interruption.
@@ -51,8 +49,28 @@ pub struct NewSession {
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
     /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<Umask>,
+}
+
+impl NewSession {
+    /// Makes one of what it cannot be without.
+    pub fn new(working_dir: String, agent: AgentChoice) -> NewSession {
+        NewSession {
+            working_dir,
+            agent,
+            title: None,
+            prompt: None,
+            model: None,
+            mode: None,
+            permissions: Permissions::default(),
+            wait_timeout_s: None,
+            resume: ResumePolicy::default(),
+            on_uncertain: OnUncertain::default(),
+            env: BTreeMap::new(),
+            umask: None,
+        }
+    }
 }
 
 /// A umask, written as shells write it: up to four octal digits.
@@ -81,6 +99,12 @@ impl<'de> Deserialize<'de> for Umask {
     }
 }
 
+impl Serialize for Umask {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl JsonSchema for Umask {
     fn schema_name() -> Cow<'static, str> {
         "Umask".into()
@@ -95,7 +119,7 @@ impl JsonSchema for Umask {
 }
 
 /// Which agent.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
     deny_unknown_fields,
@@ -103,7 +127,7 @@ impl JsonSchema for Umask {
 )]
 pub enum AgentChoice {
     /// One of the known ones: `GET /api/agents` lists them.
-    Known(#[schemars(extend("enum" = known_agents()))] String),
+    Known(String),
     /// Any command.
     Command {
         /// How its lines are read: `acp` or `exec`.
@@ -116,8 +140,15 @@ pub enum AgentChoice {
 }
 
 /// What is said to an agent: text, or blocks as its protocol has them.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Content(pub Box<RawValue>);
+
+impl Content {
+    /// Makes one of a text.
+    pub fn text(text: &str) -> Content {
+        Content(serde_json::value::to_raw_value(text).expect("a text is JSON"))
+    }
+}
 
 impl JsonSchema for Content {
     fn schema_name() -> Cow<'static, str> {
@@ -162,7 +193,7 @@ fn text_has_text(schema: &mut Schema) {
 }
 
 /// A message to a session.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
     /// The message.
@@ -172,90 +203,124 @@ pub struct NewMessage {
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
     /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<Umask>,
 }
 
+impl NewMessage {
+    /// Makes one that brings nothing but itself.
+    pub fn new(content: Content) -> NewMessage {
+        NewMessage { content, env: BTreeMap::new(), umask: None }
+    }
+}
+
 /// What may be changed of a session: one thing at least.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SessionChange", transform = at_least_one)]
 pub struct Change {
     /// Its title.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Whether it continues by itself.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<ResumePolicy>,
     /// What uncertain tool calls do to that.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_uncertain: Option<OnUncertain>,
     /// The agent's mode: asked for at once of one that lives, and of every one that comes after it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The model, likewise.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
 impl Change {
     /// Tells whether it changes what the session does, beside what it is called.
-    pub(crate) fn names_options(&self) -> bool {
+    pub fn names_options(&self) -> bool {
         self.resume.is_some() || self.on_uncertain.is_some() || self.names_settings()
     }
 
     /// Tells whether it changes how the agent works.
-    pub(crate) fn names_settings(&self) -> bool {
+    pub fn names_settings(&self) -> bool {
         self.mode.is_some() || self.model.is_some()
     }
 }
 
 /// A session to be resumed: a wait answered by its token, or an interrupted one continued.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = answer_with_token)]
 pub struct Resume {
     /// The token of a wait, with its secret.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// The answer to that wait.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<NewAnswer>,
     /// The caller's environment.
     #[serde(default)]
     #[schemars(transform = possible_variables)]
     pub env: BTreeMap<String, String>,
     /// The caller's umask: files that the agent makes are made with it. Without it the daemon's own at its start counts.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<Umask>,
 }
 
 /// An answer to a wait: exactly one of option, option_id, text and form.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = exactly_one)]
 pub struct NewAnswer {
     /// The kind of an option: `allow_once`, `allow_always`, `reject_once`, `reject_always`, `accept`, `decline`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
     /// One of the agent's own options.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option_id: Option<String>,
     /// Words.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// A filled-in form.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub form: Option<Box<RawValue>>,
     /// The token, for a caller who is not otherwise known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+}
+
+impl NewAnswer {
+    /// Chooses one of the agent's own options.
+    pub fn option_id(id: &str) -> NewAnswer {
+        NewAnswer { option_id: Some(id.to_owned()), ..NewAnswer::default() }
+    }
+
+    /// Chooses the option of a kind.
+    pub fn option(kind: &str) -> NewAnswer {
+        NewAnswer { option: Some(kind.to_owned()), ..NewAnswer::default() }
+    }
+
+    /// Answers with words.
+    pub fn text(text: &str) -> NewAnswer {
+        NewAnswer { text: Some(text.to_owned()), ..NewAnswer::default() }
+    }
+}
+
+impl PartialEq for NewAnswer {
+    fn eq(&self, other: &NewAnswer) -> bool {
+        let form = |answer: &NewAnswer| answer.form.as_ref().map(|form| form.get().to_owned());
+        let rest = |answer: &NewAnswer| {
+            [&answer.option, &answer.option_id, &answer.text, &answer.token].map(Clone::clone)
+        };
+        rest(self) == rest(other) && form(self) == form(other)
+    }
 }
 
 /// A wait that a program opens on the run that goes on: for someone, or for something outside, to be answered. The agent is
 /// told nothing of it and works on.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWait {
     /// What for.
@@ -265,75 +330,19 @@ pub struct NewWait {
     #[schemars(with = "serde_json::Value")]
     pub request: Box<RawValue>,
     /// Seconds after which it ends without an answer; without this it waits as long as its run goes on.
-    #[serde(default, deserialize_with = "at_least_a_second")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "at_least_a_second")]
     #[schemars(range(min = 1))]
     pub timeout_s: Option<u64>,
 }
 
 /// What a program may wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NewWaitKind {
     /// What a tool outside has found.
     ToolResult,
     /// Anything else outside.
     External,
-}
-
-/// Which sessions are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "SessionFilter")]
-pub struct Filter {
-    /// With this status; several, divided by commas.
-    #[serde(default)]
-    #[schemars(extend("pattern" = statuses(), "examples" = ["waiting,running"]))]
-    pub status: Option<String>,
-    /// With this agent.
-    #[serde(default)]
-    pub agent: Option<String>,
-    /// In this directory, or below it: an absolute path.
-    #[serde(default)]
-    pub cwd: Option<String>,
-    /// With these words in the title.
-    #[serde(default)]
-    pub q: Option<String>,
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-}
-
-/// Which waits are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WaitFilter {
-    /// Of this session.
-    #[serde(default)]
-    pub session: Option<SessionId>,
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
-}
-
-/// Which holders are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HolderFilter {
-    /// Most to be listed; more than 500 never are.
-    #[serde(default)]
-    #[schemars(range(min = 1))]
-    pub limit: Option<usize>,
-    /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
-    pub cursor: Option<String>,
 }
 
 /// Reads a whole number however it is written: to JSON, 600 and 600.0 are the same.
@@ -353,17 +362,6 @@ fn at_least_a_second<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
         Some(0) => Err(D::Error::custom("timeout_s is at least 1")),
         seconds => Ok(seconds),
     }
-}
-
-/// Returns the names of the known agents.
-fn known_agents() -> Vec<&'static str> {
-    rekindle_agent::known::TABLE.iter().map(|agent| agent.id).collect()
-}
-
-/// Returns what a list of statuses looks like.
-fn statuses() -> String {
-    let one = SessionStatus::ALL.map(|status| status.as_str()).join("|");
-    format!("^({one})(,({one}))*$")
 }
 
 /// Says that a field is there and is not null.
@@ -398,13 +396,30 @@ fn answer_with_token(schema: &mut Schema) {
 }
 
 /// Reads JSON that is passed on as it is: whoever gets it can read it too.
-pub(crate) fn whole_json(raw: &RawValue) -> serde_json::Result<Value> {
+pub fn whole_json(raw: &RawValue) -> serde_json::Result<Value> {
     serde_json::from_str(raw.get())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_has_what_was_said_and_is_read_as_it_was_meant() {
+        let answer = NewAnswer { text: Some("no".into()), ..NewAnswer::default() };
+        assert_eq!(serde_json::to_value(&answer).expect("a body"), json!({"text": "no"}));
+        let message =
+            NewMessage { content: Content::text("a \"b\""), env: BTreeMap::new(), umask: Some(Umask(0o22)) };
+        let written = serde_json::to_string(&message).expect("a body");
+        assert_eq!(written, r#"{"content":"a \"b\"","env":{},"umask":"0022"}"#);
+        assert!(serde_json::from_str::<NewMessage>(&written).is_ok());
+        let agent = AgentChoice::Command { profile: "acp".into(), command: vec!["x".into()] };
+        assert_eq!(
+            serde_json::to_value(agent).expect("an agent"),
+            json!({"profile": "acp", "command": ["x"]})
+        );
+        assert_eq!(serde_json::to_value(AgentChoice::Known("claude".into())).expect("a name"), "claude");
+    }
 
     #[test]
     fn a_whole_number_is_read_however_it_is_written() {

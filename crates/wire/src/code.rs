@@ -1,0 +1,176 @@
+//! The codes that a refusal may carry, in one table: its word for programs, the status that it is answered with, and what
+//! it means. The documents of the interface are made from this table, so that none can be missing there.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+macro_rules! codes {
+    ($($name:ident = $word:literal, $status:literal: $meaning:literal;)*) => {
+        /// A stable word for programs: why something was not done.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $(#[doc = $meaning] $name,)*
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &[Code] = &[$(Code::$name,)*];
+
+            /// Returns the word.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$name => $word,)*
+                }
+            }
+
+            /// Returns the HTTP status that it is answered with: always the same for one code.
+            pub fn status(self) -> u16 {
+                match self {
+                    $(Code::$name => $status,)*
+                }
+            }
+
+            /// Returns what it means, for people.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Code::$name => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    AgentUnknown = "agent_unknown", 400: "no known agent has this name";
+    InvalidAgent = "invalid_agent", 400: "the agent's profile or command makes no sense";
+    InvalidAnswer = "invalid_answer", 400: "an answer is exactly one of option, option_id, text and form";
+    InvalidBody = "invalid_body", 400: "the body is no JSON object of this shape; the message says where";
+    InvalidContent = "invalid_content", 400: "a message is a text, or a list of blocks, and not empty";
+    InvalidCursor = "invalid_cursor", 400: "the cursor is none that this list gave out";
+    InvalidEnv = "invalid_env", 400: "a variable's name is empty or has a = in it, or there is a NUL in one";
+    InvalidIdempotencyKey = "invalid_idempotency_key", 400: "the Idempotency-Key is not 1 to 255 visible ASCII characters";
+    InvalidLastEventId = "invalid_last_event_id", 400: "the Last-Event-ID is no id of an event";
+    InvalidQuery = "invalid_query", 400: "a parameter is unknown, or its value makes no sense";
+    InvalidWorkingDir = "invalid_working_dir", 400: "the working directory is no absolute path of a directory";
+    NothingToChange = "nothing_to_change", 400: "the change names nothing";
+    TlsExpected = "tls_expected", 400: "this port speaks TLS";
+    TokenMissing = "token_missing", 401: "over TCP an access token is needed";
+    TokenUnknown = "token_unknown", 401: "the token is unknown, or its secret is wrong";
+    HostNotAllowed = "host_not_allowed", 403: "over TCP: the request is not for this host";
+    OriginNotAllowed = "origin_not_allowed", 403: "over TCP: requests from other pages are not taken";
+    TokenScope = "token_scope", 403: "the token is for something else, or may do less";
+    BlobUnknown = "blob_unknown", 404: "there is no such payload";
+    NoSuchPath = "no_such_path", 404: "there is nothing at this path";
+    SessionUnknown = "session_unknown", 404: "there is no such session";
+    WaitUnknown = "wait_unknown", 404: "there is no such wait";
+    NoSuchMethod = "no_such_method", 405: "the path does not take this method; Allow says which it takes";
+    TooSlow = "too_slow", 408: "the body did not come in time";
+    AgentMissing = "agent_missing", 409: "the agent is not installed";
+    AgentUnreachable = "agent_unreachable", 409: "the agent cannot be reached just now";
+    AnswerUnfit = "answer_unfit", 409: "the agent did not offer this answer";
+    BlobDamaged = "blob_damaged", 409: "the payload's file is damaged";
+    Busy = "busy", 409: "the session changes too quickly";
+    EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
+    KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
+    Moved = "moved", 409: "something happened in the session meanwhile";
+    NotDamaged = "not_damaged", 409: "the session's log is whole";
+    NotNow = "not_now", 409: "it does not fit what is going on in the session";
+    NothingRunning = "nothing_running", 409: "nothing goes on in the session";
+    NothingToResume = "nothing_to_resume", 409: "nothing was interrupted in the session";
+    QueueFull = "queue_full", 409: "too many messages wait for their turn";
+    SessionClosed = "session_closed", 409: "the session takes no more messages";
+    SessionDamaged = "session_damaged", 409: "the session's log is damaged: nothing can be added to it";
+    SessionNewer = "session_newer", 409: "a newer version wrote the session";
+    SettingUnknown = "setting_unknown", 409: "the agent does not offer this mode or model";
+    StillRunning = "still_running", 409: "the session's run has not ended";
+    TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";
+    WaitClosed = "wait_closed", 409: "the wait is not open any more";
+    TokenExpired = "token_expired", 410: "the token, or its wait, has expired";
+    TokenRevoked = "token_revoked", 410: "the token was revoked";
+    TooLarge = "too_large", 413: "the request, or the record it makes, is too large";
+    Internal = "internal", 500: "something is broken; the daemon's log says more";
+    NoRandomness = "no_randomness", 500: "the system has no random numbers";
+    Storage = "storage", 500: "the disk failed";
+    NotReady = "not_ready", 503: "the sessions are being listed, or cannot be";
+    OutcomeUnknown = "outcome_unknown", 503: "it may or may not be on disk: repeat it with the same Idempotency-Key";
+    ShuttingDown = "shutting_down", 503: "the daemon is leaving";
+    TokensUnreadable = "tokens_unreadable", 503: "the daemon cannot read its list of access tokens";
+    TooManyConnections = "too_many_connections", 503: "there are too many connections";
+    StorageFull = "storage_full", 507: "the disk is full";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The word of an error that the framework wrote, which has whatever status the framework gave it.
+pub const REFUSED: &str = "refused";
+
+impl JsonSchema for Code {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut codes: Map<String, Value> =
+            Code::ALL.iter().map(|code| (code.as_str().to_owned(), code.meaning().into())).collect();
+        codes.insert(
+            REFUSED.to_owned(),
+            "the request is no HTTP that is taken here; the status says why".into(),
+        );
+        let words: Vec<&String> = codes.keys().collect();
+        json_schema!({
+            "type": "string",
+            "description": "A stable word for programs. Words may be added.",
+            "enum": words,
+            "x-meanings": codes,
+        })
+    }
+}
+
+/// What every 4xx and 5xx carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub struct ErrorBody<'a> {
+    /// What is wrong.
+    pub error: ErrorDetail<'a>,
+}
+
+/// What is wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorDetail<'a> {
+    /// A stable word for programs.
+    #[schemars(with = "Code")]
+    pub code: Cow<'a, str>,
+    /// What is wrong, for people.
+    pub message: Cow<'a, str>,
+    /// What to do next, if there is anything to advise.
+    pub hint: Option<Cow<'a, str>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_stands_for_two_things() {
+        let mut words: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Code::ALL.len());
+        assert!(words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+    }
+
+    #[test]
+    fn every_code_is_an_error_to_http() {
+        for code in Code::ALL {
+            assert!((400..600).contains(&code.status()), "{code}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The shapes of the HTTP interface: what is asked of a daemon, and what it shows. The daemon writes them, commands and
+//! other programs read them, and the OpenAPI document is made from them, so that all speak of the same thing.
+//!
+//! They are shapes and nothing else: who decides what they say is below, in the domain and the services.
+
+mod words;
+
+pub mod code;
+pub mod filter;
+pub mod request;
+pub mod view;
