@@ -22,6 +22,7 @@ mod records;
 pub mod request;
 mod show;
 mod test_knobs;
+mod ticks;
 pub mod upkeep;
 
 pub use drive::{live, look_for_holder};
