@@ -21,6 +21,8 @@ pub mod metrics;
 mod records;
 pub mod request;
 mod show;
+#[cfg(test)]
+mod situations;
 mod test_knobs;
 mod ticks;
 pub mod upkeep;
