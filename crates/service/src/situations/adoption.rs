@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::home::Home;
 use super::table::Table;
 
-// I1: an agent does not notice that its daemon was replaced, whatever it was at.
+// I4: an agent does not notice that its daemon was replaced, whatever it was at.
 #[test]
 fn a_successor_takes_over_an_agent_in_whatever_it_is_at() {
     let mut table = Table::default();
@@ -36,7 +36,7 @@ fn a_successor_takes_over_an_agent_in_whatever_it_is_at() {
     table.done(18);
 }
 
-// I5: what was said while nobody was there is in the log as if somebody had been.
+// I4: what was said while nobody was there is in the log as if somebody had been.
 #[test]
 fn what_happens_while_nobody_is_there_is_recorded_by_the_next() {
     let mut table = Table::default();
@@ -63,7 +63,7 @@ fn what_happens_while_nobody_is_there_is_recorded_by_the_next() {
     table.done(6);
 }
 
-// I5: a message that was taken is done, even if the daemon dies before anyone has looked at it.
+// I1: a message that was taken is done, even if the daemon dies before anyone has looked at it.
 #[test]
 fn a_message_that_nobody_has_looked_at_is_done_by_the_next_daemon() {
     let mut home = Home::new(&[]);
@@ -131,7 +131,7 @@ fn holders_of_another_version_and_strangers_are_told_apart() {
     table.done(4);
 }
 
-// I4: a daemon that was replaced commands nobody and writes nothing more.
+// A daemon that was replaced commands nobody and writes nothing more.
 #[test]
 fn a_daemon_whose_agent_another_commands_steps_back() {
     let mut home = Home::new(&["hang text end"]);

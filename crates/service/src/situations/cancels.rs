@@ -7,6 +7,7 @@ use crate::code::Code;
 use super::home::{Home, Setup};
 use super::table::Table;
 
+// I13: a cancel wins.
 #[test]
 fn a_run_is_cancelled_whatever_it_is_at() {
     let mut table = Table::default();
@@ -101,6 +102,7 @@ fn a_cancelled_run_stays_cancelled_whoever_dies() {
     table.done(4);
 }
 
+// I13: a cancel wins.
 #[test]
 fn a_run_that_was_cut_is_cancelled_and_not_continued() {
     let mut home = Home::new(&["die"]);

@@ -24,7 +24,8 @@ const MOMENTS: [(&str, &str, bool); 5] = [
 
 const WAYS: [(&str, &str); 3] = [("die", "agent_exit"), ("exit", "agent_exit"), ("lost", "holder_lost")];
 
-// I5, I6: what was cut is recorded with its reason, and goes on by itself only if nothing is uncertain or someone said so.
+// I5, I6: a run that was cut ends once, with its reason, and its prompt is not said again: what goes on is a continuation, by
+// itself only if nothing is uncertain.
 #[test]
 fn a_turn_that_is_cut_goes_on_as_its_policy_says() {
     let mut table = Table::default();
@@ -64,7 +65,7 @@ fn a_turn_that_is_cut_goes_on_as_its_policy_says() {
     table.done(246);
 }
 
-// I6: a continuation that is cut too is continued once more; the third time is a person's.
+// I14: a continuation that is cut too is continued once more; the third time is a person's.
 #[test]
 fn the_budget_of_continuations_is_two() {
     let mut table = Table::default();
@@ -89,7 +90,7 @@ fn the_budget_of_continuations_is_two() {
     table.done(3);
 }
 
-// I5: an agent that dies when nothing goes on takes nothing with it, and the next message gets another.
+// An agent that dies when nothing goes on takes nothing with it, and the next message gets another.
 #[test]
 fn an_idle_agent_may_die() {
     let mut table = Table::default();
@@ -126,7 +127,7 @@ fn a_holder_of_which_nothing_is_left_makes_the_turn_uncertain() {
     table.done(3);
 }
 
-// I2: nobody of an old agent is left when the next one begins.
+// I9: nobody of an old agent is left when the next one begins.
 #[test]
 fn no_agent_is_launched_beside_what_is_left_of_the_last() {
     let mut home = Home::new(&["hang"]);
@@ -182,7 +183,7 @@ fn commands_end_with_their_process() {
     table.done(8);
 }
 
-// I6: a tool call that was allowed may have had its effect; one that was refused has not.
+// A tool call that was allowed may have had its effect; one that was refused has not.
 #[test]
 fn a_permission_makes_a_tool_call_uncertain() {
     let mut table = Table::default();
@@ -200,7 +201,7 @@ fn a_permission_makes_a_tool_call_uncertain() {
     table.done(4);
 }
 
-// I6: each cut is judged by itself, however often the same session is cut.
+// I14: each cut is judged by itself, however often the same session is cut.
 #[test]
 fn continuations_are_cut_in_tool_calls_too() {
     let mut table = Table::default();
@@ -233,7 +234,7 @@ fn continuations_are_cut_in_tool_calls_too() {
     table.done(4);
 }
 
-// What cannot be written is in the journal until it can.
+// I12: what cannot be written is in the journal until it can, and that is shown.
 #[test]
 fn a_full_disk_delays_what_an_agent_said_and_loses_nothing() {
     let mut home = Home::new(&["hang text tool done end"]);

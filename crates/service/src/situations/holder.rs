@@ -140,6 +140,18 @@ impl Scripted {
         self.world().holders.len()
     }
 
+    /// Returns how many inputs of a kind any agent was given.
+    pub(super) fn given(&self, what: &str) -> usize {
+        let is = |item: &&Item<'static>| matches!(item, Item::Input { head, .. } if head.kind == what);
+        self.world().holders.values().flat_map(|holder| &holder.items).filter(is).count()
+    }
+
+    /// Returns how many agents were started.
+    pub(super) fn started(&self) -> usize {
+        let is = |item: &&Item<'static>| matches!(item, Item::Ctl { ctl: Ctl::Started { .. }, .. });
+        self.world().holders.values().flat_map(|holder| &holder.items).filter(is).count()
+    }
+
     /// Returns how many holders are alive, or have left something.
     pub(super) fn left_behind(&self) -> usize {
         self.world().holders.values().filter(|holder| holder.lives || !holder.removed).count()

@@ -277,6 +277,28 @@ impl Home {
         cancelled.recv().expect("an answer").map(|cancelled| cancelled.run_id)
     }
 
+    /// Has the daemon write nothing more after so many writes.
+    pub(super) fn stop_writing_after(&mut self, writes: u64) {
+        self.disk.inject(Fault::sticky(FaultKind::ReadOnly, writes));
+    }
+
+    /// The daemon is killed after its last write, and another takes its place.
+    pub(super) fn restart_after_last_write(&mut self) -> &mut Home {
+        self.daemon = None;
+        self.disk.clear_faults();
+        self.restart()
+    }
+
+    /// Returns how often the disk was written to.
+    pub(super) fn writes(&self) -> u64 {
+        self.disk.ops()
+    }
+
+    /// Returns how many records of a kind there are.
+    pub(super) fn count(&self, kind: &str) -> usize {
+        self.records().iter().filter(|record| record.split(' ').next() == Some(kind)).count()
+    }
+
     /// Leaves no room on the disk, or all there is.
     pub(super) fn fill_disk(&mut self, full: bool) {
         self.disk.clear_faults();

@@ -7,7 +7,7 @@ use super::table::Table;
 
 const AGAIN: &str = "run.started attempt=2; agent.launching; ";
 
-// Never silently fresh: the log tells what the agent remembers.
+// I12: never silently fresh: the log tells what the agent remembers.
 #[test]
 fn what_an_agent_remembers_is_recorded() {
     let mut table = Table::default();

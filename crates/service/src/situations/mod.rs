@@ -4,6 +4,7 @@
 mod adoption;
 mod agent;
 mod cancels;
+mod crashes;
 mod deaths;
 mod holder;
 mod home;

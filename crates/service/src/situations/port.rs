@@ -43,8 +43,9 @@ impl Holders for Port {
 
     fn prepare(&self, places: &Places, spec: Spec) -> Result<Prepared, PrepareError> {
         let mut world = self.0.world();
-        let life = world.lives.pop_front().unwrap_or_default();
+        let life = world.lives.front().cloned().unwrap_or_default();
         if let Some(code) = life.errno("prepare") {
+            world.lives.pop_front();
             let source = io::Error::from_raw_os_error(code);
             return Err(PrepareError::Io { path: places.holders.clone(), source });
         }
@@ -91,6 +92,8 @@ impl Holders for Port {
 
     fn start(&self, _: &Places, prepared: &Prepared) -> Result<(), SpawnError> {
         let mut world = self.0.world();
+        // A life begins with the process: what was only prepared has had none.
+        world.lives.pop_front();
         let holder = world.get(&prepared.dir).expect("it was prepared");
         if let Some(code) = holder.life.errno("spawn") {
             return Err(SpawnError::Refused { message: io::Error::from_raw_os_error(code).to_string() });

@@ -16,7 +16,7 @@ fn messages_get_their_turn_one_after_the_other() {
     table.done(1);
 }
 
-// I5: what waits is not lost by whoever dies.
+// I1: what waits is not lost by whoever dies.
 #[test]
 fn messages_that_wait_survive_every_death() {
     let mut table = Table::default();

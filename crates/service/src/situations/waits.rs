@@ -10,6 +10,7 @@ use super::table::Table;
 
 const ASKED: &str = "message.user; run.started; agent.launching; input.queued prompt; tool.call; run.waiting";
 
+// I7: the first answer counts, and the same one again gets what it got.
 #[test]
 fn an_answer_lets_the_agent_go_on() {
     let mut table = Table::default();
@@ -46,7 +47,7 @@ fn a_policy_answers_at_once() {
     table.done(2);
 }
 
-// I6: an answer to a question whose agent is dead is not lost: it begins a run, once.
+// I1, I7: an answer to a question whose agent is dead is not lost: it begins a run, once.
 #[test]
 fn an_answer_to_a_dead_agent_begins_a_run() {
     let mut table = Table::default();
@@ -126,7 +127,7 @@ fn a_message_comes_instead_of_an_answer() {
     table.done(1);
 }
 
-// I9: a daemon that dies while a question is open changes nothing of it.
+// I4: a daemon that dies while a question is open changes nothing of it.
 #[test]
 fn a_question_survives_its_daemon() {
     let mut home = Home::new(&["ask text end"]);
