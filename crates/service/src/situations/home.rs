@@ -123,7 +123,6 @@ impl Home {
         let workers = home.workers().clone();
         workers.records.store.create(session).expect("made");
         workers.records.append(session, vec![created.into()]).expect("appended");
-        home.hire();
         home
     }
 
@@ -148,12 +147,6 @@ impl Home {
         };
         let records = Records::new(Arc::new(store), self.clock.clone(), self.steady);
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
-        let (seat, worker) = workers.hire_by_hand(self.session);
-        self.daemon = Some(Daemon { worker, seat, workers });
-    }
-
-    fn hire(&mut self) {
-        let workers = self.workers().clone();
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers });
     }

@@ -5,9 +5,10 @@
 //! answer), `hang` (until told to go on), `end`, `no` (an error instead of an end), `die` (killed), `exit` (with code 1),
 //! `lost` (with its holder, which leaves no word of it), `mute` (its holder is there and says nothing).
 //!
-//! Settings: `prepare`, `spawn`, `begin` and `connect` are how a launch fails, by the number of an error or a word; `greet`,
-//! `new` and `load` how the agent answers these (`die`, `hang`, `no`; a load also `empty`, `work`, `late`); `cancel=ignored`,
-//! `stop=ignored`; `can=nothing` is one that brings no session back; `name` is what it calls itself.
+//! Settings: `prepare`, `spawn` and `begin` are how a launch fails, by the number of an error or a word (`spawn=died`,
+//! `begin=die`), `connect` who answers instead of the holder (`hang`: nobody yet, `old`, `stranger`); `greet`, `new` and `load`
+//! how the agent answers these (`die`, `hang`, `no`; a load also `empty`, `work`, `late`); `cancel=ignored`, `stop=ignored`;
+//! `can=nothing` is one that brings no session back; `name` is what it calls itself.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -299,7 +299,11 @@ impl Control for Command {
     }
 
     fn beat(&mut self) -> Result<(), RequestError> {
-        match self.ask(|holder, _| Ok(holder.events.push_back(Event::Pong { word: 1 }))) {
+        let asked = self.ask(|holder, _| {
+            holder.events.push_back(Event::Pong { word: 1 });
+            Ok(())
+        });
+        match asked {
             // Whoever asks for a sign does not wait for it.
             Err(RequestError::Timeout { .. }) => Ok(()),
             outcome => outcome,
