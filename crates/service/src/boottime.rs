@@ -93,7 +93,7 @@ fn uptime() -> i64 {
 
 /// How long a test has the machine sleep, in milliseconds: what the file says that `REKINDLE_SLEPT` names. No other clock
 /// notices, and nothing can set it in builds without debug assertions.
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, not(test)))]
 fn slept() -> i64 {
     let file = std::env::var_os("REKINDLE_SLEPT");
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
@@ -103,6 +103,12 @@ fn slept() -> i64 {
 #[cfg(not(debug_assertions))]
 fn slept() -> i64 {
     0
+}
+
+/// How far a test has moved the clock by hand.
+#[cfg(all(debug_assertions, test))]
+fn slept() -> i64 {
+    i64::try_from(crate::ticks::by_hand::moved().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

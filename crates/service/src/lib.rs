@@ -19,7 +19,10 @@ mod lock;
 pub mod metrics;
 mod records;
 mod show;
+#[cfg(test)]
+mod situations;
 mod test_knobs;
+mod ticks;
 pub mod upkeep;
 
 pub use drive::{live, look_for_holder};

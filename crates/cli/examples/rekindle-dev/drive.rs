@@ -26,7 +26,9 @@ use rekindle_holder::client::{
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::boottime::Steady;
 use rekindle_service::home::next_epoch;
-use rekindle_service::live::{Launching, Live, LiveError, Places, Progress, Supervisor, Unsent, keep_large};
+use rekindle_service::live::{
+    Launching, Live, LiveError, Places, Processes, Progress, Supervisor, Unsent, keep_large,
+};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -195,10 +197,11 @@ fn take_over(
     let agent = store.open_session(session).map_err(failed)?.state.agent.clone();
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
-        let deadline = Instant::now() + NO_ANSWER;
+        let (holders, deadline) = (Processes::shared(), Instant::now() + NO_ANSWER);
         while let LockState::Held { .. } = inspect(&dir).lock {
             let env = || Ok(environment());
-            match Live::adopt(store.clone(), session, dir.clone(), profile.clone(), supervisor, env) {
+            match Live::adopt(store.clone(), session, &holders, dir.clone(), profile.clone(), supervisor, env)
+            {
                 Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
                     if Instant::now() < deadline =>
                 {
@@ -212,7 +215,7 @@ fn take_over(
             let message = format!("{} processes of the old agent are still there", gone.left.len());
             return Err(Failure::failed("tree_not_gone", anyhow::Error::msg(message)));
         }
-        Live::harvest(store.clone(), session, dir, profile.clone(), supervisor).map_err(failed)?;
+        Live::harvest(store.clone(), session, &holders, dir, profile.clone(), supervisor).map_err(failed)?;
     }
     Ok(None)
 }
@@ -245,7 +248,8 @@ fn launch(
         umask: None,
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
-    Live::launch(store.clone(), session, &places, launching, profile.clone(), supervisor).map_err(failed)
+    let (store, holders) = (store.clone(), Processes::shared());
+    Live::launch(store, session, &holders, &places, launching, profile.clone(), supervisor).map_err(failed)
 }
 
 /// Records a prompt and the run that begins with it.

@@ -13,7 +13,9 @@ use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
 use rekindle_service::boottime::Steady;
-use rekindle_service::live::{Launching, Live, LiveError, Places, Supervisor as Lead, Unsent, keep_large};
+use rekindle_service::live::{
+    Launching, Live, LiveError, Places, Processes, Supervisor as Lead, Unsent, keep_large,
+};
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
 use rekindle_testkit::made::dev_program;
@@ -137,7 +139,7 @@ impl Home {
             umask: None,
             limits: crate::lab::limits(),
         };
-        Live::launch(store, session(), &places, launching, profile, supervisor(1))
+        Live::launch(store, session(), &Processes::shared(), &places, launching, profile, supervisor(1))
     }
 
     /// Runs a supervisor to its end.

@@ -20,7 +20,8 @@ use crate::boottime::Steady;
 use crate::commands::Locks;
 use crate::drive::agents::Agents;
 use crate::drive::environment::Environment;
-use crate::drive::live::{Places, Supervisor};
+use crate::drive::holders::{Places, Processes};
+use crate::drive::live::Supervisor;
 use crate::drive::worker::{Watcher, Workers};
 use crate::feed::{Feed, News, Words};
 use crate::metrics::Metrics;
@@ -62,6 +63,7 @@ impl Daemon {
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch, steady },
+            holders: Processes::shared(),
             places: Places { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
         };

@@ -1,7 +1,7 @@
 //! The agents of a home: who supervises them and where their holders live, and what is launched for a session.
 
 use std::ffi::OsStr;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rekindle_agent::find::{How, find};
@@ -14,8 +14,8 @@ use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_wire::code::Code;
 
 use super::environment::{Environment, lacking};
-use super::live::{Launching, Places, Supervisor};
-use super::observe::look_for_holder;
+use super::holders::{Holders, Places};
+use super::live::{Launching, Supervisor};
 use super::provider::{known, quirks};
 use crate::error::ServiceError;
 use crate::test_knobs::hurried;
@@ -31,6 +31,7 @@ const MIN_FREE_BYTES: &str = "REKINDLE_MIN_FREE_BYTES";
 /// The agents of a home.
 pub(crate) struct Agents {
     pub(crate) supervisor: Supervisor,
+    pub(crate) holders: Arc<dyn Holders>,
     pub(crate) places: Places,
     pub(crate) environment: Environment,
 }
@@ -51,7 +52,7 @@ impl Agents {
 
     /// Looks for the recorded holder of a session.
     pub(crate) fn observe(&self, state: &SessionState) -> Found {
-        look_for_holder(&self.places.holders, state)
+        self.holders.find(&self.places.holders, state)
     }
 
     /// Returns what to launch for a session.

@@ -5,6 +5,7 @@ pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod connection_state;
 pub(crate) mod environment;
+pub(crate) mod holders;
 pub mod live;
 mod observe;
 pub(crate) mod provider;

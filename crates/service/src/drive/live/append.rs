@@ -1,6 +1,6 @@
 //! The records that follow from an item of the journal, appended in one list; and what is to be done afterwards.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_agent::blob;
 use rekindle_agent::connection::{Ask, Exited, Taken};
@@ -16,7 +16,7 @@ use rekindle_domain::id::{RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
-use rekindle_holder::dir::{ExitNote, HolderDir, Launch};
+use rekindle_holder::dir::ExitNote;
 use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
@@ -26,6 +26,7 @@ use super::{Live, LiveError, Progress};
 use crate::drive::sign_in::refusal;
 use crate::ids::{millis, random, random_bytes};
 use crate::test_knobs::crash_point;
+use crate::ticks;
 
 /// How long a holder may take from one to the other.
 const EXIT_NOTE: Duration = Duration::from_millis(500);
@@ -121,7 +122,7 @@ impl Live {
             self.take_in(draft);
             if let Some(source) = draft.source {
                 self.low = source.3;
-                self.unacknowledged.get_or_insert_with(Instant::now);
+                self.unacknowledged.get_or_insert_with(ticks::now);
             }
         }
         Ok(receipt)
@@ -169,16 +170,9 @@ impl Live {
     /// Reads how the agent ended. A holder writes it right behind the last record of its journal, unless it is killed
     /// just then.
     fn exit_note(&self) -> Option<ExitNote> {
-        let begin = Instant::now();
-        loop {
-            match HolderDir::read(&self.dir.exit()) {
-                Ok(note) => return Some(note),
-                Err(_) if self.control.is_some() && begin.elapsed() < EXIT_NOTE => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                Err(_) => return None,
-            }
-        }
+        // Of a dead one nothing more comes.
+        let within = if self.control.is_some() { EXIT_NOTE } else { Duration::ZERO };
+        self.holders.exit(&self.dir, within)
     }
 
     /// A command that failed usually says why where nobody listens.
@@ -224,7 +218,7 @@ impl Live {
         if !reached && cancelled.is_none() && !unfit {
             return Ok(());
         }
-        let launch: Option<Launch> = HolderDir::read(&self.dir.launch()).ok();
+        let launch = self.holders.launch(&self.dir).ok();
         let ending = if let Exited::NeverStarted { error } = exited {
             let program = launch.and_then(|launch| launch.argv.into_iter().next()).unwrap_or_default();
             Ending::Failed { error: format!("the agent could not be started: {program}: {error}") }

@@ -1,19 +1,23 @@
 //! Taking command of a holder, and who may tell us that we have lost it. Before a holder has proven itself its word is
 //! anybody's: a stranger on its socket must not make a supervisor step down.
 
-use rekindle_holder::client::{ConnectError, Control};
+use rekindle_holder::client::ConnectError;
 use rekindle_holder::dir::{EpochNote, HolderDir};
-use rekindle_holder::wire::{Mode, Refusal};
+use rekindle_holder::wire::Refusal;
 
 use super::{LiveError, STEP, Supervisor};
+use crate::drive::holders::{Control, Holders};
 
 /// Commands a holder under the supervisor's epoch.
-pub(crate) fn command(dir: &HolderDir, supervisor: Supervisor) -> Result<Control, LiveError> {
+pub(crate) fn command(
+    holders: &dyn Holders,
+    dir: &HolderDir,
+    supervisor: Supervisor,
+) -> Result<Box<dyn Control>, LiveError> {
     let instance = supervisor.boot_id.to_string();
-    match Control::connect(dir, Mode::Control, &instance, supervisor.epoch, STEP) {
+    match holders.connect(dir, &instance, supervisor.epoch, STEP) {
         Err(ConnectError::Refused(no)) if no.reason == Refusal::Stale => {
-            let note: Option<EpochNote> = HolderDir::read(&dir.epoch()).ok();
-            Err(verdict(note.as_ref(), &instance, supervisor.epoch, no.epoch))
+            Err(verdict(holders.epoch(dir).as_ref(), &instance, supervisor.epoch, no.epoch))
         }
         outcome => Ok(outcome?),
     }

@@ -2,15 +2,14 @@
 //! either no agent or one that is recorded.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
 use rekindle_domain::id::{HolderId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_holder::client::{Executable, Scopes, Spec, prepare, start_apart};
-use rekindle_holder::dir::{HolderDir, Launch, Limits, LockNote};
+use rekindle_holder::client::Spec;
+use rekindle_holder::dir::Limits;
 use rekindle_holder::identity::Identity;
 use rekindle_store::Store;
 use rekindle_store::disk::check_descriptors;
@@ -18,20 +17,8 @@ use rekindle_store::disk::check_descriptors;
 use super::error::MAX_ARGUMENT;
 use super::prompt::Unsent;
 use super::{Live, LiveError, Supervisor};
+use crate::drive::holders::{Holders, Places};
 use crate::test_knobs::crash_point;
-
-/// Where holders live.
-#[derive(Debug, Clone)]
-pub struct Places {
-    /// Their directories.
-    pub holders: PathBuf,
-    /// Their sockets.
-    pub runtime: PathBuf,
-    /// Their executable.
-    pub executable: Executable,
-    /// Who gives each of them a scope of its own, if anyone does.
-    pub scopes: Option<Scopes>,
-}
 
 /// What is to be launched.
 #[derive(Debug, Clone)]
@@ -54,6 +41,7 @@ impl Live {
     pub fn launch(
         store: Arc<Store>,
         session: SessionId,
+        holders: &Arc<dyn Holders>,
         places: &Places,
         launching: Launching,
         profile: Arc<dyn Profile>,
@@ -84,7 +72,7 @@ impl Live {
             umask: launching.umask,
             limits: launching.limits,
         };
-        let prepared = prepare(&places.holders, &places.runtime, &places.executable, spec)?;
+        let prepared = holders.prepare(places, spec)?;
         crash_point("launch.after_prepare");
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
         let argv = command.into_iter().map(Into::into).collect();
@@ -99,22 +87,15 @@ impl Live {
         records.push(AgentLaunching { holder_id, run_id, argv }.into());
         store.append(rekindle_store::commit::Append::durable(session, records))?;
         crash_point("launch.after_record");
-        let (spawned, beside_us) = start_apart(&prepared, places.scopes.as_ref())?;
-        if let Some(why) = beside_us {
-            tracing::warn!(
-                error = %why,
-                "the user's service manager gave no scope: agents are started beside the daemon for some minutes"
-            );
-        }
+        holders.start(places, &prepared)?;
         crash_point("launch.after_spawn");
-        reap(spawned.child);
-        Live::adopt(store, session, prepared.dir, profile, supervisor, || Ok(launching.env))
+        Live::adopt(store, session, holders, prepared.dir, profile, supervisor, || Ok(launching.env))
     }
 
     /// Records that the agent runs, and which processes are meant.
     pub(super) fn record_start(&mut self, agent: &Identity) -> Result<(), LiveError> {
-        let launch: Launch = HolderDir::read(&self.dir.launch()).map_err(LiveError::Log)?;
-        let lock: LockNote = HolderDir::read(&self.dir.lock()).map_err(LiveError::Log)?;
+        let launch = self.holders.launch(&self.dir).map_err(LiveError::Log)?;
+        let lock = self.holders.lock(&self.dir).map_err(LiveError::Log)?;
         let process = |identity: &Identity| ProcessIdentity {
             pid: identity.pid.unsigned_abs(),
             started: identity.start_ticks,
@@ -129,10 +110,4 @@ impl Live {
         self.append(vec![started.into()])?;
         Ok(())
     }
-}
-
-/// Collects a holder of ours when it ends, should we live that long.
-fn reap(mut child: std::process::Child) {
-    // Without a thread it stays to be collected by whoever collects us.
-    let _ = std::thread::Builder::new().name("reaper".into()).spawn(move || drop(child.wait()));
 }

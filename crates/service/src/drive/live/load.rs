@@ -2,7 +2,7 @@
 //! here. Some agents go on with a turn that was cut before they answer a load; some never answer.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_agent::connection::Taken;
 use rekindle_agent::known::Quirk;
@@ -12,6 +12,7 @@ use rekindle_domain::event::AgentNotice;
 
 use super::{LOAD_TIMED_OUT, Live, LiveError};
 use crate::test_knobs::hurried;
+use crate::ticks;
 
 /// How long an agent may be silent while it brings its session back. The slowest that was met takes some seconds; one that works
 /// inside the load says so.
@@ -47,7 +48,7 @@ impl Live {
 
     /// Returns how much longer an agent that brings its session back may be silent.
     pub(super) fn load_patience(&self) -> Option<Duration> {
-        self.loading.map(|since| LOAD_WITHIN.saturating_sub(since.elapsed()))
+        self.loading.map(|since| LOAD_WITHIN.saturating_sub(ticks::since(since)))
     }
 
     /// Ends an agent that was silent for too long while it brought its session back. The log says so, and the next agent gets a
@@ -59,7 +60,7 @@ impl Live {
         }
         // Whoever waits for a person is not silent.
         if heard || self.loading.is_none() || self.connection.asks().next().is_some() {
-            self.loading = Some(Instant::now());
+            self.loading = Some(ticks::now());
             return Ok(());
         }
         if self.load_patience().is_none_or(|left| !left.is_zero()) || self.cursor.is_none() {
@@ -75,7 +76,7 @@ impl Live {
 
     /// Notes that an agent which replays behind its answer was heard, or is waited for from now on.
     pub(super) fn mind_the_replay(&mut self, heard: bool) {
-        let now = Instant::now();
+        let now = ticks::now();
         self.replaying = match self.replaying {
             _ if !self.connection.may_replay() => None,
             Some((begun, _)) if heard => Some((begun, now)),
@@ -86,8 +87,8 @@ impl Live {
     /// Returns how long to wait until an agent has told again what was said: what it says after it was prompted is new.
     pub(super) fn replay_patience(&self) -> Option<Duration> {
         let (begun, heard) = self.replaying?;
-        let left = REPLAY_QUIET.saturating_sub(heard.elapsed());
-        Some(left.min(REPLAY_WITHIN.saturating_sub(begun.elapsed()))).filter(|left| !left.is_zero())
+        let left = REPLAY_QUIET.saturating_sub(ticks::since(heard));
+        Some(left.min(REPLAY_WITHIN.saturating_sub(ticks::since(begun)))).filter(|left| !left.is_zero())
     }
 
     /// Tells whether the agent may still be telling again what was said; of one that was just taken over nobody knows.

@@ -12,9 +12,10 @@ mod prompt;
 mod say;
 mod turn;
 
+pub use crate::drive::holders::{Holders, Places, Processes};
 pub use append::keep_large;
 pub use error::LiveError;
-pub use launch::{Launching, Places};
+pub use launch::Launching;
 pub use progress::Progress;
 pub use prompt::Unsent;
 
@@ -24,7 +25,7 @@ pub(crate) use prompt::{find_back, whole};
 use say::Answerer;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
-use rekindle_holder::client::{Control, FollowError, Follower, LockState, RequestError, inspect};
+use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
@@ -47,6 +48,7 @@ use rekindle_store::disk::check_descriptors;
 use rekindle_store::log::Cursor;
 
 use crate::boottime::Steady;
+use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::supposed;
 use crate::test_knobs::crash_point;
 
@@ -87,14 +89,15 @@ impl Supervisor {
 pub struct Live {
     store: Arc<Store>,
     session: SessionId,
+    holders: Arc<dyn Holders>,
     dir: HolderDir,
     supervisor: Supervisor,
     connection: Connection,
     /// What the agent should remember.
     spoken: Spoken,
-    follower: Follower,
+    follower: Box<dyn Journal>,
     /// The way to the holder; none to a dead one.
-    control: Option<Control>,
+    control: Option<Box<dyn Control>>,
     working_dir: String,
     /// The session to come back to, once the agent was greeted.
     cursor: Option<String>,
@@ -140,13 +143,14 @@ impl Live {
     pub fn adopt(
         store: Arc<Store>,
         session: SessionId,
+        holders: &Arc<dyn Holders>,
         dir: HolderDir,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
         env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
     ) -> Result<Live, LiveError> {
         check_descriptors().map_err(LiveError::Descriptors)?;
-        let mut control = command::command(&dir, supervisor)?;
+        let mut control = command::command(&**holders, &dir, supervisor)?;
         crash_point("adopt.after_connect");
         let head = control.marks().head;
         let agent = match control.marks().phase {
@@ -157,7 +161,7 @@ impl Live {
             }
             _ => control.marks().agent.clone(),
         };
-        let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        let mut live = Live::rebuild(store, session, holders, dir, profile, supervisor)?;
         live.trouble = control.marks().trouble.clone();
         // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
         live.input_seq = live.input_seq.max(control.marks().accepted);
@@ -198,12 +202,13 @@ impl Live {
     pub fn harvest(
         store: Arc<Store>,
         session: SessionId,
+        holders: &Arc<dyn Holders>,
         dir: HolderDir,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
     ) -> Result<Progress, LiveError> {
-        let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
-        let mut live = Live::rebuild(store, session, dir, profile, supervisor)?;
+        let copied = holders.is_copied(&dir);
+        let mut live = Live::rebuild(store, session, holders, dir, profile, supervisor)?;
         // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
         live.damage = copied.then(|| COPIED.to_owned());
         live.finish(Progress::default())
@@ -213,6 +218,7 @@ impl Live {
     fn rebuild(
         store: Arc<Store>,
         session: SessionId,
+        holders: &Arc<dyn Holders>,
         dir: HolderDir,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
@@ -242,10 +248,11 @@ impl Live {
             }
         }
         Ok(Live {
-            follower: Follower::new(&dir, connection.start()),
+            follower: holders.follow(&dir, connection.start()),
             low: connection.start(),
             store,
             session,
+            holders: holders.clone(),
             dir,
             supervisor,
             input_seq: agent.input_seq,
@@ -304,7 +311,7 @@ impl Live {
 
     /// Returns what to poll for news; none of a holder that is gone.
     pub fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.control.as_ref().map(AsFd::as_fd)
+        self.control.as_ref().and_then(|control| control.poll_fd())
     }
 
     /// Asks the agent's holder to end it, and everything of it.
@@ -347,7 +354,7 @@ impl Live {
                     self.stop("the agent takes no more input", "daemon", STEP)
                 }
             }
-            Some(outcome) => Ok(outcome.map(drop)?),
+            Some(outcome) => Ok(outcome?),
         };
         crash_point("live.send.after");
         sent

@@ -1,7 +1,7 @@
 //! One turn of the loop: what the holder told and the agent wrote is taken in, what follows is said, what is safe is
 //! acknowledged.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_agent::connection::{NextSetting, Phase};
 use rekindle_holder::client::RequestError;
@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::say::Queued;
 use super::{Live, LiveError};
 use crate::test_knobs::crash_point;
+use crate::ticks;
 
 /// A turn of reading takes no longer than this, however much there is: inputs, acknowledgements and people wait.
 const TURN: Duration = Duration::from_millis(50);
@@ -40,7 +41,7 @@ impl Live {
 
     /// Returns how long to wait at most before the next [`Live::step`].
     pub fn patience(&self) -> Option<Duration> {
-        let acknowledge = self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(since.elapsed()));
+        let acknowledge = self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(ticks::since(since)));
         acknowledge.into_iter().chain(self.load_patience()).chain(self.replay_patience()).min()
     }
 
@@ -63,7 +64,7 @@ impl Live {
             return Err(error);
         }
         let mut progress = Progress::default();
-        let begin = Instant::now();
+        let begin = ticks::now();
         // Until a look brings nothing that was taken after the last word of ours: news may come together with an answer,
         // and nobody would be woken for these.
         loop {
@@ -83,7 +84,7 @@ impl Live {
                     progress.lost = true;
                     break;
                 }
-                _ if begin.elapsed() >= TURN => {
+                _ if ticks::since(begin) >= TURN => {
                     progress.more = true;
                     break;
                 }
@@ -98,7 +99,7 @@ impl Live {
         let Some(control) = &mut self.control else { return Ok(News::Gone) };
         let mut news = News::None;
         loop {
-            match control.next_event(Duration::ZERO) {
+            match control.next_event() {
                 Ok(Some(event)) => {
                     news = News::Some;
                     if let Event::Health(health) = event {
@@ -114,8 +115,8 @@ impl Live {
 
     /// Reads what there is, but no more than others can wait for; tells whether there was anything.
     fn read(&mut self, progress: &mut Progress) -> Result<bool, LiveError> {
-        let (mut read, begin) = (false, Instant::now());
-        while begin.elapsed() < TURN
+        let (mut read, begin) = (false, ticks::now());
+        while ticks::since(begin) < TURN
             && let Some(item) = self.follower.next_item()?
         {
             read = true;
@@ -154,7 +155,7 @@ impl Live {
     /// Acknowledges what is safe, when it is time; tells whether anything was said to the holder.
     fn acknowledge(&mut self, now: bool) -> Result<bool, LiveError> {
         let Some(since) = self.unacknowledged else { return Ok(false) };
-        if !now && since.elapsed() < ACKNOWLEDGE {
+        if !now && ticks::since(since) < ACKNOWLEDGE {
             return Ok(false);
         }
         self.store.committer().sync()?;

@@ -7,7 +7,7 @@ use rekindle_domain::event::{AgentExited, InterruptReason};
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
-use rekindle_holder::client::{ConnectError, LockState, harvest, inspect};
+use rekindle_holder::client::ConnectError;
 
 use super::step::Then;
 use super::{GRACE, Worker, Workers};
@@ -42,6 +42,7 @@ impl Worker {
         match Live::adopt(
             workers.records.store.clone(),
             self.session,
+            &workers.agents.holders,
             dir,
             profile,
             workers.agents.supervisor,
@@ -92,7 +93,8 @@ impl Worker {
     ) -> Result<Then, ServiceError> {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
             crash_point("dismiss.before");
-            let told = command(&workers.agents.holder_dir(agent.holder_id), workers.agents.supervisor)
+            let dir = workers.agents.holder_dir(agent.holder_id);
+            let told = command(&*workers.agents.holders, &dir, workers.agents.supervisor)
                 .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
             crash_point("dismiss.after");
             return match told {
@@ -122,11 +124,11 @@ impl Worker {
         let Some(agent) = &state.agent else { return Ok(Then::Again) };
         let dir = workers.agents.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.
-        let left = harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
+        let left = workers.agents.holders.harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
         crash_point("harvest.after_tree");
         if !left.tree_gone {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
-            let copied = matches!(inspect(&dir).lock, LockState::Copied { .. });
+            let copied = workers.agents.holders.is_copied(&dir);
             self.hold(Some(if copied {
                 "this home is a copy: its agent belongs to the original, and is left alone".to_owned()
             } else {
@@ -140,7 +142,8 @@ impl Worker {
         }
         crash_point("harvest.before_record");
         let profile = profile(&state.provider)?;
-        Live::harvest(workers.records.store.clone(), self.session, dir, profile, workers.agents.supervisor)?;
+        let (store, holders) = (workers.records.store.clone(), &workers.agents.holders);
+        Live::harvest(store, self.session, holders, dir, profile, workers.agents.supervisor)?;
         self.note_failed_launch(workers)?;
         Ok(Then::Again)
     }

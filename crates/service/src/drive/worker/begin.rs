@@ -1,7 +1,6 @@
 //! Beginnings: an agent for a run, a run for a prompt, a run that continues another.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use rekindle_domain::compose::begin::{continuation, from_queue};
 use rekindle_domain::compose::interrupt::{Ending, end_run};
@@ -20,6 +19,7 @@ use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
 use crate::ids::{millis, random};
 use crate::test_knobs::crash_point;
+use crate::ticks;
 
 impl Worker {
     pub(super) fn launch(
@@ -45,6 +45,7 @@ impl Worker {
         match Live::launch(
             workers.records.store.clone(),
             self.session,
+            &workers.agents.holders,
             &workers.agents.places,
             launching,
             profile,
@@ -69,7 +70,7 @@ impl Worker {
             Err(error) if error.is_shortage() => {
                 self.turn(Turn::Fails);
                 let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
-                self.shortage = Some((launches, Instant::now()));
+                self.shortage = Some((launches, ticks::now()));
                 let why = format!("its agent cannot be launched yet: {}", chain(&error));
                 if launches == 1 {
                     tracing::warn!(session = %self.session, "{why}");

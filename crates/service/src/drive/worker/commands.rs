@@ -1,14 +1,13 @@
 //! The commands of a worker's inbox, carried out: in a session that has an agent, or may have one.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_domain::compose::cancel::{self, Agent, Cancel, cancel};
 use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::Run;
-use rekindle_holder::client::remove;
 use rekindle_store::{LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
 
@@ -17,6 +16,7 @@ use crate::drive::answer::{Answered, Verdict, consumed, judge};
 use crate::drive::live::{LiveError, Unsent, wanted};
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
+use crate::ticks;
 use crate::upkeep::is_ingested;
 
 /// Tries of a cancel while runs begin and end.
@@ -118,7 +118,7 @@ impl Worker {
         if !ingested.unwrap_or(false) {
             return;
         }
-        if let Err(error) = remove(&workers.agents.holder_dir(holder)) {
+        if let Err(error) = workers.agents.holders.remove(&workers.agents.holder_dir(holder)) {
             tracing::debug!(session = %self.session, %holder, "its directory stays: {}", chain(&error));
         }
     }
@@ -197,7 +197,7 @@ impl Worker {
         crash_point("cancel.before_record");
         if let (Some(live), Some(run)) = (&mut self.live, open) {
             let recorded = live.cancel(*why, by, dropped, behind)?;
-            self.cancelled = Some((run.run_id, Instant::now()));
+            self.cancelled = Some((run.run_id, ticks::now()));
             return Ok(Cancelled { run_id, recorded });
         }
         let asked = Cancel { why: *why, by, dropped, agent: Agent::Absent, behind };

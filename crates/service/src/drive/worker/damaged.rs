@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_holder::client::{Inspection, LockState, harvest, inspect_all};
+use rekindle_holder::client::{Inspection, LockState};
 use rekindle_holder::dir::HolderDir;
 use rekindle_wire::code::Code;
 
 use super::{GRACE, Worker, Workers};
+use crate::drive::holders::Holders;
 use crate::drive::live::command;
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
@@ -49,20 +50,20 @@ impl Worker {
             })?);
             if matches!(holder.lock, LockState::Held { .. }) {
                 crash_point("aside.before_stop");
-                command(&dir, workers.agents.supervisor)
+                command(&*workers.agents.holders, &dir, workers.agents.supervisor)
                     .and_then(|mut control| Ok(control.stop(why, by, GRACE)?))
                     .map_err(|error| unended(&dir, &chain(&error)))?;
                 crash_point("aside.after_stop");
             }
-            await_death(&dir, begin)?;
+            await_death(&*workers.agents.holders, &dir, begin)?;
         }
         Ok(())
     }
 
     /// Returns the holders of this session's agents, living ones and what is left of others; never those of a copy.
     fn holders(&self, workers: &Workers) -> Result<Vec<Inspection>, ServiceError> {
-        let all =
-            inspect_all(&workers.agents.places.holders).map_err(|error| ServiceError::internal(&error))?;
+        let all = workers.agents.holders.list(&workers.agents.places.holders);
+        let all = all.map_err(|error| ServiceError::internal(&error))?;
         let session = self.session.to_string();
         let ours = |one: &Inspection| {
             one.launch.there().is_some_and(|launch| launch.session_id == session)
@@ -73,9 +74,9 @@ impl Worker {
 }
 
 /// Waits until a holder has let go of its lock and everything it started is gone.
-fn await_death(dir: &HolderDir, begin: Instant) -> Result<(), ServiceError> {
+fn await_death(holders: &dyn Holders, dir: &HolderDir, begin: Instant) -> Result<(), ServiceError> {
     loop {
-        let why = match harvest(dir) {
+        let why = match holders.harvest(dir) {
             Ok(left) if left.tree_gone => return Ok(()),
             Ok(_) => "some of its processes do not end".to_owned(),
             Err(error) => chain(&error),

@@ -33,6 +33,7 @@ use crate::drive::connection_state::Turn;
 use crate::drive::live::Live;
 use crate::lock::locked;
 use crate::test_knobs::hurried;
+use crate::ticks;
 
 /// A worker that has nothing to do and no agent ends after this.
 const IDLE: Duration = Duration::from_secs(30);
@@ -49,7 +50,7 @@ static CANCELLED_WITHIN: LazyLock<Duration> =
     LazyLock::new(|| hurried("CANCELLED_WITHIN", Duration::from_secs(30)));
 
 /// One worker.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     workers: Weak<Workers>,
     session: SessionId,
     seat: Arc<Seat>,
@@ -104,7 +105,7 @@ impl Worker {
             told_to_end: None,
             silent: 0,
             unanswered: false,
-            pulse: Pulse::new(Instant::now()),
+            pulse: Pulse::new(ticks::now()),
             removal_awaited: Vec::new(),
             deadline: None,
             snapshot_at: None,
@@ -114,31 +115,7 @@ impl Worker {
 
     fn run(mut self) {
         loop {
-            let Some(workers) = self.workers.upgrade() else { return };
-            let mut told = false;
-            while let Some(command) = self.seat.inbox.pop() {
-                (self.rest_until, told) = (None, true);
-                self.obey(&workers, command);
-            }
-            if told {
-                self.mind(&workers);
-            }
-            if self.leaving {
-                self.live = None;
-                workers.dismiss(self.session, &self.seat, true);
-                return;
-            }
-            match &self.live {
-                Some(_) => self.live_step(&workers),
-                None if self.rest_until.is_none_or(|until| Instant::now() >= until) => self.next(&workers),
-                None => {}
-            }
-            // Whoever was told something meanwhile tells the one who asked that there is nothing.
-            if self.removed && workers.dismiss(self.session, &self.seat, false) {
-                return;
-            }
-            let most = self.patience();
-            drop(workers);
+            let Some(most) = self.work() else { return };
             if most.is_zero() {
                 continue;
             }
@@ -156,14 +133,43 @@ impl Worker {
         }
     }
 
+    /// Does what there is to do without waiting; returns how long to wait for something to happen, or nothing if the work
+    /// is over.
+    pub(crate) fn work(&mut self) -> Option<Duration> {
+        let workers = self.workers.upgrade()?;
+        let mut told = false;
+        while let Some(command) = self.seat.inbox.pop() {
+            (self.rest_until, told) = (None, true);
+            self.obey(&workers, command);
+        }
+        if told {
+            self.mind(&workers);
+        }
+        if self.leaving {
+            self.live = None;
+            workers.dismiss(self.session, &self.seat, true);
+            return None;
+        }
+        match &self.live {
+            Some(_) => self.live_step(&workers),
+            None if self.rest_until.is_none_or(|until| ticks::now() >= until) => self.next(&workers),
+            None => {}
+        }
+        // Whoever was told something meanwhile tells the one who asked that there is nothing.
+        if self.removed && workers.dismiss(self.session, &self.seat, false) {
+            return None;
+        }
+        Some(self.patience())
+    }
+
     /// How long to wait for something to happen.
     fn patience(&self) -> Duration {
-        let now = Instant::now();
+        let now = ticks::now();
         let rest = self.rest_until.map(|until| until.saturating_duration_since(now));
         match &self.live {
             Some(live) => {
                 let cancel =
-                    self.cancelled.map(|(_, since)| (*CANCELLED_WITHIN).saturating_sub(since.elapsed()));
+                    self.cancelled.map(|(_, since)| (*CANCELLED_WITHIN).saturating_sub(ticks::since(since)));
                 // Looked at every second: the wall may jump while we wait by another clock.
                 let deadline = self.deadline.map(|_| Duration::from_secs(1));
                 let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));
@@ -180,7 +186,7 @@ impl Worker {
 
     /// Rests until something happens, or for a while.
     fn rest(&mut self, most: Option<Duration>) {
-        self.rest_until = most.map(|most| Instant::now() + most);
+        self.rest_until = most.map(|most| ticks::now() + most);
     }
 
     fn see(&self, found: Found) {

@@ -1,12 +1,11 @@
 //! The steps of a worker, carried out one after the other: what was decided becomes records, processes and connections.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
-use rekindle_holder::client::remove;
 use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
@@ -14,6 +13,7 @@ use crate::drive::agents::load_in;
 use crate::drive::has_directory;
 use crate::error::ServiceError;
 use crate::test_knobs::crash_point;
+use crate::ticks;
 use crate::upkeep::launched;
 
 /// Steps in a row before others get their turn: far more than any session needs.
@@ -159,8 +159,8 @@ impl Worker {
         let launched = workers.records.store.reader(self.session).and_then(|reader| launched(&reader));
         for holder in launched.unwrap_or_default() {
             let dir = workers.agents.holder_dir(holder);
-            if dir.path().exists()
-                && let Err(error) = remove(&dir)
+            if workers.agents.holders.exists(&dir)
+                && let Err(error) = workers.agents.holders.remove(&dir)
             {
                 tracing::warn!(session = %self.session, %holder, "what a holder left stays: {error}");
             }
@@ -172,10 +172,10 @@ impl Worker {
         if self.failed_launches.0 != open {
             (self.failed_launches, self.shortage) = ((open, 0), None);
         }
-        let shortage = self.shortage.map(|(launches, last)| Shortage { launches, ago: last.elapsed() });
+        let shortage = self.shortage.map(|(launches, last)| Shortage { launches, ago: ticks::since(last) });
         let cut = state.recovery.interruption.as_ref();
         if self.interrupted.map(|(run, _)| run) != cut.map(|cut| cut.run_id) {
-            self.interrupted = cut.map(|cut| (cut.run_id, Instant::now()));
+            self.interrupted = cut.map(|cut| (cut.run_id, ticks::now()));
         }
         Circumstances {
             found,
@@ -183,7 +183,7 @@ impl Worker {
             has_environment: cut.is_none() || workers.agents.environment.lacks(state).is_none(),
             failed_launches: self.failed_launches.1,
             shortage,
-            interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| since.elapsed()),
+            interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| ticks::since(since)),
             load_in: load_in(state, workers.records.now()),
         }
     }

@@ -2,7 +2,7 @@
 //! deadlines, cancels that do not end, the next prompt in the queue.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
@@ -17,6 +17,7 @@ use crate::drive::connection_state::Turn;
 use crate::drive::live::{Live, LiveError, Progress, Unsent};
 use crate::drive::sign_in::refusal;
 use crate::error::{ServiceError, chain};
+use crate::ticks;
 
 /// When what could not be done about a run is tried again.
 const MIND_AGAIN: Duration = Duration::from_secs(1);
@@ -30,7 +31,7 @@ impl Worker {
             watcher.said(session, delta);
         }));
         self.live = Some(live);
-        self.pulse = Pulse::new(Instant::now());
+        self.pulse = Pulse::new(ticks::now());
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
         self.retell(workers);
@@ -93,7 +94,7 @@ impl Worker {
     /// Asks a holder that says nothing while its agent is at work whether it is there, and shows what comes of it.
     fn feel_the_pulse(&mut self, heard: bool) -> Result<(), LiveError> {
         let Some(live) = &mut self.live else { return Ok(()) };
-        match self.pulse.feel(Instant::now(), heard, live.is_busy()) {
+        match self.pulse.feel(ticks::now(), heard, live.is_busy()) {
             Some(Beat::Ask) => live.beat()?,
             Some(Beat::Silent) => {
                 tracing::warn!(session = %self.session, "the agent's holder does not answer");
@@ -157,14 +158,14 @@ impl Worker {
         if let Err(error) = minded {
             tracing::warn!(session = %self.session, "{}", error.message);
             self.hold(Some(error.message));
-            let again = Instant::now() + MIND_AGAIN;
+            let again = ticks::now() + MIND_AGAIN;
             self.rest_until = Some(self.rest_until.map_or(again, |until| until.min(again)));
         }
     }
 
     /// Takes a snapshot when it is time.
     fn mind_the_snapshot(&mut self, workers: &Workers, progress: &Progress) {
-        let now = Instant::now();
+        let now = ticks::now();
         if self.snapshot_at.is_some_and(|at| at <= now) {
             self.snapshot(workers);
         }
@@ -195,7 +196,7 @@ impl Worker {
             Some(run) if run.cancel.is_some() => {
                 let since = match self.cancelled {
                     Some((known, since)) if known == run.run_id => since,
-                    _ => Instant::now(),
+                    _ => ticks::now(),
                 };
                 self.cancelled = Some((run.run_id, since));
                 let Some(live) = &mut self.live else { return Ok(()) };
@@ -204,7 +205,7 @@ impl Worker {
                     live.stop("the run was cancelled", "daemon", GRACE)?;
                     self.told_to_end = Some(run.run_id);
                     self.listen_again();
-                } else if since.elapsed() >= *CANCELLED_WITHIN {
+                } else if ticks::since(since) >= *CANCELLED_WITHIN {
                     tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
                     live.stop("a cancelled turn did not end", "daemon", GRACE)?;
                     self.cancelled = None;
@@ -246,7 +247,7 @@ impl Worker {
             && let Some(live) = &mut self.live
         {
             live.cancel(CancelReason::WaitTimeout, "deadline", Vec::new(), Vec::new())?;
-            self.cancelled = state.open_run().map(|run| (run.run_id, Instant::now()));
+            self.cancelled = state.open_run().map(|run| (run.run_id, ticks::now()));
             self.deadline = None;
             self.listen_again();
         }

@@ -73,6 +73,11 @@ pub(crate) struct Seen {
 }
 
 impl Seat {
+    fn new() -> std::io::Result<Arc<Seat>> {
+        let seat = Seat { inbox: Inbox::new()?, seen: Mutex::default(), unread: Gauge::default() };
+        Ok(Arc::new(seat))
+    }
+
     /// The agent has said something.
     pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
         let mut seen = locked(&self.seen);
@@ -176,14 +181,21 @@ impl Workers {
         }
         let failed = |error: std::io::Error| ServiceError::internal(&error);
         check_descriptors().map_err(failed)?;
-        let inbox = Inbox::new().map_err(failed)?;
-        inbox.push(command);
-        let seat = Arc::new(Seat { inbox, seen: Mutex::default(), unread: Gauge::default() });
+        let seat = Seat::new().map_err(failed)?;
+        seat.inbox.push(command);
         let worker = Worker::new(self, session, &seat);
         let thread = std::thread::Builder::new().name(format!("s-{}", short(session))).stack_size(1 << 20);
         thread.spawn(move || worker.run()).map_err(failed)?;
         seats.insert(session, seat);
         Ok(())
+    }
+
+    /// Hires a worker that has no thread: whoever has it has it work.
+    #[cfg(test)]
+    pub(crate) fn hire_by_hand(self: &Arc<Workers>, session: SessionId) -> (Arc<Seat>, Worker) {
+        let seat = Seat::new().expect("a bell");
+        locked(&self.seats).insert(session, seat.clone());
+        (seat.clone(), Worker::new(self, session, &seat))
     }
 
     /// Returns how many workers there are, and how many bytes of journals they have not read yet.

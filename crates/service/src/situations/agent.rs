@@ -1,0 +1,193 @@
+//! The scripted agent: what it does when it is told something.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+
+use super::life::Life;
+
+/// What an agent did.
+#[derive(Debug, PartialEq)]
+pub(super) enum Deed {
+    /// It wrote a line.
+    Line(String),
+    /// It is gone.
+    Gone { code: Option<i32>, signal: Option<i32> },
+    /// Its holder is gone with it.
+    Lost,
+    /// Its holder says nothing any more.
+    Mute,
+}
+
+/// What agents of one session remember, whichever of them lives: updates as they were sent.
+pub(super) type Memory = Vec<Value>;
+
+#[derive(Debug, Default)]
+pub(super) struct Agent {
+    life: Life,
+    is_command: bool,
+    /// The request for a turn that is not answered.
+    prompt: Option<Value>,
+    /// What is left of the turn.
+    words: VecDeque<&'static str>,
+    asked: u64,
+    waits: bool,
+    tools: u64,
+}
+
+impl Agent {
+    pub(super) fn new(life: Life, is_command: bool) -> Agent {
+        Agent { life, is_command, ..Agent::default() }
+    }
+
+    /// Takes in a line and acts.
+    pub(super) fn hear(&mut self, line: &str, memory: &mut Memory) -> Vec<Deed> {
+        if self.is_command {
+            self.prompt = Some(Value::Null);
+            self.words = self.life.next_turn();
+            return self.go_on(memory);
+        }
+        let told: Value = serde_json::from_str(line).expect("a line of JSON");
+        let id = told["id"].clone();
+        match told["method"].as_str() {
+            Some("initialize") => self.answer("greet", &id, &self.introduction()),
+            Some("session/new") => {
+                memory.clear();
+                self.answer("new", &id, &json!({"sessionId": "own"}))
+            }
+            Some("session/load") => self.load(&id, memory),
+            Some("session/prompt") => {
+                let text = told["params"]["prompt"][0]["text"].clone();
+                memory.push(
+                    json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}),
+                );
+                (self.prompt, self.words) = (Some(id), self.life.next_turn());
+                self.go_on(memory)
+            }
+            Some("session/cancel") if self.life.setting("cancel").is_none() => {
+                (self.waits, self.words) = (false, VecDeque::new());
+                self.end("cancelled")
+            }
+            // Whoever is told that nobody answers waits for the cancel that follows.
+            None if self.waits && told["result"]["outcome"]["outcome"] != "cancelled" => {
+                self.waits = false;
+                self.go_on(memory)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn introduction(&self) -> Value {
+        let name = self.life.setting("name").unwrap_or("scripted");
+        let load = self.life.setting("can").is_none();
+        json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": load}, "agentInfo": {"name": name, "version": "1.0.0"}})
+    }
+
+    fn answer(&self, request: &str, id: &Value, result: &Value) -> Vec<Deed> {
+        match self.life.setting(request) {
+            Some("die") => vec![Deed::Gone { code: None, signal: Some(9) }],
+            Some("hang") => Vec::new(),
+            Some("no") => {
+                vec![line(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no"}}))]
+            }
+            _ => vec![line(&json!({"jsonrpc": "2.0", "id": id, "result": result}))],
+        }
+    }
+
+    fn load(&mut self, id: &Value, memory: &mut Memory) -> Vec<Deed> {
+        let answer = line(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        let replay: Vec<Deed> = memory.iter().map(update).collect();
+        match self.life.setting("load") {
+            Some("die" | "hang" | "no") => self.answer("load", id, &Value::Null),
+            Some("empty") => vec![answer],
+            Some("late") => [answer].into_iter().chain(replay).collect(),
+            Some("work") => {
+                let more =
+                    [update(&tool("t9", "in_progress")), update(&tool_update("t9")), update(&said("more"))];
+                replay.into_iter().chain(more).chain([answer]).collect()
+            }
+            _ => replay.into_iter().chain([answer]).collect(),
+        }
+    }
+
+    /// Goes on with its turn until there is something to wait for.
+    pub(super) fn go_on(&mut self, memory: &mut Memory) -> Vec<Deed> {
+        let mut deeds = Vec::new();
+        while let Some(word) = self.words.pop_front() {
+            match word {
+                "text" if self.is_command => deeds.push(Deed::Line("hello".to_owned())),
+                "text" => deeds.push(tell(memory, said("hello"))),
+                "tool" => {
+                    self.tools += 1;
+                    deeds.push(tell(memory, tool(&format!("t{}", self.tools), "in_progress")));
+                }
+                "done" => deeds.push(tell(memory, tool_update(&format!("t{}", self.tools)))),
+                "ask" => {
+                    self.asked += 1;
+                    self.waits = true;
+                    deeds.push(line(&permission(900 + self.asked)));
+                    break;
+                }
+                "hang" => break,
+                "end" => deeds.extend(self.end("end_turn")),
+                "no" => {
+                    let id = self.prompt.take();
+                    deeds.push(line(
+                        &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "broken"}}),
+                    ));
+                }
+                "die" => deeds.push(Deed::Gone { code: None, signal: Some(9) }),
+                "exit" => deeds.push(Deed::Gone { code: Some(1), signal: None }),
+                "lost" => deeds.push(Deed::Lost),
+                "mute" => deeds.push(Deed::Mute),
+                other => panic!("no word of a turn: {other}"),
+            }
+        }
+        deeds
+    }
+
+    fn end(&mut self, reason: &str) -> Vec<Deed> {
+        match self.prompt.take() {
+            Some(_) if self.is_command => vec![Deed::Gone { code: Some(0), signal: None }],
+            Some(id) => vec![line(&json!({"jsonrpc": "2.0", "id": id, "result": {"stopReason": reason}}))],
+            None => Vec::new(),
+        }
+    }
+}
+
+fn line(value: &Value) -> Deed {
+    Deed::Line(value.to_string())
+}
+
+fn update(update: &Value) -> Deed {
+    line(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "own", "update": update}}),
+    )
+}
+
+fn tell(memory: &mut Memory, what: Value) -> Deed {
+    let deed = update(&what);
+    memory.push(what);
+    deed
+}
+
+fn said(text: &str) -> Value {
+    json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})
+}
+
+fn tool(id: &str, status: &str) -> Value {
+    json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "Write", "kind": "edit", "status": status})
+}
+
+fn tool_update(id: &str) -> Value {
+    json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "completed"})
+}
+
+fn permission(id: u64) -> Value {
+    let options = json!([
+        {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "no", "name": "Reject", "kind": "reject_once"}
+    ]);
+    let params = json!({"sessionId": "own", "toolCall": {"toolCallId": format!("asked{id}"), "title": "Write"}, "options": options});
+    json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params})
+}

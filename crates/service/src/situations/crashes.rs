@@ -1,0 +1,107 @@
+//! Daemons that die at every single write of a flow, while their agents live on, and successors that go on.
+
+use super::home::{Home, Setup};
+
+/// One step of a flow: tells whether it was acknowledged.
+type Step = fn(&mut Home) -> bool;
+
+/// Goes through a flow, with a daemon that dies after each of its writes in turn. Whatever was not acknowledged is asked for
+/// again, then everything must have happened, and once.
+fn at_every_write(setup: fn() -> Setup, life: &'static str, steps: &[Step], check: fn(&Home, &str)) {
+    let mut whole = Home::with(setup(), &[life]);
+    let begin = whole.writes();
+    for step in steps {
+        assert!(step(&mut whole), "{life}");
+    }
+    check(&whole, life);
+    let writes = whole.writes() - begin;
+    assert!(writes > 10, "{life} writes {writes} times");
+    drop(whole);
+    for number in 0..writes {
+        let mut home = Home::with(setup(), &[life]);
+        home.stop_writing_after(number);
+        let done = steps.iter().take_while(|step| step(&mut home)).count();
+        home.restart_after_last_write();
+        for step in &steps[done..] {
+            step(&mut home);
+        }
+        home.wait_long();
+        check(&home, &format!("{life}, dies after {number} of {writes} writes: {}", home.course()));
+    }
+}
+
+fn send(home: &mut Home) -> bool {
+    // One that was recorded and not acknowledged is there.
+    if home.count("message.user") == 0 && home.message().is_err() {
+        return false;
+    }
+    home.settle();
+    true
+}
+
+fn allow(home: &mut Home) -> bool {
+    home.settle();
+    if home.count("run.waiting") == 0 {
+        return false;
+    }
+    home.count("run.resumed") == 1 || home.answer("allow_once").is_ok()
+}
+
+fn cancel(home: &mut Home) -> bool {
+    home.count("run.cancel_requested") == 1 || home.cancel().is_ok()
+}
+
+/// I1, I4, I5, I6: what was taken is done once, by one agent that was told it once.
+fn once(home: &Home, name: &str) {
+    assert_eq!((home.count("message.user"), home.count("run.started")), (1, 1), "{name}");
+    assert_eq!((home.scripted.started(), home.scripted.given("prompt")), (1, 1), "{name}");
+    assert_eq!(home.status(), "idle", "{name}");
+}
+
+fn completed(home: &Home, name: &str) {
+    once(home, name);
+    assert_eq!((home.count("run.completed"), home.count("message.agent")), (1, 1), "{name}");
+}
+
+// I1, I4, I5, I6
+#[test]
+fn a_turn_is_done_once_whenever_its_daemon_dies() {
+    at_every_write(Setup::default, "text tool done end", &[send], |home, name| {
+        completed(home, name);
+        assert_eq!((home.count("tool.call"), home.count("tool.update")), (1, 1), "{name}");
+    });
+}
+
+// I1, I4, I5, I7
+#[test]
+fn a_question_is_answered_once_whenever_its_daemon_dies() {
+    at_every_write(Setup::default, "ask text end", &[send, allow], |home, name| {
+        completed(home, name);
+        assert_eq!((home.count("run.waiting"), home.count("run.resumed")), (1, 1), "{name}");
+        assert_eq!(home.scripted.given("answer"), 1, "{name}");
+    });
+}
+
+// I6, I13
+#[test]
+fn a_cancel_is_carried_out_once_whenever_its_daemon_dies() {
+    at_every_write(Setup::default, "hang", &[send, cancel], |home, name| {
+        assert_eq!((home.count("run.cancel_requested"), home.count("run.cancelled")), (1, 1), "{name}");
+        assert!(home.scripted.given("prompt") <= 1 && home.scripted.given("cancel") <= 1, "{name}");
+        assert_eq!(home.status(), "idle", "{name}");
+    });
+}
+
+// I5, I6
+#[test]
+fn a_death_is_recorded_once_and_continued_once_whenever_the_daemon_dies() {
+    fn wait(home: &mut Home) -> bool {
+        home.wait_long();
+        home.count("run.completed") == 1
+    }
+    at_every_write(Setup::default, "text die", &[send, wait], |home, name| {
+        let counts = ["run.started", "run.interrupted", "run.completed"].map(|kind| home.count(kind));
+        assert_eq!(counts, [2, 1, 1], "{name}");
+        assert_eq!((home.scripted.started(), home.scripted.given("prompt")), (2, 2), "{name}");
+    });
+}

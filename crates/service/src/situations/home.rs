@@ -1,0 +1,436 @@
+//! A home in memory with one session, and a daemon of it whose worker is had work by hand.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use rekindle_agent::connection::Delta;
+use rekindle_domain::event::{CancelReason, OnUncertain, Options, Provider, ResumePolicy, SessionCreated};
+use rekindle_domain::id::{BootId, RunId, SessionId, WaitId};
+use rekindle_domain::line::Line;
+use rekindle_domain::projector::{HolderProof, Observed, project};
+use rekindle_domain::session::SessionState;
+use rekindle_holder::client::Executable;
+use rekindle_store::log::Cursor;
+use rekindle_store::{Opener, Store};
+use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::sim::{Fault, FaultKind, SimDisk};
+use serde_json::Value;
+
+use super::holder::Scripted;
+use super::port::Port;
+use crate::boottime::Steady;
+use crate::commands::{Locks, answers, messages, resume, sessions};
+use crate::drive::agents::Agents;
+use crate::drive::environment::{Env, Environment};
+use crate::drive::holders::Places;
+use crate::drive::live::Supervisor;
+use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
+use crate::error::ServiceError;
+use crate::records::Records;
+use crate::show::{Directory, LastWords, Views};
+use crate::ticks::by_hand;
+
+/// Far more turns than any situation takes.
+const MOST_TURNS: usize = 10_000;
+
+/// How a session is set up.
+pub(super) struct Setup {
+    pub(super) options: Options,
+    pub(super) provider: Provider,
+    pub(super) working_dir: &'static str,
+    pub(super) env_names: Vec<String>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        let command = Some(vec!["agent".to_owned()]);
+        Setup {
+            options: Options::default(),
+            provider: Provider { profile: "acp".into(), command, ..Provider::default() },
+            working_dir: "/",
+            env_names: Vec::new(),
+        }
+    }
+}
+
+impl Setup {
+    pub(super) fn policy(resume: ResumePolicy, on_uncertain: OnUncertain) -> Setup {
+        Setup { options: Options { resume, on_uncertain, ..Options::default() }, ..Setup::default() }
+    }
+
+    /// A command that reads its prompt and ends.
+    pub(super) fn command() -> Setup {
+        let command = Some(vec!["cat".to_owned()]);
+        let provider = Provider { profile: "exec".into(), command, ..Provider::default() };
+        Setup { provider, ..Setup::default() }
+    }
+}
+
+pub(super) struct Home {
+    disk: SimDisk,
+    clock: Arc<SimClock>,
+    steady: Steady,
+    daemons: u64,
+    env: Env,
+    daemon: Option<Daemon>,
+    pub(super) scripted: Arc<Scripted>,
+    session: SessionId,
+    /// Records that were seen already.
+    seen: usize,
+}
+
+struct Daemon {
+    // Dropped first: it keeps the store open.
+    worker: Worker,
+    seat: Arc<Seat>,
+    workers: Arc<Workers>,
+}
+
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn said(&self, _: SessionId, _: &Delta) {}
+    fn changed(&self, _: SessionId) {}
+    fn removed(&self, _: SessionId) {}
+}
+
+impl Home {
+    /// Makes a home whose agents live like this, one after the other.
+    pub(super) fn new(lives: &[&'static str]) -> Home {
+        Home::with(Setup::default(), lives)
+    }
+
+    pub(super) fn with(setup: Setup, lives: &[&'static str]) -> Home {
+        by_hand::stop();
+        let clock = Arc::new(SimClock::default());
+        let steady = Steady::compare(SimClock::default_start());
+        let session = SessionId::mint(1, 1);
+        let (disk, scripted) = (SimDisk::new(1), Scripted::new(lives));
+        let env = Env::new();
+        let mut home =
+            Home { disk, clock, steady, daemons: 0, env, daemon: None, scripted, session, seen: 0 };
+        home.open();
+        let created = SessionCreated {
+            title: "t".into(),
+            working_dir: setup.working_dir.into(),
+            provider: setup.provider,
+            options: setup.options,
+            env_names: setup.env_names,
+            idempotency_key: None,
+            created_at: None,
+        };
+        let workers = home.workers().clone();
+        workers.records.store.create(session).expect("made");
+        workers.records.append(session, vec![created.into()]).expect("appended");
+        home
+    }
+
+    /// Opens the home as a daemon that nobody has seen.
+    fn open(&mut self) {
+        self.daemons += 1;
+        let boot_id = self.boot_id();
+        let opener = Opener { pid: 1, boot_id };
+        let disk = Arc::new(self.disk.clone());
+        let store = Store::open(disk, "/home", opener, self.clock.clone()).expect("a home");
+        let executable = Executable { path: "/bin/holder".into(), sha256: String::new() };
+        let agents = Agents {
+            supervisor: Supervisor { boot_id, epoch: self.daemons, steady: self.steady },
+            holders: Arc::new(Port(self.scripted.clone())),
+            places: Places {
+                holders: "/home/holders".into(),
+                runtime: "/run".into(),
+                executable,
+                scopes: None,
+            },
+            environment: Environment::new(self.env.clone(), 0o022),
+        };
+        let records = Records::new(Arc::new(store), self.clock.clone(), self.steady);
+        let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
+        let (seat, worker) = workers.hire_by_hand(self.session);
+        self.daemon = Some(Daemon { worker, seat, workers });
+    }
+
+    fn boot_id(&self) -> BootId {
+        BootId::mint(self.daemons, u128::from(self.daemons))
+    }
+
+    pub(super) fn daemon_ends(&mut self) {
+        self.daemon = None;
+    }
+
+    /// The daemon is killed, and another takes its place.
+    pub(super) fn restart(&mut self) -> &mut Home {
+        self.daemon = None;
+        self.open();
+        self.tell(Command::Look);
+        self.settle()
+    }
+
+    /// Restarts with a variable in the daemon's environment.
+    pub(super) fn restart_with(&mut self, name: &str, value: &str) -> &mut Home {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self.restart()
+    }
+
+    fn workers(&self) -> &Arc<Workers> {
+        &self.daemon.as_ref().expect("a daemon").workers
+    }
+
+    pub(super) fn tell(&mut self, command: Command) {
+        self.workers().tell(self.session, command).expect("told");
+    }
+
+    /// Has the worker work until there is nothing to do before time passes; returns how long that is.
+    fn work(&mut self) -> Duration {
+        for _ in 0..MOST_TURNS {
+            self.scripted.has_news();
+            let daemon = self.daemon.as_mut().expect("a daemon");
+            let Some(most) = daemon.worker.work() else { return Duration::MAX };
+            if !most.is_zero() && !self.scripted.has_news() && daemon.seat.inbox.is_empty() {
+                return most;
+            }
+        }
+        panic!("it does not come to rest: {}", self.course());
+    }
+
+    pub(super) fn settle(&mut self) -> &mut Home {
+        self.work();
+        self
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, time: Duration) -> &mut Home {
+        let mut left = time;
+        loop {
+            let most = self.work().min(left);
+            by_hand::advance(most);
+            self.clock.advance(i64::try_from(most.as_millis()).expect("not so long"));
+            left -= most;
+            if left.is_zero() {
+                return self.settle();
+            }
+        }
+    }
+
+    /// Lets a time pass in which whatever is to be tried again is.
+    pub(super) fn wait_long(&mut self) -> &mut Home {
+        self.pass(Duration::from_secs(120))
+    }
+
+    /// Lets the time pass after which what was cut for the first time goes on.
+    pub(super) fn wait_long_enough_to_continue(&mut self) -> &mut Home {
+        self.pass(Duration::from_millis(250))
+    }
+
+    /// Sends a message and lets the worker work.
+    pub(super) fn send(&mut self) -> &mut Home {
+        self.message().expect("taken");
+        self.settle()
+    }
+
+    pub(super) fn message(&mut self) -> Result<(), ServiceError> {
+        let session = self.session;
+        self.ask(move |workers| {
+            let new = serde_json::from_str(r#"{"content":"do it"}"#).expect("a message");
+            messages::message(workers, session, new, None, None).map(drop)
+        })
+    }
+
+    /// Sends a message, and leaves the worker alone: the daemon may die before it has looked.
+    pub(super) fn send_only(&mut self) -> &mut Home {
+        let (workers, session) = (self.workers().clone(), self.session);
+        let new = serde_json::from_str(r#"{"content":"do it"}"#).expect("a message");
+        messages::message(&workers, session, new, None, None).expect("taken");
+        self
+    }
+
+    /// Asks for something that the worker answers.
+    fn ask<T: Send>(&mut self, what: impl FnOnce(&Arc<Workers>) -> T + Send) -> T {
+        let workers = self.workers().clone();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| what(&workers));
+            while !asked.is_finished() {
+                let daemon = self.daemon.as_mut().expect("a daemon");
+                daemon.seat.inbox.wait(None, Some(Duration::from_millis(1)));
+                if !daemon.seat.inbox.is_empty() {
+                    daemon.worker.work();
+                }
+            }
+            asked.join().expect("no panic")
+        })
+    }
+
+    pub(super) fn cancel(&mut self) -> Result<Option<RunId>, ServiceError> {
+        let (reply, cancelled) = sync_channel(1);
+        let (why, by, behind) = (CancelReason::User, "test".to_owned(), Vec::new());
+        let cancelling = Cancelling { why, by, behind, after: None, reply };
+        self.tell(Command::Cancel(Box::new(cancelling)));
+        self.settle();
+        cancelled.recv().expect("an answer").map(|cancelled| cancelled.run_id)
+    }
+
+    /// Has the daemon write nothing more after so many writes.
+    pub(super) fn stop_writing_after(&mut self, writes: u64) {
+        self.disk.inject(Fault::sticky(FaultKind::ReadOnly, writes));
+    }
+
+    /// The daemon is killed after its last write, and another takes its place.
+    pub(super) fn restart_after_last_write(&mut self) -> &mut Home {
+        self.daemon = None;
+        self.disk.clear_faults();
+        self.restart()
+    }
+
+    /// Returns how often the disk was written to.
+    pub(super) fn writes(&self) -> u64 {
+        self.disk.ops()
+    }
+
+    /// Returns how many records of a kind there are.
+    pub(super) fn count(&self, kind: &str) -> usize {
+        self.records().iter().filter(|record| record.split(' ').next() == Some(kind)).count()
+    }
+
+    /// Leaves no room on the disk, or all there is.
+    pub(super) fn fill_disk(&mut self, full: bool) {
+        self.disk.clear_faults();
+        if full {
+            self.disk.inject(Fault::sticky(FaultKind::NoSpace, 0));
+        }
+    }
+
+    /// Removes the session, with whatever it does.
+    pub(super) fn delete(&mut self) -> Result<(), ServiceError> {
+        let session = self.session;
+        self.ask(move |workers| sessions::delete(workers, session, true, "test"))
+    }
+
+    /// Tells whether anything is left of the session.
+    pub(super) fn is_there(&self) -> bool {
+        self.workers().records.store.open_session(self.session).is_ok()
+    }
+
+    /// From here on nothing begins.
+    pub(super) fn stop_beginning(&mut self) {
+        self.workers().begin_to_stop();
+    }
+
+    /// Answers the first wait by the kind of an option.
+    pub(super) fn answer(&mut self, option: &str) -> Result<(), ServiceError> {
+        let wait = self.wait_id();
+        self.answer_to(wait, option)
+    }
+
+    pub(super) fn answer_to(&mut self, wait: WaitId, option: &str) -> Result<(), ServiceError> {
+        let text = format!(r#"{{"option":"{option}"}}"#);
+        let answered = self.ask(move |workers| {
+            let directory = Arc::new(Directory::default());
+            directory.survey(&workers.records.store).expect("listed");
+            let last_words = Arc::new(LastWords::default());
+            let views = Views { workers: workers.clone(), directory, last_words };
+            let answer = serde_json::from_str(&text).expect("an answer");
+            answers::answer(&views, wait, &answer, "test").map(drop)
+        });
+        self.settle();
+        answered
+    }
+
+    pub(super) fn wait_id(&self) -> WaitId {
+        self.state().run.as_ref().and_then(|run| run.waits.first()).expect("a wait").wait_id
+    }
+
+    /// Resumes the session because a person says so.
+    pub(super) fn resume(&mut self, env: &[(&str, &str)]) -> Result<(), ServiceError> {
+        let env: Env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let text = serde_json::json!({ "env": env }).to_string();
+        let asked = serde_json::from_str(&text).expect("a request");
+        let resumed = resume::resume(&self.workers().clone(), &Locks::default(), self.session, asked);
+        self.settle();
+        resumed.map(drop)
+    }
+
+    pub(super) fn close(&mut self) {
+        let session = self.session;
+        self.ask(move |workers| sessions::close(workers, session, "test")).expect("closed");
+        self.settle();
+    }
+
+    pub(super) fn state(&self) -> Arc<SessionState> {
+        self.workers().records.store.open_session(self.session).expect("there").state
+    }
+
+    /// Why nothing happens, as it is shown.
+    pub(super) fn held(&self) -> String {
+        let seat = &self.daemon.as_ref().expect("a daemon").seat;
+        seat.seen().held.unwrap_or_default()
+    }
+
+    /// The status, as it is shown.
+    pub(super) fn status(&self) -> &'static str {
+        let daemon = self.daemon.as_ref().expect("a daemon");
+        let current = daemon.workers.records.store.open_session(self.session).expect("there");
+        let holder = daemon.seat.seen().holder.unwrap_or(HolderProof::Pending);
+        let observed = Observed { boot: Some(self.boot_id()), holder, now: daemon.workers.records.time() };
+        project(&current.state, &current.tokens, &observed).status.as_str()
+    }
+
+    /// What is known of the agent's holder.
+    pub(super) fn proof(&self) -> String {
+        format!("{:?}", self.daemon.as_ref().expect("a daemon").seat.seen().holder)
+    }
+
+    pub(super) fn is_superseded(&self) -> bool {
+        self.workers().is_superseded()
+    }
+
+    /// The course of the session: its records in short, without those of every beginning.
+    pub(super) fn course(&self) -> String {
+        self.records().join("; ")
+    }
+
+    /// What has come since this was last asked.
+    pub(super) fn news(&mut self) -> String {
+        let records = self.records();
+        let seen = std::mem::replace(&mut self.seen, records.len());
+        records[seen..].join("; ")
+    }
+
+    fn records(&self) -> Vec<String> {
+        let reader = self.workers().records.store.reader(self.session).expect("a log");
+        let (mut lines, mut records) = (reader.forward(Cursor::START), Vec::new());
+        while let Some(raw) = lines.next().expect("a log") {
+            let line = Line::parse(raw.bytes).expect("a record");
+            records.extend(short(line.kind, &serde_json::from_str(line.text).expect("JSON")));
+        }
+        records
+    }
+}
+
+/// Names a record by its kind and what tells it from others; none of those that are the same in every session.
+fn short(kind: &str, record: &Value) -> Option<String> {
+    let is = |field: &str| record[field].as_bool() == Some(true);
+    let word = |field: &str| record[field].as_str().map(|word| format!(" {word}")).unwrap_or_default();
+    let more = match kind {
+        "session.created" | "agent.started" | "agent.ready" | "status.derived" => return None,
+        "input.queued" if record["what"] == "setup" => return None,
+        "agent.notice" if record["what"] != "load_timed_out" => return None,
+        _ if kind.starts_with("token.") || kind.starts_with("snapshot.") => return None,
+        "agent.notice" | "input.queued" => word("what"),
+        "message.user" if is("queued") => " queued".to_owned(),
+        "run.started" => match record["attempt"].as_u64() {
+            Some(attempt) if attempt > 1 => format!(" attempt={attempt}"),
+            _ => String::new(),
+        },
+        "run.interrupted" => {
+            let tools = record["uncertain"].as_array().is_some_and(|tools| !tools.is_empty());
+            let (tools, turn) =
+                (if tools { " tools" } else { "" }, if is("uncertain_turn") { " turn" } else { "" });
+            format!("{}{tools}{turn}", word("reason"))
+        }
+        "run.resumed" => word("how"),
+        "session.restored" => word("verdict"),
+        _ => String::new(),
+    };
+    Some(format!("{kind}{more}"))
+}

@@ -1,0 +1,17 @@
+//! Situations of sessions, tried in memory: the real worker and the real store, on a simulated disk, with holders and agents
+//! that follow a script and a clock that is moved by hand. No process, no socket, no waiting.
+
+mod adoption;
+mod agent;
+mod cancels;
+mod crashes;
+mod deaths;
+mod holder;
+mod home;
+mod launches;
+mod life;
+mod loads;
+mod port;
+mod queue;
+mod table;
+mod waits;
