@@ -88,13 +88,15 @@ fn a_holder_that_does_not_answer_is_waited_for() {
     home.scripted.mute(true);
     home.restart();
     table.row("silent", &mut home, "", "running", held);
+    table.is("silent", &home.proof(), "Some(Unresponsive)");
     table.row("for long", home.wait_long(), "", "running", held);
+    table.is("for long", &home.proof(), "Some(Unresponsive)");
     home.scripted.mute(false);
     table.row("back", home.wait_long(), "run.adopted", "running", "");
     home.scripted.go_on();
     table.row("done", home.settle(), "message.agent; run.completed", "idle", "");
     assert_eq!(home.scripted.launches(), 1);
-    table.done(4);
+    table.done(6);
 }
 
 #[test]
