@@ -245,15 +245,24 @@ impl Home {
         self
     }
 
-    /// Asks for something that the worker answers.
+    /// Asks for something that the worker answers when it has heard of it.
     fn ask<T: Send>(&mut self, what: impl FnOnce(&Arc<Workers>) -> T + Send) -> T {
+        self.ask_while(what, |seat| !seat.inbox.is_empty())
+    }
+
+    /// Asks for something, and has the worker work whenever that is due.
+    fn ask_while<T: Send>(
+        &mut self,
+        what: impl FnOnce(&Arc<Workers>) -> T + Send,
+        is_due: impl Fn(&Seat) -> bool,
+    ) -> T {
         let workers = self.workers().clone();
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| what(&workers));
             while !asked.is_finished() {
                 let daemon = self.daemon.as_mut().expect("a daemon");
                 daemon.seat.inbox.wait(None, Some(Duration::from_millis(1)));
-                if !daemon.seat.inbox.is_empty() {
+                if is_due(&daemon.seat) {
                     daemon.worker.work();
                 }
             }
@@ -303,7 +312,8 @@ impl Home {
     /// Removes the session, with whatever it does.
     pub(super) fn delete(&mut self) -> Result<(), ServiceError> {
         let session = self.session;
-        self.ask(move |workers| sessions::delete(workers, session, true, "test"))
+        // Its agent's end takes several turns, for which nobody writes into the inbox.
+        self.ask_while(move |workers| sessions::delete(workers, session, true, "test"), |_| true)
     }
 
     /// Tells whether anything is left of the session.
