@@ -247,14 +247,18 @@ impl Home {
 
     /// Asks for something that the worker answers when it has heard of it.
     fn ask<T: Send>(&mut self, what: impl FnOnce(&Arc<Workers>) -> T + Send) -> T {
-        self.ask_while(what, |seat| !seat.inbox.is_empty())
+        self.ask_while(what, |daemon| {
+            if !daemon.seat.inbox.is_empty() {
+                daemon.worker.work();
+            }
+        })
     }
 
-    /// Asks for something, and has the worker work whenever that is due.
+    /// Asks for something, and has the daemon do this until it is answered.
     fn ask_while<T: Send>(
         &mut self,
         what: impl FnOnce(&Arc<Workers>) -> T + Send,
-        is_due: impl Fn(&Seat) -> bool,
+        mut work: impl FnMut(&mut Daemon),
     ) -> T {
         let workers = self.workers().clone();
         std::thread::scope(|scope| {
@@ -262,9 +266,7 @@ impl Home {
             while !asked.is_finished() {
                 let daemon = self.daemon.as_mut().expect("a daemon");
                 daemon.seat.inbox.wait(None, Some(Duration::from_millis(1)));
-                if is_due(&daemon.seat) {
-                    daemon.worker.work();
-                }
+                work(daemon);
             }
             asked.join().expect("no panic")
         })
@@ -312,8 +314,13 @@ impl Home {
     /// Removes the session, with whatever it does.
     pub(super) fn delete(&mut self) -> Result<(), ServiceError> {
         let session = self.session;
-        // Its agent's end takes several turns, for which nobody writes into the inbox.
-        self.ask_while(move |workers| sessions::delete(workers, session, true, "test"), |_| true)
+        let delete = move |workers: &Arc<Workers>| sessions::delete(workers, session, true, "test");
+        // Its agent's end takes several turns, with rests between them, for which nobody writes into the inbox.
+        self.ask_while(delete, |daemon| {
+            if let Some(rest) = daemon.worker.work() {
+                by_hand::advance(rest.min(Duration::from_millis(10)));
+            }
+        })
     }
 
     /// Tells whether anything is left of the session.
