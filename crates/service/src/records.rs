@@ -7,6 +7,7 @@ use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Now, Timestamp};
 use rekindle_store::commit::{Append, Receipt};
 use rekindle_store::{AppendError, Store};
+use tokio::sync::oneshot;
 
 use crate::boottime::Steady;
 use crate::error::ServiceError;
@@ -33,25 +34,21 @@ impl Records {
         Ok(receipt)
     }
 
-    /// Appends at once and without keeping a thread waiting. What follows from it is done even if whoever asked goes
-    /// away, and by the committer: it must not block.
-    pub(crate) fn append_soon(
-        &self,
-        append: Append,
-        then: impl FnOnce() + Send + 'static,
-    ) -> impl Future<Output = Result<Receipt, ServiceError>> + Send + 'static {
-        let (tell, told) = tokio::sync::oneshot::channel();
+    /// Begins to append. What follows from it is done even if whoever asked goes away, and by the committer: it must not
+    /// block.
+    pub(crate) fn begin_append(&self, append: Append, then: impl FnOnce() + Send + 'static) -> Appending {
+        let (tell, told) = oneshot::channel();
         crash_point("append.before");
         self.store.append_with(append, move |outcome| {
             let done = outcome.is_ok();
             crash_point("append.after");
-            drop(tell.send(outcome.map_err(ServiceError::from)));
+            drop(tell.send(outcome));
             if done {
                 crash_point("append.told");
                 then();
             }
         });
-        async move { told.await.unwrap_or_else(|_| Err(AppendError::Closed.into())) }
+        Appending(told)
     }
 
     /// Returns the time by both clocks.
@@ -65,5 +62,20 @@ impl Records {
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+}
+
+/// An append on its way to the disk.
+pub(crate) struct Appending(oneshot::Receiver<Result<Receipt, AppendError>>);
+
+impl Appending {
+    /// Waits until it is there, on a thread that may block.
+    pub(crate) fn wait(self) -> Result<Receipt, ServiceError> {
+        Ok(self.0.blocking_recv().unwrap_or(Err(AppendError::Closed))?)
+    }
+
+    /// Waits until it is there, without keeping a thread.
+    pub(crate) async fn done(self) -> Result<Receipt, ServiceError> {
+        Ok(self.0.await.unwrap_or(Err(AppendError::Closed))?)
     }
 }

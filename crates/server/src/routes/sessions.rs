@@ -69,7 +69,7 @@ pub(crate) async fn show(State(app): State<App>, Session(id): Session) -> Answer
 /// `PATCH /api/sessions/{id}`: changes a session.
 pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
     let change: Change = json(&body)?;
-    if let Some(changed) = app.daemon.change_soon(id, change.clone()) {
+    if let Some(changed) = app.daemon.try_change(id, change.clone()) {
         return respond::json(StatusCode::OK, &changed.await?);
     }
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.change(id, change)?)).await
@@ -112,14 +112,14 @@ pub(crate) async fn message(
 ) -> Answer {
     if body.len() <= SMALL {
         let (new, key) = (json(&body)?, once.of(&body));
-        if let Some(given) = app.daemon.message_soon(id, &new, key.as_ref())
+        if let Some(given) = app.daemon.try_message(id, &new, key.as_ref())
             && let Some(taken) = given.await?
         {
             return respond::json(StatusCode::ACCEPTED, &taken);
         }
     }
     app.ask(move |daemon| {
-        let taken = daemon.message(id, json(&body)?, once.of(&body).as_ref())?;
+        let taken = daemon.message(id, &json(&body)?, once.of(&body).as_ref())?;
         respond::json(StatusCode::ACCEPTED, &taken)
     })
     .await

@@ -11,7 +11,8 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::{Content, NewAnswer, NewMessage};
 use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 
-use crate::commands::messages::{self, is_void};
+use super::messages::{self, is_void};
+use super::repeated_message::known;
 use crate::commands::tokens;
 use crate::drive::answer::{Answered, OwnAnswer};
 use crate::drive::live::LiveError;
@@ -100,7 +101,8 @@ fn as_message(
     let text = serde_json::value::to_raw_value(&text);
     let text = text.map_err(|error| ServiceError::internal(&error))?;
     let new = NewMessage { content: Content(text), env: BTreeMap::new(), umask: None };
-    let taken = messages::message(&views.workers, entry.state.id, new, Some(&key_of(wait, own)), Some(wait))?;
+    let taken =
+        messages::message(&views.workers, entry.state.id, &new, Some(&key_of(wait, own)), Some(wait))?;
     let run_id = taken.run_id.ok_or_else(|| ServiceError::wait_closed(wait))?;
     Ok(AnswerTaken { run_id, resume_token_id: None })
 }
@@ -117,7 +119,7 @@ fn given_before(
     wait: WaitId,
     own: &OwnAnswer,
 ) -> Result<Option<AnswerTaken>, ServiceError> {
-    match messages::known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
+    match known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
         Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
             Ok(Some(AnswerTaken { run_id, resume_token_id: None }))
         }

@@ -16,6 +16,7 @@ use super::Locks;
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::lock::locked;
+use crate::records::Appending;
 use crate::test_knobs::crash_point;
 
 /// How long whoever changes a session waits to hear what its agent offers: a worker that does not answer is busy with
@@ -32,21 +33,44 @@ pub(crate) fn change(
     // Options are recorded whole: two who changed some at once would each record those of the other as they were.
     let _one_at_a_time = change.names_options().then(|| locked(&locks.options));
     let state = workers.records.store.open_session(session)?.state;
-    let settles = change.names_settings();
-    if settles {
+    if change.names_settings() {
         check_offered(workers, &state, &change)?;
     }
-    let updated = updated(&state, change)?;
+    begin(workers, &state, change)?.wait().map(drop).map_err(|error| unless_removed(session, error))
+}
+
+/// Changes a session without blocking, if it is at hand and nobody else must be waited for.
+pub(crate) fn try_change(
+    workers: &Arc<Workers>,
+    session: SessionId,
+    change: Change,
+) -> Option<impl Future<Output = Result<(), ServiceError>> + Send + 'static> {
+    if change.names_options() {
+        return None;
+    }
+    let begun = begin(workers, &workers.records.store.at_hand(session)?.state, change);
+    Some(async move { begun?.done().await.map(drop).map_err(|error| unless_removed(session, error)) })
+}
+
+/// Begins to record a change, and tells the session's worker of it then.
+fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result<Appending, ServiceError> {
+    let (session, settles) = (state.id, change.names_settings());
+    let updated = updated(state, change)?;
     let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
     crash_point("change.before_record");
-    workers.records.append(session, vec![updated.into()]).map_err(|error| unless_removed(session, error))?;
-    crash_point("change.after_record");
-    if settles {
-        // Without a worker there is no agent; whoever meets one reads what it is asked for in the log.
-        workers.mention(session, Command::Settle);
-    }
-    // What was cut may go on now, or not any more; its worker rests, or has left.
-    if decides_anew { workers.tell(session, Command::Look) } else { Ok(()) }
+    let at = workers.clone();
+    let told = move || {
+        crash_point("change.after_record");
+        if settles {
+            // Without a worker there is no agent; whoever meets one reads what it is asked for in the log.
+            at.mention(session, Command::Settle);
+        }
+        // What was cut may go on now, or not any more; its worker rests, or has left.
+        if decides_anew && let Err(error) = at.tell(session, Command::Look) {
+            tracing::error!(%session, "nobody decides anew: {}", error.message);
+        }
+    };
+    Ok(workers.records.begin_append(Append::durable(session, vec![updated.into()]), told))
 }
 
 /// Refuses a mode or a model that the agent does not offer, as far as that is known: it is, while one is met.
@@ -63,21 +87,6 @@ fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Re
         // Nobody has met it yet, or it is about to be: then it is found out before the next prompt.
         Ok(None) | Err(_) => Ok(()),
     }
-}
-
-/// Changes a session without blocking, if it is at hand and nobody else must be waited for.
-pub(crate) fn change_soon(
-    workers: &Arc<Workers>,
-    session: SessionId,
-    change: Change,
-) -> Option<impl Future<Output = Result<(), ServiceError>> + Send + 'static> {
-    if change.names_options() {
-        return None;
-    }
-    let updated = updated(&workers.records.store.at_hand(session)?.state, change);
-    let appended = updated
-        .map(|updated| workers.records.append_soon(Append::durable(session, vec![updated.into()]), || {}));
-    Some(async move { appended?.await.map(drop).map_err(|error| unless_removed(session, error)) })
 }
 
 /// Nothing keeps a session from being changed but its removal: whoever comes too late for it asks for none.

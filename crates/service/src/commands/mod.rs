@@ -3,7 +3,9 @@
 pub(crate) mod answers;
 pub(crate) mod cancel;
 pub(crate) mod change;
+mod content;
 pub(crate) mod messages;
+mod repeated_message;
 pub(crate) mod resume;
 pub(crate) mod sessions;
 pub(crate) mod tokens;

@@ -123,7 +123,7 @@ impl Daemon {
     pub fn message(
         &self,
         id: SessionId,
-        new: NewMessage,
+        new: &NewMessage,
         key: Option<&Key>,
     ) -> Result<MessageTaken, ServiceError> {
         self.entry(id)?;
@@ -132,13 +132,13 @@ impl Daemon {
 
     /// Gives a session a message without blocking, if that is possible: none if it is not. An answer of nothing says
     /// that it has to be given in the other way.
-    pub fn message_soon(
+    pub fn try_message(
         &self,
         id: SessionId,
         new: &NewMessage,
         key: Option<&Key>,
     ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
-        messages::message_soon(&self.workers, id, new, key)
+        messages::try_message(&self.workers, id, new, key)
     }
 
     /// Changes a session.
@@ -148,12 +148,12 @@ impl Daemon {
     }
 
     /// Changes a session without blocking, if that is possible.
-    pub fn change_soon(
+    pub fn try_change(
         self: &Arc<Daemon>,
         id: SessionId,
         change: Change,
     ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
-        let changed = change::change_soon(&self.workers, id, change)?;
+        let changed = change::try_change(&self.workers, id, change)?;
         let daemon = self.clone();
         Some(async move {
             changed.await?;

@@ -11,10 +11,12 @@ use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::Executable;
+use rekindle_store::commit::Commits;
 use rekindle_store::log::Cursor;
 use rekindle_store::{Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::{Fault, FaultKind, SimDisk};
+use rekindle_wire::request::NewMessage;
 use serde_json::Value;
 
 use super::holder::Scripted;
@@ -27,8 +29,9 @@ use crate::drive::holders::Places;
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
+use crate::pool::Work;
 use crate::records::Records;
-use crate::show::{Directory, LastWords, Views};
+use crate::show::{Directory, Views};
 use crate::ticks::by_hand;
 
 /// Far more turns than any situation takes.
@@ -183,6 +186,7 @@ impl Home {
 
     /// Has the worker work until there is nothing to do before time passes; returns how long that is.
     fn work(&mut self) -> Duration {
+        self.await_committer();
         for _ in 0..MOST_TURNS {
             self.scripted.has_news();
             let daemon = self.daemon.as_mut().expect("a daemon");
@@ -231,17 +235,20 @@ impl Home {
 
     pub(super) fn message(&mut self) -> Result<(), ServiceError> {
         let session = self.session;
-        self.ask(move |workers| {
-            let new = serde_json::from_str(r#"{"content":"do it"}"#).expect("a message");
-            messages::message(workers, session, new, None, None).map(drop)
-        })
+        self.ask(move |workers| messages::message(workers, session, &do_it(), None, None)).map(drop)
+    }
+
+    /// Waits until the committer has done what follows from the appends it has answered.
+    fn await_committer(&self) {
+        // It answers one after the other, and nobody else knows this session.
+        let _ = self.workers().records.store.committer().current(SessionId::mint(2, 2));
     }
 
     /// Sends a message, and leaves the worker alone: the daemon may die before it has looked.
     pub(super) fn send_only(&mut self) -> &mut Home {
         let (workers, session) = (self.workers().clone(), self.session);
-        let new = serde_json::from_str(r#"{"content":"do it"}"#).expect("a message");
-        messages::message(&workers, session, new, None, None).expect("taken");
+        messages::message(&workers, session, &do_it(), None, None).expect("taken");
+        self.await_committer();
         self
     }
 
@@ -342,12 +349,8 @@ impl Home {
     pub(super) fn answer_to(&mut self, wait: WaitId, option: &str) -> Result<(), ServiceError> {
         let text = format!(r#"{{"option":"{option}"}}"#);
         let answered = self.ask(move |workers| {
-            let directory = Arc::new(Directory::default());
-            directory.survey(&workers.records.store).expect("listed");
-            let last_words = Arc::new(LastWords::default());
-            let views = Views { workers: workers.clone(), directory, last_words };
             let answer = serde_json::from_str(&text).expect("an answer");
-            answers::answer(&views, wait, &answer, "test").map(drop)
+            answers::answer(&views(workers), wait, &answer, "test").map(drop)
         });
         self.settle();
         answered
@@ -422,6 +425,17 @@ impl Home {
         }
         records
     }
+}
+
+/// Returns what shows the sessions, as after a start.
+fn views(workers: &Arc<Workers>) -> Views {
+    let directory = Arc::new(Directory::default());
+    directory.survey(&workers.records.store).expect("listed");
+    Views { workers: workers.clone(), directory, last_words: Arc::default() }
+}
+
+fn do_it() -> NewMessage {
+    serde_json::from_str(r#"{"content":"do it"}"#).expect("a message")
 }
 
 /// Names a record by its kind and what tells it from others; none of those that are the same in every session.
