@@ -3,7 +3,7 @@
 //!
 //! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
 //! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session. What lies beside
-//! these folders is what they stand on.
+//! these folders is what they stand on: `pool` has workers whatever they do, `records` what they write.
 
 pub mod access;
 pub mod boottime;
@@ -17,6 +17,7 @@ pub mod idempotency;
 mod ids;
 mod lock;
 pub mod metrics;
+mod pool;
 mod records;
 mod show;
 #[cfg(test)]

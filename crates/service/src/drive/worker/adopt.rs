@@ -49,7 +49,7 @@ impl Worker {
             env,
         ) {
             Ok(live) => {
-                self.silent = 0;
+                self.back_off.reset();
                 self.listen(workers, live);
                 Ok(Then::Again)
             }
@@ -69,7 +69,7 @@ impl Worker {
         }
         if let LiveError::EnvMissing(missing) = error {
             self.hold(Some(env_missing(missing)));
-            return Ok(Then::Rest(Some(self.back_off())));
+            return Ok(Then::Rest(Some(self.back_off.next())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
         self.unanswered = true;
@@ -81,7 +81,7 @@ impl Worker {
             ),
             _ => format!("its agent's holder does not answer: {}", chain(error)),
         }));
-        Ok(Then::Rest(Some(self.back_off())))
+        Ok(Then::Rest(Some(self.back_off.next())))
     }
 
     /// Ends an agent that nobody wants any more. A session that is being removed takes no more records: its agent is
@@ -99,8 +99,8 @@ impl Worker {
             crash_point("dismiss.after");
             return match told {
                 Ok(()) => {
-                    self.silent = self.silent.min(MOST_DYING);
-                    Ok(Then::Rest(Some(self.back_off())))
+                    self.back_off.expect_soon(MOST_DYING);
+                    Ok(Then::Rest(Some(self.back_off.next())))
                 }
                 Err(error) => self.not_adopted(workers, &error),
             };
@@ -134,7 +134,7 @@ impl Worker {
             } else {
                 format!("processes of its dead agent are still there: {}", pids.join(", "))
             }));
-            return Ok(Then::Rest(Some(self.back_off())));
+            return Ok(Then::Rest(Some(self.back_off.next())));
         }
         if state.deleted {
             self.remove(workers)?;

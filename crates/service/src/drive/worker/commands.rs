@@ -86,7 +86,7 @@ impl Worker {
         if state.deleted {
             // Nothing that it still says is recorded.
             self.live = None;
-            self.rest(Some(Duration::ZERO));
+            self.rest.begin(Some(Duration::ZERO));
         }
         Ok(())
     }

@@ -4,11 +4,11 @@
 
 mod adopt;
 mod begin;
+mod command;
 mod commands;
 mod damaged;
 mod external_wait;
 mod heartbeat;
-mod inbox;
 mod retry;
 mod spoken;
 mod step;
@@ -23,15 +23,17 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::recovery::Found;
 use rekindle_domain::time::Timestamp;
 
+pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
 use heartbeat::Pulse;
-pub(crate) use inbox::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use spoken::last_line;
+use step::MOST_SILENCE;
 pub(crate) use workers::{Seat, Seen, Watcher, Workers};
 
 use crate::drive::connection_state::Turn;
 use crate::drive::live::Live;
 use crate::lock::locked;
+use crate::pool::{BackOff, Rest, Work};
 use crate::test_knobs::hurried;
 use crate::ticks;
 
@@ -58,8 +60,8 @@ pub(crate) struct Worker {
     leaving: bool,
     /// The session is not there any more.
     removed: bool,
-    /// Until when nothing is to be done unless something happens.
-    rest_until: Option<Instant>,
+    /// When there is something to do although nothing happens.
+    rest: Rest,
     /// Launches of this run that came to nothing.
     failed_launches: (Option<RunId>, u32),
     /// Launches in a row for which something ran out, and when the last one was.
@@ -72,8 +74,9 @@ pub(crate) struct Worker {
     cancelled: Option<(RunId, Instant)>,
     /// The run whose command was told to end.
     told_to_end: Option<RunId>,
-    /// How often in a row the holder did not answer.
-    silent: u32,
+    /// How long a holder that does not answer is left alone. Short at first: one that ends hangs up a moment before it lets
+    /// go of its lock.
+    back_off: BackOff,
     /// It did not when it was last asked: that its lock is held tells nothing more than before.
     unanswered: bool,
     /// Whether the holder of a living agent answers.
@@ -87,59 +90,13 @@ pub(crate) struct Worker {
     snapshot_of: u64,
 }
 
-impl Worker {
-    fn new(workers: &Arc<Workers>, session: SessionId, seat: &Arc<Seat>) -> Worker {
-        Worker {
-            workers: Arc::downgrade(workers),
-            session,
-            seat: seat.clone(),
-            live: None,
-            leaving: false,
-            removed: false,
-            rest_until: None,
-            failed_launches: (None, 0),
-            shortage: None,
-            unminded: false,
-            interrupted: None,
-            cancelled: None,
-            told_to_end: None,
-            silent: 0,
-            unanswered: false,
-            pulse: Pulse::new(ticks::now()),
-            removal_awaited: Vec::new(),
-            deadline: None,
-            snapshot_at: None,
-            snapshot_of: 0,
-        }
-    }
-
-    fn run(mut self) {
-        loop {
-            let Some(most) = self.work() else { return };
-            if most.is_zero() {
-                continue;
-            }
-            let fd = self.live.as_ref().and_then(Live::as_fd);
-            let idle = self.live.is_none() && self.rest_until.is_none();
-            let in_vain = self.seat.inbox.wait(fd, Some(most));
-            if idle && in_vain && self.seat.inbox.is_empty() {
-                let Some(workers) = self.workers.upgrade() else { return };
-                self.snapshot(&workers);
-                if workers.dismiss(self.session, &self.seat, false) {
-                    workers.records.store.close_session(self.session);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Does what there is to do without waiting; returns how long to wait for something to happen, or nothing if the work
-    /// is over.
-    pub(crate) fn work(&mut self) -> Option<Duration> {
+impl Work for Worker {
+    fn work(&mut self) -> Option<Duration> {
         let workers = self.workers.upgrade()?;
         let mut told = false;
         while let Some(command) = self.seat.inbox.pop() {
-            (self.rest_until, told) = (None, true);
+            self.rest.end();
+            told = true;
             self.obey(&workers, command);
         }
         if told {
@@ -152,7 +109,7 @@ impl Worker {
         }
         match &self.live {
             Some(_) => self.live_step(&workers),
-            None if self.rest_until.is_none_or(|until| ticks::now() >= until) => self.next(&workers),
+            None if self.rest.left().is_none_or(|left| left.is_zero()) => self.next(&workers),
             None => {}
         }
         // Whoever was told something meanwhile tells the one who asked that there is nothing.
@@ -162,10 +119,58 @@ impl Worker {
         Some(self.patience())
     }
 
+    fn wait(&self, most: Duration) -> bool {
+        self.seat.inbox.wait(self.live.as_ref().and_then(Live::as_fd), Some(most))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.live.is_none() && self.rest.left().is_none()
+    }
+
+    fn leave(&mut self) -> bool {
+        let Some(workers) = self.workers.upgrade() else { return true };
+        if !self.seat.inbox.is_empty() {
+            return false;
+        }
+        self.snapshot(&workers);
+        let left = workers.dismiss(self.session, &self.seat, false);
+        if left {
+            workers.records.store.close_session(self.session);
+        }
+        left
+    }
+}
+
+impl Worker {
+    fn new(workers: &Arc<Workers>, session: SessionId, seat: &Arc<Seat>) -> Worker {
+        Worker {
+            workers: Arc::downgrade(workers),
+            session,
+            seat: seat.clone(),
+            live: None,
+            leaving: false,
+            removed: false,
+            rest: Rest::default(),
+            failed_launches: (None, 0),
+            shortage: None,
+            unminded: false,
+            interrupted: None,
+            cancelled: None,
+            told_to_end: None,
+            back_off: BackOff::new(MOST_SILENCE),
+            unanswered: false,
+            pulse: Pulse::new(ticks::now()),
+            removal_awaited: Vec::new(),
+            deadline: None,
+            snapshot_at: None,
+            snapshot_of: 0,
+        }
+    }
+
     /// How long to wait for something to happen.
     fn patience(&self) -> Duration {
         let now = ticks::now();
-        let rest = self.rest_until.map(|until| until.saturating_duration_since(now));
+        let rest = self.rest.left();
         match &self.live {
             Some(live) => {
                 let cancel =
@@ -182,11 +187,6 @@ impl Worker {
             }
             None => rest.unwrap_or(IDLE),
         }
-    }
-
-    /// Rests until something happens, or for a while.
-    fn rest(&mut self, most: Option<Duration>) {
-        self.rest_until = most.map(|most| ticks::now() + most);
     }
 
     fn see(&self, found: Found) {

@@ -20,7 +20,7 @@ use crate::upkeep::launched;
 const MOST_STEPS: usize = 64;
 
 /// How long a holder that does not answer is left alone at most.
-const MOST_SILENCE: Duration = Duration::from_secs(60);
+pub(super) const MOST_SILENCE: Duration = Duration::from_secs(60);
 
 /// What came of a step.
 pub(super) enum Then {
@@ -37,12 +37,12 @@ impl Worker {
         for _ in 0..MOST_STEPS {
             match self.one_step(workers) {
                 Ok(Then::Again) if self.live.is_some() => {
-                    self.rest(Some(Duration::ZERO));
+                    self.rest.begin(Some(Duration::ZERO));
                     // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
                     return self.mind(workers);
                 }
                 Ok(Then::Again) => {}
-                Ok(Then::Rest(most)) => return self.rest(most),
+                Ok(Then::Rest(most)) => return self.rest.begin(most),
                 // It is removed: nothing is left to do.
                 Err(error) if error.code == Code::SessionUnknown => {
                     self.removed = true;
@@ -51,11 +51,11 @@ impl Worker {
                 Err(error) => {
                     tracing::warn!(session = %self.session, "{}", error.message);
                     self.hold(Some(error.message));
-                    return self.rest(Some(Duration::from_secs(5)));
+                    return self.rest.begin(Some(Duration::from_secs(5)));
                 }
             }
         }
-        self.rest(Some(Duration::from_secs(1)));
+        self.rest.begin(Some(Duration::from_secs(1)));
     }
 
     fn one_step(&mut self, workers: &Arc<Workers>) -> Result<Then, ServiceError> {
@@ -116,7 +116,7 @@ impl Worker {
                 self.remove(workers)?;
                 Ok(Then::Rest(None))
             }
-            Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off()))),
+            Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off.next()))),
             // What ran out is said already.
             Step::Wait(most) if self.shortage.is_some() => Ok(Then::Rest(Some(most))),
             Step::Wait(most) => {
@@ -186,11 +186,5 @@ impl Worker {
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| ticks::since(since)),
             load_in: load_in(state, workers.records.now()),
         }
-    }
-
-    pub(super) fn back_off(&mut self) -> Duration {
-        // Short at first: a holder that ends hangs up a moment before it lets go of its lock.
-        self.silent = (self.silent + 1).min(14);
-        Duration::from_millis(5 << self.silent).min(MOST_SILENCE)
     }
 }

@@ -51,12 +51,12 @@ impl Worker {
 
     /// Whoever has spoken with the holder may have been told news with the answer: nobody would be woken for these.
     fn listen_again(&mut self) {
-        self.rest(Some(Duration::ZERO));
+        self.rest.begin(Some(Duration::ZERO));
     }
 
     /// Listens to the agent, and does what follows.
     pub(super) fn live_step(&mut self, workers: &Arc<Workers>) {
-        self.rest_until = None;
+        self.rest.end();
         let Some(live) = &mut self.live else { return };
         let stepped = live.step();
         // Whoever reads as fast as the agent writes has nothing left: only then are files looked at.
@@ -88,7 +88,7 @@ impl Worker {
         if refused {
             self.hold(Some(chain(error)));
         }
-        self.rest(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
+        self.rest.begin(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
     }
 
     /// Asks a holder that says nothing while its agent is at work whether it is there, and shows what comes of it.
@@ -114,7 +114,7 @@ impl Worker {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
             self.turn(Turn::Ends);
-            self.rest(Some(Duration::ZERO));
+            self.rest.begin(Some(Duration::ZERO));
             if progress.exited {
                 self.note_failed_launch(workers)?;
             }
@@ -158,8 +158,7 @@ impl Worker {
         if let Err(error) = minded {
             tracing::warn!(session = %self.session, "{}", error.message);
             self.hold(Some(error.message));
-            let again = ticks::now() + MIND_AGAIN;
-            self.rest_until = Some(self.rest_until.map_or(again, |until| until.min(again)));
+            self.rest.shorten(MIND_AGAIN);
         }
     }
 

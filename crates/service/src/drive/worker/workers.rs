@@ -1,9 +1,8 @@
 //! All workers: who has one, how one is hired, told something and let go, and what others see of it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rekindle_agent::connection::Delta;
 use rekindle_domain::id::SessionId;
@@ -13,17 +12,15 @@ use rekindle_store::disk::check_descriptors;
 use rekindle_store::meter::Gauge;
 
 use super::Worker;
-use super::inbox::{Command, Inbox};
+use super::command::Command;
 use super::retry::Missed;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
 use crate::drive::connection_state::Link;
 use crate::error::ServiceError;
 use crate::lock::locked;
+use crate::pool::{self, Gate, Inbox, Pool};
 use crate::records::Records;
-
-/// How many are looked at at a time when everything begins at once.
-const AT_ONCE: usize = 16;
 
 /// Who is told what workers see and do, and no record tells.
 pub(crate) trait Watcher: Send + Sync {
@@ -42,7 +39,7 @@ pub(crate) struct Workers {
     pub(crate) records: Records,
     pub(crate) agents: Agents,
     pub(super) watcher: Arc<dyn Watcher>,
-    seats: Mutex<HashMap<SessionId, Arc<Seat>>>,
+    pool: Pool<SessionId, Seat>,
     pub(super) gate: Gate,
     /// Sessions for which no worker could be had.
     pub(crate) missed: Arc<Missed>,
@@ -54,7 +51,7 @@ pub(crate) struct Workers {
 
 /// What others see of a worker.
 pub(crate) struct Seat {
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: Inbox<Command>,
     pub(super) seen: Mutex<Seen>,
     /// Bytes of the holder's journal that were not read when it was last looked at.
     pub(super) unread: Gauge,
@@ -70,6 +67,14 @@ pub(crate) struct Seen {
     /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) spoken: Spoken,
+}
+
+impl pool::Seat for Seat {
+    type Command = Command;
+
+    fn inbox(&self) -> &Inbox<Command> {
+        &self.inbox
+    }
 }
 
 impl Seat {
@@ -91,39 +96,13 @@ impl Seat {
     }
 }
 
-/// Lets a few through at a time.
-#[derive(Default)]
-pub(super) struct Gate {
-    inside: Mutex<usize>,
-    freed: Condvar,
-}
-
-impl Gate {
-    pub(super) fn enter(&self) -> Pass<'_> {
-        let inside = locked(&self.inside);
-        let full = |inside: &mut usize| *inside >= AT_ONCE;
-        let mut inside = self.freed.wait_while(inside, full).unwrap_or_else(PoisonError::into_inner);
-        *inside += 1;
-        Pass(self)
-    }
-}
-
-pub(super) struct Pass<'a>(&'a Gate);
-
-impl Drop for Pass<'_> {
-    fn drop(&mut self) {
-        *locked(&self.0.inside) -= 1;
-        self.0.freed.notify_one();
-    }
-}
-
 impl Workers {
     pub(crate) fn new(records: Records, agents: Agents, watcher: Arc<dyn Watcher>) -> Workers {
         Workers {
             records,
             agents,
             watcher,
-            seats: Mutex::default(),
+            pool: Pool::default(),
             gate: Gate::default(),
             missed: Arc::default(),
             superseded: AtomicBool::new(false),
@@ -174,39 +153,33 @@ impl Workers {
     }
 
     fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<(), ServiceError> {
-        let mut seats = locked(&self.seats);
-        if let Some(seat) = seats.get(&session) {
-            seat.inbox.push(command);
-            return Ok(());
-        }
-        let failed = |error: std::io::Error| ServiceError::internal(&error);
-        check_descriptors().map_err(failed)?;
-        let seat = Seat::new().map_err(failed)?;
-        seat.inbox.push(command);
-        let worker = Worker::new(self, session, &seat);
-        let thread = std::thread::Builder::new().name(format!("s-{}", short(session))).stack_size(1 << 20);
-        thread.spawn(move || worker.run()).map_err(failed)?;
-        seats.insert(session, seat);
-        Ok(())
+        let name = format!("s-{}", short(session));
+        let hired = self.pool.tell(session, command, &name, || {
+            check_descriptors()?;
+            let seat = Seat::new()?;
+            let worker = Worker::new(self, session, &seat);
+            Ok((seat, worker))
+        });
+        hired.map_err(|error| ServiceError::internal(&error))
     }
 
     /// Hires a worker that has no thread: whoever has it has it work.
     #[cfg(test)]
     pub(crate) fn hire_by_hand(self: &Arc<Workers>, session: SessionId) -> (Arc<Seat>, Worker) {
         let seat = Seat::new().expect("a bell");
-        locked(&self.seats).insert(session, seat.clone());
+        self.pool.add(session, seat.clone());
         (seat.clone(), Worker::new(self, session, &seat))
     }
 
     /// Returns how many workers there are, and how many bytes of journals they have not read yet.
     pub(crate) fn load(&self) -> (usize, u64) {
-        let seats = locked(&self.seats);
-        (seats.len(), seats.values().map(|seat| seat.unread.get()).sum())
+        let seats = self.pool.seats();
+        (seats.len(), seats.iter().map(|seat| seat.unread.get()).sum())
     }
 
     /// Returns a session's worker, if it has one.
     pub(crate) fn seat(&self, session: SessionId) -> Option<Arc<Seat>> {
-        locked(&self.seats).get(&session).cloned()
+        self.pool.get(session)
     }
 
     /// Tells a session's worker, if it has one.
@@ -218,34 +191,22 @@ impl Workers {
 
     /// Returns the sessions that have a worker.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        locked(&self.seats).keys().copied().collect()
+        self.pool.keys()
     }
 
     /// Tells all workers.
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
-        locked(&self.seats).values().for_each(|seat| seat.inbox.push(command()));
+        self.pool.seats().iter().for_each(|seat| seat.inbox.push(command()));
     }
 
     /// Waits until all workers have left, but not for ever; returns how many have not.
     pub(crate) fn await_all(&self, most: Duration) -> usize {
-        let begin = Instant::now();
-        loop {
-            let left = locked(&self.seats).len();
-            if left == 0 || begin.elapsed() >= most {
-                return left;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.pool.await_empty(most)
     }
 
     /// Lets go of a worker that has nothing to do, unless it was just told something.
     pub(super) fn dismiss(&self, session: SessionId, seat: &Seat, leaving: bool) -> bool {
-        let mut seats = locked(&self.seats);
-        let may = leaving || seat.inbox.is_empty();
-        if may {
-            seats.remove(&session);
-        }
-        may
+        self.pool.dismiss(session, seat, leaving)
     }
 }
 
