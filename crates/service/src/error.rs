@@ -73,14 +73,18 @@ impl ServiceError {
 
     /// Nothing can be added to a log that is damaged.
     pub fn damaged(damage: &Damage) -> ServiceError {
-        let message = format!("its log is damaged {damage}: nothing can be added to it");
-        ServiceError::new(Code::SessionDamaged, message).hint(DAMAGED)
+        ServiceError::new(Code::SessionDamaged, damaged_log(damage)).hint(DAMAGED)
     }
 
     /// Something is broken; every cause is told.
     pub fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
         ServiceError::new(Code::Internal, chain(error))
     }
+}
+
+/// Says that a log is damaged, where, and what that means.
+pub(crate) fn damaged_log(damage: &Damage) -> String {
+    format!("its log is damaged {damage}: nothing can be added to it")
 }
 
 /// How the detail of a session's health ends that cannot be loaded, and is left alone.

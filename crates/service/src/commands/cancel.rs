@@ -18,8 +18,11 @@ pub(crate) fn cancel(
     why: CancelReason,
     by: &str,
 ) -> Result<Option<RunId>, ServiceError> {
-    let state = workers.records.store.open_session(session)?.state;
-    if !is_possible(&state) {
+    let current = workers.records.store.open_session(session)?;
+    if let Some(damage) = &current.damage {
+        return Err(ServiceError::damaged(damage));
+    }
+    if !is_possible(&current.state) {
         return Err(ServiceError::nothing_running());
     }
     let (reply, answer) = sync_channel(1);

@@ -13,7 +13,7 @@ use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
 use super::cursor::Place;
-use crate::error::ServiceError;
+use crate::error::{ServiceError, damaged_log};
 use crate::idempotency::{Key, name};
 use crate::lock::locked;
 
@@ -267,7 +267,7 @@ impl Directory {
         match found {
             Ok(found) => {
                 if let Some(damage) = found.as_ref().filter(|_| known.damage.is_none()) {
-                    tracing::error!(%session, "its log is damaged {damage}: nothing can be added to it");
+                    tracing::error!(%session, "{}", damaged_log(damage));
                 }
                 known.damage = known.damage.take().or(found.map(Arc::new));
                 known.examined = true;

@@ -12,7 +12,7 @@ use super::run_view::run_view;
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::Seen;
-use crate::error::LEFT_ALONE;
+use crate::error::{LEFT_ALONE, damaged_log};
 
 impl Views {
     /// Shows a session.
@@ -25,7 +25,7 @@ impl Views {
         SessionView {
             missing_env: self.workers.agents.environment.missing(state),
             connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link.into()),
-            held: self.held(state, seen),
+            held: self.held(entry, seen),
             last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
             health: match (&entry.damage, &entry.trouble) {
                 (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
@@ -61,9 +61,14 @@ impl Views {
     }
 
     /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
-    fn held(&self, state: &SessionState, seen: Option<Seen>) -> Option<String> {
+    fn held(&self, entry: &Entry, seen: Option<Seen>) -> Option<String> {
+        let state = &*entry.state;
         if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| self.workers.missed.why(state.id)) {
             return Some(held);
+        }
+        // What was going on may stand behind the damage: nobody can tell that nothing was.
+        if let Some(damage) = &entry.damage {
+            return Some(damaged_log(damage));
         }
         // A run that no agent has waits for one; its worker has long gone.
         let alone = state.agent.as_ref().is_none_or(|agent| agent.exited);

@@ -157,6 +157,11 @@ impl Scripted {
         self.world().holders.values().filter(|holder| holder.lives || !holder.removed).count()
     }
 
+    /// Returns how many holders live.
+    pub(super) fn living(&self) -> usize {
+        self.world().holders.values().filter(|holder| holder.lives).count()
+    }
+
     /// Kills the newest agent.
     pub(super) fn kill(&self) {
         self.world().newest().finish(None, Some(9), ExitReason::AgentExit);

@@ -12,11 +12,13 @@ use rekindle_domain::projector::{HolderProof, Observed, project};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::Executable;
 use rekindle_store::commit::Commits;
+use rekindle_store::layout::Layout;
 use rekindle_store::log::Cursor;
 use rekindle_store::{Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::{Fault, FaultKind, SimDisk};
 use rekindle_wire::request::NewMessage;
+use rekindle_wire::view::SessionView;
 use serde_json::Value;
 
 use super::holder::Scripted;
@@ -384,6 +386,25 @@ impl Home {
     pub(super) fn held(&self) -> String {
         let seat = &self.daemon.as_ref().expect("a daemon").seat;
         seat.seen().held.unwrap_or_default()
+    }
+
+    /// The session as it is shown after a start.
+    pub(super) fn shown(&self) -> SessionView {
+        let views = views(self.workers());
+        views.session(&views.directory.get(views.store(), self.session).expect("there"))
+    }
+
+    /// Flips a byte of the log, which nobody has open.
+    pub(super) fn rot(&mut self) -> &mut Home {
+        assert!(self.daemon.is_none(), "a daemon has the log open");
+        assert!(self.disk.flip_byte(Layout::new("/home").log(self.session), 100));
+        self
+    }
+
+    /// Opens the home, and has nobody look at the session.
+    pub(super) fn start(&mut self) -> &mut Home {
+        self.open();
+        self
     }
 
     /// The status, as it is shown.

@@ -5,6 +5,7 @@ mod adoption;
 mod agent;
 mod cancels;
 mod crashes;
+mod damage;
 mod deaths;
 mod holder;
 mod home;

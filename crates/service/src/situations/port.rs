@@ -10,8 +10,8 @@ use std::time::Duration;
 use rekindle_domain::recovery::Found;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{
-    ConnectError, FollowError, Harvest, HarvestError, Inspection, PrepareError, Prepared, RemoveError,
-    RequestError, SpawnError, Spec, Started,
+    self, ConnectError, FollowError, Harvest, HarvestError, Inspection, Keeper, LockState, PrepareError,
+    Prepared, RemoveError, RequestError, SpawnError, Spec, Started,
 };
 use rekindle_holder::dir::{EpochNote, ExitNote, ExitReason, FORMAT, HolderDir, Launch, LockNote};
 use rekindle_holder::identity::{Identity, machine_boot};
@@ -37,8 +37,23 @@ impl Holders for Port {
         }
     }
 
-    fn list(&self, _: &Path) -> io::Result<Vec<Inspection>> {
-        Ok(Vec::new())
+    fn list(&self, holders: &Path) -> io::Result<Vec<Inspection>> {
+        let world = self.0.world();
+        let there = world.holders.iter().filter(|(_, holder)| !holder.removed);
+        let inspected = there.map(|(name, holder)| Inspection {
+            dir: HolderDir::new(holders.join(name)),
+            holder_id: name.clone(),
+            launch: client::Found::There(holder.launch.clone()),
+            lock: match holder.lives {
+                true => LockState::Held { note: None, by: Keeper::Holder },
+                false => LockState::Free { note: None },
+            },
+            exit: client::Found::Missing,
+            epoch: client::Found::There(holder.epoch.clone()),
+            status: client::Found::Missing,
+            other_boot: Some(world.rebooted),
+        });
+        Ok(inspected.collect())
     }
 
     fn prepare(&self, places: &Places, spec: Spec) -> Result<Prepared, PrepareError> {

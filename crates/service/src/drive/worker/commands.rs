@@ -180,6 +180,10 @@ impl Worker {
             self.next(workers);
         }
         let current = workers.records.store.open_session(self.session)?;
+        // What is at work may not be in what is left of the log.
+        if let Some(damage) = &current.damage {
+            return Err(ServiceError::damaged(damage));
+        }
         let state = &current.state;
         if let Some(seq) = asked.after {
             // A message comes instead of an answer: there has to be a question, and nothing may have come since.

@@ -11,7 +11,7 @@ use rekindle_wire::code::Code;
 use super::{Worker, Workers};
 use crate::drive::agents::load_in;
 use crate::drive::has_directory;
-use crate::error::ServiceError;
+use crate::error::{ServiceError, damaged_log};
 use crate::test_knobs::crash_point;
 use crate::ticks;
 use crate::upkeep::launched;
@@ -65,7 +65,7 @@ impl Worker {
         self.see(if self.unanswered && found == Found::Lives { Found::Silent } else { found });
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
-            let why = format!("its log is damaged {damage}: nothing can be added to it");
+            let why = damaged_log(damage);
             tracing::error!(session = %self.session, "{why}");
             self.hold(Some(why));
             workers.watcher.changed(self.session);
