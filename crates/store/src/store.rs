@@ -55,9 +55,10 @@ pub enum OpenError {
 
 /// A home that is open for writing.
 pub struct Store<C: Commits = Committer> {
-    // Dropped in this order: the committer writes until it is gone, so the lock goes after it.
+    // Dropped in this order: the committer writes until it is gone, so the lock goes after it. It has the lock too, for
+    // the case that the store is let go of on the committer's own thread, which goes on for a moment.
     committer: C,
-    lock: HomeLock,
+    lock: Arc<HomeLock>,
     /// The disk, on which logs that are behind are seen as they are committed.
     disk: SharedDisk,
     behind: Arc<Behind>,
@@ -82,7 +83,7 @@ impl Store {
         opener: Opener,
         clock: Arc<dyn Clock>,
     ) -> Result<Store, OpenError> {
-        let start = |core| Committer::start(core).map_err(OpenError::Thread);
+        let start = |core, lock| Committer::start(core, lock).map_err(OpenError::Thread);
         // Half of what may be open at once is for everything else.
         let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
         let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
@@ -121,7 +122,7 @@ impl Store<Inline> {
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Result<Store<Inline>, OpenError> {
-        Store::open_with(disk, home.into(), opener, clock, limits, |core| Ok(Inline::new(core)))
+        Store::open_with(disk, home.into(), opener, clock, limits, |core, _| Ok(Inline::new(core)))
     }
 
     /// Opens a home whose lock the caller has, with its committer on the caller's thread.
@@ -133,14 +134,14 @@ impl Store<Inline> {
     ) -> Result<Store<Inline>, OpenError> {
         let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
-        Store::open_locked(disk, layout, lock, clock, Limits::default(), |core| Ok(Inline::new(core)))
+        Store::open_locked(disk, layout, lock, clock, Limits::default(), |core, _| Ok(Inline::new(core)))
     }
 
     /// Closes the home and gives its lock back.
     pub fn into_lock(self) -> HomeLock {
         let Store { committer, lock, .. } = self;
         drop(committer);
-        lock
+        Arc::into_inner(lock).expect("an inline committer has no lock")
     }
 }
 
@@ -151,7 +152,7 @@ impl<C: Commits> Store<C> {
         opener: Opener,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(Core) -> Result<C, OpenError>,
+        start: impl FnOnce(Core, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
@@ -165,7 +166,7 @@ impl<C: Commits> Store<C> {
         lock: HomeLock,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(Core) -> Result<C, OpenError>,
+        start: impl FnOnce(Core, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
@@ -174,7 +175,8 @@ impl<C: Commits> Store<C> {
         let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
         let (meter, behind) = (core.meter(), core.behind());
         let disk = Arc::new(Complete { disk, layout: layout.clone(), behind: behind.clone() }) as SharedDisk;
-        let committer = start(core)?;
+        let lock = Arc::new(lock);
+        let committer = start(core, lock.clone())?;
         let unannounced = Mutex::new(repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
         let observers = Observers::default();

@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, current};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::SessionId;
@@ -157,10 +157,14 @@ pub struct Committer {
 }
 
 impl Committer {
-    pub(crate) fn start(core: Core) -> io::Result<Committer> {
+    /// Starts the committer; `lock` is let go of when its thread has ended.
+    pub(crate) fn start(core: Core, lock: impl Send + 'static) -> io::Result<Committer> {
         let (shared, shown) = (Arc::new(Shared::default()), core.shown());
         let queue = shared.clone();
-        let thread = std::thread::Builder::new().name("committer".into()).spawn(move || run(core, &queue))?;
+        let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
+            run(core, &queue);
+            drop(lock);
+        })?;
         Ok(Committer { shared, shown, thread: Some(thread) })
     }
 
@@ -252,7 +256,8 @@ impl Drop for Committer {
     /// Commits what was handed over, then ends the thread.
     fn drop(&mut self) {
         self.shared.close();
-        if let Some(thread) = self.thread.take() {
+        // Whoever is told of an append may be the last who has the store: then the thread ends after that, by itself.
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != current().id()) {
             let _ = thread.join();
         }
     }

@@ -1,6 +1,7 @@
 //! The store as its users see it: on a simulated disk that fails and crashes, and on a real one.
 
 mod aside;
+mod closing;
 mod common;
 mod crash;
 mod damage;
