@@ -5,24 +5,25 @@ use std::sync::Arc;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Now, Timestamp};
+use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Receipt};
-use rekindle_store::{AppendError, Store};
 use tokio::sync::oneshot;
 
 use crate::boottime::Steady;
 use crate::error::ServiceError;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// The store and the clocks of a daemon.
 #[derive(Clone)]
 pub(crate) struct Records {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<dyn Sessions>,
     clock: Arc<dyn Clock>,
     steady: Steady,
 }
 
 impl Records {
-    pub(crate) fn new(store: Arc<Store>, clock: Arc<dyn Clock>, steady: Steady) -> Records {
+    pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: Steady) -> Records {
         Records { store, clock, steady }
     }
 
@@ -37,9 +38,9 @@ impl Records {
     /// Begins to append. What follows from it is done even if whoever asked goes away, and by the committer: it must not
     /// block.
     pub(crate) fn begin_append(&self, append: Append, then: impl FnOnce() + Send + 'static) -> Appending {
-        let (tell, told) = oneshot::channel();
+        let (tell, appended) = oneshot::channel();
         crash_point("append.before");
-        self.store.append_with(append, move |outcome| {
+        let told = move |outcome: Result<Receipt, AppendError>| {
             let done = outcome.is_ok();
             crash_point("append.after");
             drop(tell.send(outcome));
@@ -47,8 +48,9 @@ impl Records {
                 crash_point("append.told");
                 then();
             }
-        });
-        Appending(told)
+        };
+        self.store.append_with(append, Box::new(told));
+        Appending(appended)
     }
 
     /// Returns the time by both clocks.

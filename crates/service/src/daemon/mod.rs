@@ -8,6 +8,7 @@ mod shutdown;
 pub use crate::feed::{Following, Since};
 pub use open::OpenDaemonError;
 use recovery::Recovery;
+use rekindle_store::Store;
 pub use rekindle_store::blobs::BlobId;
 
 use std::collections::BTreeMap;
@@ -71,6 +72,7 @@ pub enum TokenWay {
 /// The daemon.
 pub struct Daemon {
     home: PathBuf,
+    store: Arc<Store>,
     workers: Arc<Workers>,
     views: Arc<Views>,
     feed: Arc<Feed>,
@@ -94,7 +96,7 @@ impl Daemon {
             boot_id: self.workers.agents.supervisor.boot_id.to_string(),
             epoch: self.workers.agents.supervisor.epoch,
             home: self.home.display().to_string(),
-            home_id: self.workers.records.store.home_id().to_string(),
+            home_id: self.store.home_id().to_string(),
             listed: self.views.directory.is_surveyed(),
             recovered: self.recovery.recovered.load(Ordering::Relaxed),
         }
@@ -175,7 +177,7 @@ impl Daemon {
         }
         if entry.trouble.is_some() {
             // Says why not.
-            self.workers.records.store.open_session(id)?;
+            self.store.open_session(id)?;
         }
         environment::check(&resume.env)?;
         match resume.token.clone() {
@@ -212,12 +214,12 @@ impl Daemon {
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
-        log::page(&self.workers.records.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+        log::page(&*self.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Returns a payload that is kept apart from the log that names it.
     pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, ServiceError> {
-        Ok(self.workers.records.store.blobs().get(id)?)
+        Ok(self.store.blobs().get(id)?)
     }
 
     /// Follows a session's log and what its agent says.
@@ -287,17 +289,17 @@ impl Daemon {
 
     /// Writes what is counted and known, for those who watch many daemons.
     pub fn metrics(&self, format: Format) -> String {
-        self.metrics.show(&self.views, &self.feed, format)
+        self.metrics.show(&self.views, self.store.meter(), &self.feed, format)
     }
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
     pub fn stop_all(&self, by: &str) -> usize {
-        shutdown::stop_all(&self.workers, &self.views.directory, by)
+        shutdown::stop_all(&self.views, by)
     }
 
     /// Gives up room that is kept for emergencies, for a file without which nobody could reach the daemon.
     pub fn make_room(&self) {
-        self.workers.records.store.make_room();
+        self.store.make_room();
     }
 
     /// Returns who may speak to it from elsewhere.
@@ -307,7 +309,7 @@ impl Daemon {
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
-        shutdown::leave(&self.workers, &self.views.directory, &self.access);
+        shutdown::leave(&self.store, &self.views, &self.access);
     }
 
     fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {

@@ -67,20 +67,23 @@ impl Daemon {
             places: Places { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
         };
-        let workers = Arc::new(Workers::new(Records::new(store, clock, steady), agents, watch.clone()));
+        let workers =
+            Arc::new(Workers::new(Records::new(store.clone(), clock, steady), agents, watch.clone()));
         let (feed, directory, last_words) =
             (watch.feed.clone(), watch.directory.clone(), watch.last_words.clone());
         let metrics = Arc::new(metrics);
         let recovery = Arc::new(Recovery {
+            store: store.clone(),
             workers: workers.clone(),
             directory: directory.clone(),
             metrics: metrics.clone(),
             recovered: AtomicBool::new(false),
         });
-        let views = Arc::new(Views { workers: workers.clone(), directory, last_words });
+        let views =
+            Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, last_words });
         metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
-        Ok(Arc::new(Daemon { home, workers, views, feed, recovery, metrics, access, locks }))
+        Ok(Arc::new(Daemon { home, store, workers, views, feed, recovery, metrics, access, locks }))
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{HolderId, SessionId};
-use rekindle_domain::recovery::{Circumstances, Step, next_step};
+use rekindle_domain::recovery::{Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
+use rekindle_store::Store;
 
-use crate::drive::has_directory;
 use crate::drive::worker::{Command, Workers, is_expired};
 use crate::metrics::Metrics;
 use crate::show::{Directory, Entry};
@@ -34,6 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What recovery works with.
 pub(super) struct Recovery {
+    pub(super) store: Arc<Store>,
     pub(super) workers: Arc<Workers>,
     pub(super) directory: Arc<Directory>,
     pub(super) metrics: Arc<Metrics>,
@@ -46,14 +47,14 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
     let at = recovery.clone();
     let begun = std::thread::Builder::new().name("recovery".into()).spawn(move || {
         let begin = Instant::now();
-        while let Err(error) = at.directory.survey(&at.workers.records.store) {
+        while let Err(error) = at.directory.survey(&*at.store) {
             tracing::error!("cannot list the sessions: {error}");
             at.directory.cannot_list(error.to_string());
             std::thread::sleep(LOOK_AGAIN);
         }
         at.metrics.listing.set(begin.elapsed());
         let begin = Instant::now();
-        for entry in at.directory.all(&at.workers.records.store) {
+        for entry in at.directory.all(&*at.store) {
             if entry.is_usable() && entry.state.is_unfinished() {
                 at.metrics.unfinished.up();
                 let _ = at.workers.tell(entry.state.id, Command::Look);
@@ -84,7 +85,7 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
             continue;
         }
         swept = Some(Instant::now());
-        let all = at.directory.all(&at.workers.records.store);
+        let all = at.directory.all(&*at.store);
         attend(&at.workers, &all);
         expire(&at.workers, &all);
         tidy(&at, &all);
@@ -92,7 +93,7 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
         if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
             crash_point("list.before");
-            match at.workers.records.store.write_index(Directory::listable(&all)) {
+            match at.store.write_index(Directory::listable(&all)) {
                 Ok(()) => listed = records,
                 Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
             }
@@ -100,7 +101,7 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
         }
         // Not while everything begins.
         if sweeps > 0 {
-            at.directory.examine_some(&at.workers.records.store, READ_AT_ONCE);
+            at.directory.examine_some(&*at.store, READ_AT_ONCE);
         }
         sweeps += 1;
     }
@@ -134,15 +135,7 @@ fn expire(workers: &Arc<Workers>, all: &[Entry]) {
 }
 
 fn rests(workers: &Workers, state: &SessionState) -> bool {
-    let about = Circumstances {
-        found: workers.agents.observe(state),
-        has_directory: has_directory(state),
-        has_environment: workers.agents.environment.lacks(state).is_none(),
-        failed_launches: 0,
-        shortage: None,
-        interrupted_for: Duration::MAX,
-        load_in: std::time::Duration::ZERO,
-    };
+    let about = workers.agents.circumstances(state, workers.agents.observe(state));
     matches!(next_step(state, &about), Step::Rest(_))
 }
 

@@ -8,13 +8,14 @@ use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::recovery::Found;
+use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 use rekindle_wire::code::Code;
 
 use crate::access::Access;
 use crate::commands::cancel::cancel;
 use crate::drive::worker::{Command, Workers};
-use crate::show::{Directory, Entry};
+use crate::show::{Directory, Entry, Views};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -26,10 +27,11 @@ const AGAIN: Duration = Duration::from_millis(500);
 const LEFT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Cancels everything and ends every agent; returns how many are left after the time agents get.
-pub(super) fn stop_all(workers: &Arc<Workers>, directory: &Directory, by: &str) -> usize {
+pub(super) fn stop_all(views: &Views, by: &str) -> usize {
+    let workers = &views.workers;
     // From here on nothing begins, whatever is asked for.
     workers.begin_to_stop();
-    let all = directory.all(&workers.records.store);
+    let all = views.directory.all(views.store());
     let pending = |entry: &&Entry| entry.is_usable() && is_possible(&entry.state);
     let mut uncancelled: BTreeSet<SessionId> =
         all.iter().filter(pending).map(|entry| entry.state.id).collect();
@@ -47,7 +49,7 @@ pub(super) fn stop_all(workers: &Arc<Workers>, directory: &Directory, by: &str) 
             tell_all(workers, &mut untold, by);
             tried = Instant::now();
         }
-        let all = directory.all(&workers.records.store);
+        let all = views.directory.all(views.store());
         // The end of one whose log cannot be added to is in no record.
         let ended =
             |entry: &Entry| !entry.is_usable() && workers.agents.observe(&entry.state) != Found::Lives;
@@ -86,25 +88,26 @@ fn has_agent(entry: &Entry) -> bool {
 }
 
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
-pub(super) fn leave(workers: &Workers, directory: &Directory, access: &Access) {
+pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
+    let workers = &views.workers;
     workers.tell_all(|| Command::Leave);
     access.keep_used();
     let left = workers.await_all(LEFT_WITHIN);
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");
     }
-    let all = directory.all_if_surveyed(&workers.records.store);
+    let all = views.directory.all_if_surveyed(store);
     for entry in all.iter().flatten() {
         // Without one the next start reads more of the log, and nothing else.
         if entry.trouble.is_none() {
-            let _ = workers.records.store.renew_snapshot(entry.state.id);
+            let _ = store.renew_snapshot(entry.state.id);
         }
     }
-    if let Err(error) = workers.records.store.committer().checkpoint() {
+    if let Err(error) = store.committer().checkpoint() {
         tracing::warn!("no checkpoint: {error}");
     }
     if let Some(all) = all
-        && let Err(error) = workers.records.store.write_last_index(Directory::listable(&all))
+        && let Err(error) = store.write_last_index(Directory::listable(&all))
     {
         tracing::warn!("the list of sessions was not written: {error}");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rekindle_agent::find::{How, find};
 use rekindle_agent::known::Quirk;
 use rekindle_domain::id::HolderId;
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::{Circumstances, Found};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::dir::{HolderDir, Limits};
@@ -16,6 +16,7 @@ use rekindle_wire::code::Code;
 use super::environment::{Environment, lacking};
 use super::holders::{Holders, Places};
 use super::live::{Launching, Supervisor};
+use super::observe::has_directory;
 use super::provider::{known, quirks};
 use crate::error::ServiceError;
 use crate::test_knobs::hurried;
@@ -53,6 +54,19 @@ impl Agents {
     /// Looks for the recorded holder of a session.
     pub(crate) fn observe(&self, state: &SessionState) -> Found {
         self.holders.find(&self.places.holders, state)
+    }
+
+    /// Returns how things stand for a session in which nobody works: nothing has been tried, and nothing is waited for.
+    pub(crate) fn circumstances(&self, state: &SessionState, found: Found) -> Circumstances {
+        Circumstances {
+            found,
+            has_directory: has_directory(state),
+            has_environment: self.environment.lacks(state).is_none(),
+            failed_launches: 0,
+            shortage: None,
+            interrupted_for: Duration::MAX,
+            load_in: Duration::ZERO,
+        }
     }
 
     /// Returns what to launch for a session.

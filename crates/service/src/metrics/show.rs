@@ -17,7 +17,7 @@ use crate::show::{DIRECTORIES, Views};
 
 impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.
-    pub(crate) fn show(&self, views: &Views, feed: &Feed, format: Format) -> String {
+    pub(crate) fn show(&self, views: &Views, meter: &Meter, feed: &Feed, format: Format) -> String {
         let mut page = Page::new(format);
         page.family("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
         page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -33,8 +33,8 @@ impl Metrics {
             sessions(&mut page, &census);
         }
         self.holders(&mut page, &views.workers);
-        records(&mut page, views.store().meter());
-        store(&mut page, &views.workers.records);
+        records(&mut page, meter);
+        store(&mut page, meter, &views.workers.records);
         self.start(&mut page);
         streams(&mut page, feed);
         self.http.show(&mut page);
@@ -117,8 +117,7 @@ fn records(page: &mut Page, meter: &Meter) {
     records.ended_waits().for_each(|(how, count)| page.sample(&[("how", how)], count));
 }
 
-fn store(page: &mut Page, records: &Records) {
-    let meter = records.store.meter();
+fn store(page: &mut Page, meter: &Meter, records: &Records) {
     for (name, help, histogram) in [
         (
             "rekindle_append_duration_seconds",

@@ -11,8 +11,6 @@ mod waits;
 
 use std::sync::Arc;
 
-use rekindle_store::Store;
-
 pub(crate) use directory::{Directory, Entry};
 pub(crate) use last_words::LastWords;
 pub use last_words::last_words;
@@ -22,16 +20,18 @@ pub use session::session_view;
 pub(crate) use waits::{asked, ended_wait, request_of};
 
 use crate::drive::worker::Workers;
+use crate::storage::Catalog;
 
 /// What is shown of sessions, and from where it is taken.
 pub(crate) struct Views {
     pub(crate) workers: Arc<Workers>,
+    pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) last_words: Arc<LastWords>,
 }
 
 impl Views {
-    pub(crate) fn store(&self) -> &Store {
-        &self.workers.records.store
+    pub(crate) fn store(&self) -> &dyn Catalog {
+        &*self.catalog
     }
 }

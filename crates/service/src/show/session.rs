@@ -1,7 +1,7 @@
 //! A session as it is shown: its log's state, and what its worker sees.
 
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
-use rekindle_domain::recovery::{Circumstances, Found, Step, next_step};
+use rekindle_domain::recovery::{Found, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 use rekindle_wire::view::{Connection, Health, HealthState, RunView, SessionView, WaitState, WaitView};
@@ -66,8 +66,7 @@ impl Views {
         if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| self.workers.missed.why(state.id)) {
             return Some(held);
         }
-        // What was going on may stand behind the damage: nobody can tell that nothing was.
-        if let Some(damage) = &entry.damage {
+        if let Some(damage) = entry.damage.as_ref().filter(|_| state.is_unfinished()) {
             return Some(damaged_log(damage));
         }
         // A run that no agent has waits for one; its worker has long gone.
@@ -76,15 +75,7 @@ impl Views {
             return self.workers.agents.environment.lacks(state);
         }
         state.recovery.interruption.as_ref()?;
-        let about = Circumstances {
-            found: Found::Nobody,
-            has_directory: std::path::Path::new(&state.working_dir).is_dir(),
-            has_environment: self.workers.agents.environment.lacks(state).is_none(),
-            failed_launches: 0,
-            shortage: None,
-            interrupted_for: std::time::Duration::MAX,
-            load_in: std::time::Duration::ZERO,
-        };
+        let about = self.workers.agents.circumstances(state, Found::Nobody);
         match next_step(state, &about) {
             Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_words(state, held)),
             _ => None,

@@ -17,7 +17,7 @@ fn damaged(life: &'static str) -> Home {
     let mut home = Home::new(&[life]);
     home.send();
     home.daemon_ends();
-    home.rot();
+    home.rot(Some("run.started"));
     home
 }
 
@@ -60,4 +60,9 @@ fn why_nothing_happens_is_shown_although_nobody_looks_after_the_session() {
         assert_eq!(shown.health.state, HealthState::Damaged, "{life}");
         assert!(shown.held.as_deref().is_some_and(|held| held.starts_with(WHY)), "{life}: {:?}", shown.held);
     }
+    let mut home = Home::new(&["text hang"]);
+    home.send();
+    home.daemon_ends();
+    home.rot(None);
+    assert_eq!(home.start().shown().held, None, "nobody knows that anything was going on");
 }

@@ -1,6 +1,7 @@
 //! A home in memory with one session, and a daemon of it whose worker is had work by hand.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::SessionView;
 use serde_json::Value;
 
+use super::contention::Contended;
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::Steady;
@@ -81,6 +83,8 @@ pub(super) struct Home {
     daemon: Option<Daemon>,
     pub(super) scripted: Arc<Scripted>,
     session: SessionId,
+    /// How many others come before the next messages.
+    pub(super) before_us: Arc<AtomicU32>,
     /// Records that were seen already.
     seen: usize,
 }
@@ -90,6 +94,7 @@ struct Daemon {
     worker: Worker,
     seat: Arc<Seat>,
     workers: Arc<Workers>,
+    store: Arc<Store>,
 }
 
 struct Nobody;
@@ -113,8 +118,18 @@ impl Home {
         let session = SessionId::mint(1, 1);
         let (disk, scripted) = (SimDisk::new(1), Scripted::new(lives));
         let env = Env::new();
-        let mut home =
-            Home { disk, clock, steady, daemons: 0, env, daemon: None, scripted, session, seen: 0 };
+        let mut home = Home {
+            disk,
+            clock,
+            steady,
+            daemons: 0,
+            env,
+            daemon: None,
+            scripted,
+            session,
+            before_us: Arc::default(),
+            seen: 0,
+        };
         home.open();
         let created = SessionCreated {
             title: "t".into(),
@@ -137,7 +152,7 @@ impl Home {
         let boot_id = self.boot_id();
         let opener = Opener { pid: 1, boot_id };
         let disk = Arc::new(self.disk.clone());
-        let store = Store::open(disk, "/home", opener, self.clock.clone()).expect("a home");
+        let store = Arc::new(Store::open(disk, "/home", opener, self.clock.clone()).expect("a home"));
         let executable = Executable { path: "/bin/holder".into(), sha256: String::new() };
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch: self.daemons, steady: self.steady },
@@ -150,10 +165,11 @@ impl Home {
             },
             environment: Environment::new(self.env.clone(), 0o022),
         };
-        let records = Records::new(Arc::new(store), self.clock.clone(), self.steady);
+        let contended = Contended { store: store.clone(), before_us: self.before_us.clone() };
+        let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
-        self.daemon = Some(Daemon { worker, seat, workers });
+        self.daemon = Some(Daemon { worker, seat, workers, store });
     }
 
     fn boot_id(&self) -> BootId {
@@ -161,12 +177,13 @@ impl Home {
     }
 
     pub(super) fn daemon_ends(&mut self) {
+        self.await_committer();
         self.daemon = None;
     }
 
     /// The daemon is killed, and another takes its place.
     pub(super) fn restart(&mut self) -> &mut Home {
-        self.daemon = None;
+        self.daemon_ends();
         self.open();
         self.tell(Command::Look);
         self.settle()
@@ -242,8 +259,10 @@ impl Home {
 
     /// Waits until the committer has done what follows from the appends it has answered.
     fn await_committer(&self) {
-        // It answers one after the other, and nobody else knows this session.
-        let _ = self.workers().records.store.committer().current(SessionId::mint(2, 2));
+        if let Some(daemon) = &self.daemon {
+            // It answers one after the other, and nobody else knows this session.
+            let _ = daemon.store.committer().current(SessionId::mint(2, 2));
+        }
     }
 
     /// Sends a message, and leaves the worker alone: the daemon may die before it has looked.
@@ -297,7 +316,7 @@ impl Home {
 
     /// The daemon is killed after its last write, and another takes its place.
     pub(super) fn restart_after_last_write(&mut self) -> &mut Home {
-        self.daemon = None;
+        self.daemon_ends();
         self.disk.clear_faults();
         self.restart()
     }
@@ -350,9 +369,10 @@ impl Home {
 
     pub(super) fn answer_to(&mut self, wait: WaitId, option: &str) -> Result<(), ServiceError> {
         let text = format!(r#"{{"option":"{option}"}}"#);
-        let answered = self.ask(move |workers| {
+        let views = self.views();
+        let answered = self.ask(move |_| {
             let answer = serde_json::from_str(&text).expect("an answer");
-            answers::answer(&views(workers), wait, &answer, "test").map(drop)
+            answers::answer(&views, wait, &answer, "test").map(drop)
         });
         self.settle();
         answered
@@ -388,17 +408,30 @@ impl Home {
         seat.seen().held.unwrap_or_default()
     }
 
+    /// Returns what shows the sessions, as after a start.
+    fn views(&self) -> Views {
+        let daemon = self.daemon.as_ref().expect("a daemon");
+        let directory = Arc::new(Directory::default());
+        directory.survey(&*daemon.store).expect("listed");
+        let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
+        Views { workers, catalog, directory, last_words: Arc::default() }
+    }
+
     /// The session as it is shown after a start.
     pub(super) fn shown(&self) -> SessionView {
-        let views = views(self.workers());
+        let views = self.views();
         views.session(&views.directory.get(views.store(), self.session).expect("there"))
     }
 
-    /// Flips a byte of the log, which nobody has open.
-    pub(super) fn rot(&mut self) -> &mut Home {
+    /// Flips a byte of the log, which nobody has open: in the record behind the first of a kind, or in the first of all.
+    pub(super) fn rot(&mut self, behind: Option<&str>) {
         assert!(self.daemon.is_none(), "a daemon has the log open");
-        assert!(self.disk.flip_byte(Layout::new("/home").log(self.session), 100));
-        self
+        let log = Layout::new("/home").log(self.session);
+        let text = String::from_utf8(self.disk.read_file(&log).expect("a log")).expect("text");
+        let found =
+            behind.map_or(0, |kind| text.find(&format!(r#""kind":"{kind}""#)).expect("such a record"));
+        let begin = if found == 0 { 0 } else { found + text[found..].find('\n').expect("a whole line") };
+        assert!(self.disk.flip_byte(&log, begin as u64 + 60));
     }
 
     /// Opens the home, and has nobody look at the session.
@@ -446,13 +479,6 @@ impl Home {
         }
         records
     }
-}
-
-/// Returns what shows the sessions, as after a start.
-fn views(workers: &Arc<Workers>) -> Views {
-    let directory = Arc::new(Directory::default());
-    directory.survey(&workers.records.store).expect("listed");
-    Views { workers: workers.clone(), directory, last_words: Arc::default() }
 }
 
 fn do_it() -> NewMessage {

@@ -4,6 +4,7 @@
 mod adoption;
 mod agent;
 mod cancels;
+mod contention;
 mod crashes;
 mod damage;
 mod deaths;

@@ -11,13 +11,13 @@ use rekindle_domain::line::Draft;
 use rekindle_holder::client::Spec;
 use rekindle_holder::dir::Limits;
 use rekindle_holder::identity::Identity;
-use rekindle_store::Store;
 use rekindle_store::disk::check_descriptors;
 
 use super::error::MAX_ARGUMENT;
 use super::prompt::Unsent;
 use super::{Live, LiveError, Supervisor};
 use crate::drive::holders::{Holders, Places};
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// What is to be launched.
@@ -39,7 +39,7 @@ impl Live {
     /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
     /// the command, a run must be open.
     pub fn launch(
-        store: Arc<Store>,
+        store: Arc<dyn Sessions>,
         session: SessionId,
         holders: &Arc<dyn Holders>,
         places: &Places,
@@ -52,7 +52,7 @@ impl Live {
         let run = state.open_run();
         let command = match run {
             Some(run) if profile.prompt_in_command() => {
-                let unsent = Unsent::find(&store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
+                let unsent = Unsent::find(&*store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
                 profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),

@@ -42,14 +42,13 @@ use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
-use rekindle_store::Store;
-use rekindle_store::commit::Commits;
 use rekindle_store::disk::check_descriptors;
 use rekindle_store::log::Cursor;
 
 use crate::boottime::Steady;
 use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::supposed;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// Who hears words that are in no record yet.
@@ -87,7 +86,7 @@ impl Supervisor {
 
 /// A session with a living agent.
 pub struct Live {
-    store: Arc<Store>,
+    store: Arc<dyn Sessions>,
     session: SessionId,
     holders: Arc<dyn Holders>,
     dir: HolderDir,
@@ -141,7 +140,7 @@ impl Live {
     /// Takes over a living agent in whatever it is doing. Nothing is said to it that was said before; a holder
     /// whose supervisor died before it could start the agent is given what `env` returns to start it with.
     pub fn adopt(
-        store: Arc<Store>,
+        store: Arc<dyn Sessions>,
         session: SessionId,
         holders: &Arc<dyn Holders>,
         dir: HolderDir,
@@ -183,7 +182,7 @@ impl Live {
                 ])?;
             }
             if live.own.prompted != Some(run.run_id) && run.cancel.is_none() {
-                live.prompt = Unsent::find(&live.store, session, run, live.connection.profile())?;
+                live.prompt = Unsent::find(&*live.store, session, run, live.connection.profile())?;
             }
         }
         crash_point("adopt.before_sending");
@@ -200,7 +199,7 @@ impl Live {
 
     /// Records what a dead holder left. Its agent's tree must be proven gone.
     pub fn harvest(
-        store: Arc<Store>,
+        store: Arc<dyn Sessions>,
         session: SessionId,
         holders: &Arc<dyn Holders>,
         dir: HolderDir,
@@ -216,7 +215,7 @@ impl Live {
 
     /// Builds everything from the log; the journal is read from where the log says.
     fn rebuild(
-        store: Arc<Store>,
+        store: Arc<dyn Sessions>,
         session: SessionId,
         holders: &Arc<dyn Holders>,
         dir: HolderDir,
@@ -386,7 +385,7 @@ impl Live {
         let attended = state.open_run().is_some_and(|run| run.boot_id == self.supervisor.boot_id);
         let taken = self.connection.finish(!attended);
         self.carry_out(taken, &mut progress)?;
-        self.store.committer().sync()?;
+        self.store.sync()?;
         progress.exited = true;
         Ok(progress)
     }
