@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::outcome::Outcome;
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
@@ -34,7 +35,7 @@ use crate::commands::{Locks, answers, cancel, change, messages, resume, sessions
 use crate::drive::environment;
 use crate::drive::worker::Workers;
 use crate::error::ServiceError;
-use crate::feed::{Anywhere, Feed, Subscription};
+use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
@@ -130,6 +131,12 @@ impl Daemon {
     ) -> Result<MessageTaken, ServiceError> {
         self.entry(id)?;
         messages::message(&self.workers, id, new, key, None)
+    }
+
+    /// Waits for the outcome of a message that was taken, through every interruption of its run. Whoever died meanwhile
+    /// waits again, with the same message.
+    pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<Outcome, ServiceError> {
+        feed::outcome(&self.feed, &self.views, id, taken.message_id, taken.seq).await
     }
 
     /// Gives a session a message without blocking, if that is possible: none if it is not. An answer of nothing says

@@ -3,11 +3,13 @@
 
 mod encoded_once;
 mod follow;
+mod outcome;
 mod recent;
 mod stream;
 
 pub use encoded_once::EncodedOnce;
 pub use follow::{Following, Since};
+pub(crate) use outcome::outcome;
 pub use stream::{Stream, Subscription};
 
 use std::collections::HashMap;

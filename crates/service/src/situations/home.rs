@@ -15,11 +15,11 @@ use rekindle_holder::client::Executable;
 use rekindle_store::commit::Commits;
 use rekindle_store::layout::Layout;
 use rekindle_store::log::Cursor;
-use rekindle_store::{Opener, Store};
+use rekindle_store::{Observer, Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::{Fault, FaultKind, SimDisk};
 use rekindle_wire::request::NewMessage;
-use rekindle_wire::view::SessionView;
+use rekindle_wire::view::{MessageTaken, SessionView};
 use serde_json::Value;
 
 use super::contention::Contended;
@@ -82,7 +82,7 @@ pub(super) struct Home {
     env: Env,
     daemon: Option<Daemon>,
     pub(super) scripted: Arc<Scripted>,
-    session: SessionId,
+    pub(super) session: SessionId,
     /// How many others come before the next messages.
     pub(super) before_us: Arc<AtomicU32>,
     /// Records that were seen already.
@@ -246,15 +246,20 @@ impl Home {
         self.pass(Duration::from_millis(250))
     }
 
+    /// Has somebody told of every append from now on.
+    pub(super) fn observe(&mut self, observer: Arc<dyn Observer>) {
+        self.daemon.as_ref().expect("a daemon").store.observe(observer);
+    }
+
     /// Sends a message and lets the worker work.
     pub(super) fn send(&mut self) -> &mut Home {
         self.message().expect("taken");
         self.settle()
     }
 
-    pub(super) fn message(&mut self) -> Result<(), ServiceError> {
+    pub(super) fn message(&mut self) -> Result<MessageTaken, ServiceError> {
         let session = self.session;
-        self.ask(move |workers| messages::message(workers, session, &do_it(), None, None)).map(drop)
+        self.ask(move |workers| messages::message(workers, session, &do_it(), None, None))
     }
 
     /// Waits until the committer has done what follows from the appends it has answered.
@@ -409,7 +414,7 @@ impl Home {
     }
 
     /// Returns what shows the sessions, as after a start.
-    fn views(&self) -> Views {
+    pub(super) fn views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let directory = Arc::new(Directory::default());
         directory.survey(&*daemon.store).expect("listed");

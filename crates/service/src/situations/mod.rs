@@ -13,6 +13,7 @@ mod home;
 mod launches;
 mod life;
 mod loads;
+mod outcomes;
 mod port;
 mod queue;
 mod table;

@@ -1,0 +1,45 @@
+//! Waiting for the outcome of a message, whoever begins, continues and ends its runs.
+
+use std::sync::Arc;
+
+use rekindle_domain::id::{MessageId, SessionId};
+use rekindle_domain::line::Line;
+use rekindle_domain::outcome::{Outcome, Pending};
+
+use super::{Feed, Following, Since, Told};
+use crate::error::ServiceError;
+use crate::show::Views;
+
+/// Waits for the outcome of a message whose record has this number. What has happened to it already is in the log, so that
+/// whoever died while waiting waits again in the same way.
+pub(crate) async fn outcome(
+    feed: &Arc<Feed>,
+    views: &Arc<Views>,
+    session: SessionId,
+    message: MessageId,
+    seq: u64,
+) -> Result<Outcome, ServiceError> {
+    let (mut pending, mut last) = (Pending::new(message), seq);
+    loop {
+        let mut following = Following::new(feed, views, session, Since::After(last))?;
+        loop {
+            match following.next().await {
+                Some(Told::Record(record)) => {
+                    last = record.seq;
+                    let line = Line::parse(record.line.as_bytes()).ok();
+                    let event = line.as_ref().and_then(|line| line.event().ok());
+                    if let Some(outcome) = event.and_then(|event| pending.apply(&event)) {
+                        return Ok(outcome);
+                    }
+                }
+                Some(Told::Words(_) | Told::Status(_)) => {}
+                Some(Told::Deleted) => return Err(ServiceError::no_session(session)),
+                Some(Told::Damaged(damage)) => return Err(ServiceError::damaged(&damage)),
+                Some(Told::Reset { .. }) => return Err(ServiceError::moved()),
+                // What was missed is read from the log.
+                Some(Told::TooSlow) => break,
+                None => return Err(ServiceError::leaving()),
+            }
+        }
+    }
+}

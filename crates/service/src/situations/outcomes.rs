@@ -1,0 +1,86 @@
+//! Outcomes of messages, for whoever waits for them: from the beginning, or after its own death from the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::outcome::Outcome;
+use rekindle_store::Observer;
+use rekindle_store::commit::Receipt;
+
+use super::home::Home;
+use crate::feed::{Feed, News, outcome};
+
+/// Tells followers of what is appended, as a daemon does.
+struct Tell(Arc<Feed>);
+
+impl Observer for Tell {
+    fn done(&self, _: SessionId, _: &Receipt) {}
+
+    fn told(&self, session: SessionId, receipt: &Receipt) {
+        self.0.tell(session, News::Appended(receipt.last_seq));
+    }
+}
+
+const LIVES: [(&[&str], Option<Outcome>); 7] = [
+    (&["text end"], Some(Outcome::Completed)),
+    (&["no"], Some(Outcome::Failed)),
+    (&["text die", "text end"], Some(Outcome::Completed)),
+    (&["die", "die", "text end"], Some(Outcome::Completed)),
+    (&["greet=hang", "hang"], None),
+    (&["hang"], None),
+    (&["ask end"], None),
+];
+
+// What has happened is in the log: whoever comes late is told at once.
+#[test]
+fn the_outcome_of_a_message_is_told_to_whoever_comes_late() {
+    for (lives, expected) in LIVES {
+        let mut home = Home::new(lives);
+        let taken = home.message().expect("taken");
+        home.wait_long();
+        let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
+        let waiting = outcome(&feed, &views, home.session, taken.message_id, taken.seq);
+        assert_eq!(soon(waiting), expected, "{lives:?}");
+    }
+}
+
+// What happens is heard of when it does, through every interruption.
+#[test]
+fn the_outcome_of_a_message_is_awaited_while_its_runs_are_cut_and_continued() {
+    for (lives, expected) in LIVES {
+        let Some(expected) = expected else { continue };
+        let mut home = Home::new(lives);
+        let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
+        home.observe(Arc::new(Tell(feed.clone())));
+        let taken = home.message().expect("taken");
+        let session = home.session;
+        let waiting = std::thread::spawn(move || {
+            let waiting = outcome(&feed, &views, session, taken.message_id, taken.seq);
+            runtime().block_on(waiting).expect("an outcome")
+        });
+        home.wait_long();
+        assert_eq!(waiting.join().expect("no panic"), expected, "{lives:?}");
+    }
+}
+
+#[test]
+fn a_message_that_is_cancelled_with_the_queue_has_an_outcome() {
+    let mut home = Home::new(&["hang"]);
+    home.send();
+    let queued = home.message().expect("taken");
+    home.cancel().expect("cancelled");
+    let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
+    let waiting = outcome(&feed, &views, home.session, queued.message_id, queued.seq);
+    assert_eq!(soon(waiting), Some(Outcome::Cancelled));
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}
+
+/// Returns an outcome that is there already.
+fn soon<E: std::fmt::Debug>(waiting: impl Future<Output = Result<Outcome, E>>) -> Option<Outcome> {
+    let told = runtime().block_on(async { tokio::time::timeout(Duration::ZERO, waiting).await });
+    told.ok().map(|outcome| outcome.expect("no error"))
+}
