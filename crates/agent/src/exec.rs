@@ -9,7 +9,7 @@ use rekindle_holder::journal::OutFlags;
 
 use crate::json::Object;
 use crate::profile::{Capabilities, Outgoing, Profile, Sent};
-use crate::said::{Asked, Content, Failure, Outcome, Request, Said, Voice};
+use crate::said::{Asked, Content, Failure, PromptOutcome, Request, Said, Voice};
 
 /// Size from which lines begin a new message: a few screens, and well below what a log keeps inline.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -134,10 +134,10 @@ impl Profile for Exec {
         true
     }
 
-    fn outcome_of_exit(&self, code: i32) -> Option<Outcome> {
+    fn outcome_of_exit(&self, code: i32) -> Option<PromptOutcome> {
         Some(match code {
-            0 => Outcome::Stopped(Some("exit".into())),
-            code => Outcome::Failed(Failure {
+            0 => PromptOutcome::Stopped(Some("exit".into())),
+            code => PromptOutcome::Failed(Failure {
                 code: code.into(),
                 message: format!("the command ended with exit code {code}"),
             }),

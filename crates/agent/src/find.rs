@@ -13,7 +13,7 @@ use crate::probe::Probed;
 /// A known agent, and whether it is here.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Agent")]
-pub struct Found {
+pub struct FoundAgent {
     /// Its name in the table.
     pub id: &'static str,
     /// What a person calls it.
@@ -49,12 +49,12 @@ pub enum How {
 }
 
 /// Looks for all known agents on a search path, given as `PATH` is written.
-pub fn find_all(path: &OsStr) -> Vec<Found> {
+pub fn find_all(path: &OsStr) -> Vec<FoundAgent> {
     TABLE.iter().map(|agent| find(agent, path)).collect()
 }
 
 /// Looks for one agent on a search path.
-pub fn find(agent: &KnownAgent, path: &OsStr) -> Found {
+pub fn find(agent: &KnownAgent, path: &OsStr) -> FoundAgent {
     let first = |commands: &[Command]| commands.iter().find_map(|command| locate(command, path));
     let (how, command) = match first(agent.commands) {
         Some(command) => (How::Installed, command),
@@ -64,7 +64,7 @@ pub fn find(agent: &KnownAgent, path: &OsStr) -> Found {
         },
     };
     let KnownAgent { id, title, install, login, .. } = *agent;
-    Found { id, title, how, command, install, login, probed: None, problem: None }
+    FoundAgent { id, title, how, command, install, login, probed: None, problem: None }
 }
 
 fn locate(command: &Command, path: &OsStr) -> Option<Vec<String>> {

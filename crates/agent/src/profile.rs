@@ -12,7 +12,7 @@ use rekindle_holder::journal::OutFlags;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::said::{Asked, Choice, Outcome, Request, Said};
+use crate::said::{Asked, Choice, PromptOutcome, Request, Said};
 
 /// What can be done with an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -206,7 +206,7 @@ pub trait Profile: Debug + Send + Sync {
     }
 
     /// What an exit code says about the turn, where it says anything.
-    fn outcome_of_exit(&self, _code: i32) -> Option<Outcome> {
+    fn outcome_of_exit(&self, _code: i32) -> Option<PromptOutcome> {
         None
     }
 

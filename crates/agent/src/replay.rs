@@ -13,8 +13,8 @@ use rekindle_domain::event::UncertainTool;
 use crate::said::Voice;
 
 pub use compare::{Verdict, compare};
-pub use expected::{Cut, Spoken, Turn};
-pub use unrecorded::{Beyond, beyond};
+pub use expected::{Cut, ExpectedTurn, Spoken};
+pub use unrecorded::{Unrecorded, beyond};
 
 /// What was said again while a session was brought back, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -63,7 +63,7 @@ impl Request {
 
 /// How an agent answered a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PromptOutcome {
     /// The turn ended; the agent's word for it, if it had one.
     Stopped(Option<String>),
     /// The turn failed.
@@ -119,7 +119,7 @@ pub struct Choice {
 
 /// What a tool call is about, in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gist {
+pub struct ToolSummary {
     /// What the tool is given: a command, a path.
     pub input: Option<String>,
     /// Files that it changes, as far as the agent says.
@@ -164,7 +164,7 @@ pub enum Said<'a> {
         /// How far it is.
         status: Option<Cow<'a, str>>,
         /// What the tool is given, and what it changes.
-        gist: Gist,
+        gist: ToolSummary,
         /// The whole, where it has more.
         raw: Option<&'a RawValue>,
     },
@@ -179,7 +179,7 @@ pub enum Said<'a> {
         /// How far it is.
         status: Option<Cow<'a, str>>,
         /// What the tool is given, and what it changes.
-        gist: Gist,
+        gist: ToolSummary,
         /// The whole, where it has more.
         raw: Option<&'a RawValue>,
     },
@@ -255,7 +255,7 @@ pub enum Said<'a> {
         /// Which prompt.
         input: u64,
         /// How.
-        outcome: Outcome,
+        outcome: PromptOutcome,
         /// The whole answer.
         raw: &'a RawValue,
     },

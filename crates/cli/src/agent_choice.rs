@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use rekindle_agent::find::{Found, How, find_all};
+use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::by_id;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ enum Choice {
 }
 
 /// Chooses from what was set and what is installed. An agent that would have to be fetched first is taken only by name.
-fn choose(set: Option<&str>, found: &[Found]) -> Choice {
+fn choose(set: Option<&str>, found: &[FoundAgent]) -> Choice {
     if let Some(set) = set {
         return Choice::Take(set.to_owned());
     }
@@ -66,7 +66,7 @@ pub(crate) fn agent(named: Option<&str>, elsewhere: Option<&Client>) -> Result<S
 }
 
 /// Reads which agents a daemon has found.
-pub(crate) fn found_by(told: &Value) -> Vec<Found> {
+pub(crate) fn found_by(told: &Value) -> Vec<FoundAgent> {
     let told = told["agents"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut all = find_all("".as_ref());
     for agent in &mut all {
@@ -117,7 +117,7 @@ fn several(names: &[&str]) -> Failure {
     ))
 }
 
-fn none(found: &[Found]) -> Failure {
+fn none(found: &[FoundAgent]) -> Failure {
     let lines: String =
         found.iter().take(SHOWN).map(|agent| format!("\n  {:10}  {}", agent.id, agent.install)).collect();
     Failure::usage("no_agent", "no known agent is installed".into()).hint(format!(
@@ -130,7 +130,7 @@ fn none(found: &[Found]) -> Failure {
 mod tests {
     use super::*;
 
-    fn found(installed: &[&str], fetched: &[&str]) -> Vec<Found> {
+    fn found(installed: &[&str], fetched: &[&str]) -> Vec<FoundAgent> {
         let mut all = find_all("".as_ref());
         for agent in &mut all {
             if installed.contains(&agent.id) {

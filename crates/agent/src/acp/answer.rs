@@ -14,7 +14,7 @@ use super::tool_call::gist;
 use super::write::result;
 use crate::json::{Object, cut, keep, text};
 use crate::profile::{Answer, AnswerError, Outgoing};
-use crate::said::{Asked, AskedTool, Choice, Gist};
+use crate::said::{Asked, AskedTool, Choice, ToolSummary};
 
 const PERMISSION: &str = "session/request_permission";
 const ELICITATION: &str = "elicitation/create";
@@ -46,7 +46,7 @@ pub(super) fn asked<'a>(object: &Object<'a>) -> Option<Asked<'a>> {
 /// Reads the call that permission is asked for.
 fn asked_tool(call: &Object<'_>) -> Option<AskedTool> {
     let tool_call_id = call.text("toolCallId").filter(|id| id.len() <= MAX_NAME)?.into_owned();
-    let Gist { input, files } = gist(call);
+    let ToolSummary { input, files } = gist(call);
     let short = |name: &str| call.text(name).map(|text| cut(&text, MAX_NAME).into_owned());
     let (title, kind) = (short("title").unwrap_or_default(), short("kind"));
     Some(AskedTool { call: UncertainTool { tool_call_id, title, kind, input }, files })
@@ -76,11 +76,11 @@ pub(super) fn write(request: &Raw<'_>, answer: Answer<'_>) -> Result<Outgoing, A
 fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
     #[derive(Serialize)]
     struct Result<'a> {
-        outcome: Outcome<'a>,
+        outcome: PromptOutcome<'a>,
     }
     #[derive(Serialize)]
     #[serde(tag = "outcome", rename_all = "snake_case")]
-    enum Outcome<'a> {
+    enum PromptOutcome<'a> {
         Cancelled,
         #[serde(rename_all = "camelCase")]
         Selected {
@@ -104,8 +104,8 @@ fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerE
         Answer::Form(_) => return Err(AnswerError::WrongSort("a form: choose an option")),
     };
     let outcome = match option {
-        Some(option) => Outcome::Selected { option_id: &option.option_id },
-        None => Outcome::Cancelled,
+        Some(option) => PromptOutcome::Selected { option_id: &option.option_id },
+        None => PromptOutcome::Cancelled,
     };
     Ok(result(&asked.wire_id, &Result { outcome }))
 }

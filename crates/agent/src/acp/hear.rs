@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{answer, update, write};
 use crate::json::{Object, cut};
-use crate::said::{Failure, Greeting, Outcome, Request, Said};
+use crate::said::{Failure, Greeting, PromptOutcome, Request, Said};
 
 /// How much is shown of a line that cannot be read: what a person wants to see of it.
 const MAX_SHOWN: usize = 4 << 10;
@@ -95,7 +95,7 @@ fn response<'a>(
     if let Some(error) = object.raw("error") {
         let failure = failure(error);
         return vec![match request {
-            Request::Prompt => Said::Answered { input, outcome: Outcome::Failed(failure), raw: whole },
+            Request::Prompt => Said::Answered { input, outcome: PromptOutcome::Failed(failure), raw: whole },
             _ => Said::Refused { input, failure },
         }];
     }
@@ -109,7 +109,7 @@ fn response<'a>(
         }
         Request::Prompt => {
             let stopped = result.text("stopReason").map(|reason| cut(&reason, MAX_REASON).into_owned());
-            let answered = Said::Answered { input, outcome: Outcome::Stopped(stopped), raw: whole };
+            let answered = Said::Answered { input, outcome: PromptOutcome::Stopped(stopped), raw: whole };
             let usage = result.raw("usage").map(|raw| {
                 let usage = result.object("usage");
                 let (input, output) = (usage.number("inputTokens"), usage.number("outputTokens"));

@@ -2,7 +2,7 @@
 //! that it changes. For people who have to decide whether to do it again, and for the agent that continues.
 
 use crate::json::{Object, cut, text};
-use crate::said::Gist;
+use crate::said::ToolSummary;
 
 /// Longest input that is kept beside the whole: a person reads one line.
 const MAX_INPUT: usize = 1 << 10;
@@ -27,8 +27,8 @@ const PLACES: &[&str] = &[
 ];
 
 /// Reads a tool call: of an update, or of a request for permission.
-pub(super) fn gist(call: &Object<'_>) -> Gist {
-    Gist { input: input(call), files: files(call) }
+pub(super) fn gist(call: &Object<'_>) -> ToolSummary {
+    ToolSummary { input: input(call), files: files(call) }
 }
 
 fn input(call: &Object<'_>) -> Option<String> {
@@ -69,7 +69,7 @@ fn files(call: &Object<'_>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Gist {
+    fn read(json: &str) -> ToolSummary {
         gist(&Object::parse(json).expect("an object"))
     }
 
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(input(r#"{"n":1}"#), None, "nothing that a person would know it by");
         assert_eq!(input(r#""plain words""#).as_deref(), Some("plain words"));
         assert_eq!((input("{}"), input(r#"{"command":" "}"#)), (None, None));
-        assert_eq!(read("{}"), Gist::default());
+        assert_eq!(read("{}"), ToolSummary::default());
         assert!(
             input(&format!(r#"{{"command":"{}"}}"#, "x".repeat(5000))).is_some_and(|text| text.len() < 1100)
         );

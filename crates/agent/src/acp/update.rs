@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::MAX_NAME;
 use super::tool_call::gist;
 use crate::json::{Object, cut, text};
-use crate::said::{Content, Gist, Said, Voice};
+use crate::said::{Content, Said, ToolSummary, Voice};
 
 /// Longest title that is kept beside the whole update.
 const MAX_TITLE: usize = 4 << 10;
@@ -98,7 +98,7 @@ fn tool_call<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
         title: short(title, MAX_TITLE),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
         status: update.text("status").map(|status| short(status, MAX_NAME)),
-        gist: if plain { Gist::default() } else { gist(update) },
+        gist: if plain { ToolSummary::default() } else { gist(update) },
         raw: (!plain).then_some(raw),
     })
 }
@@ -115,7 +115,7 @@ fn tool_update<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
         title: title.map(|title| short(title, MAX_TITLE)),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
         status: update.text("status").map(|status| short(status, MAX_NAME)),
-        gist: if plain { Gist::default() } else { gist(update) },
+        gist: if plain { ToolSummary::default() } else { gist(update) },
         raw: (!plain).then_some(raw),
     })
 }

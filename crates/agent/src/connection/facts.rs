@@ -28,10 +28,10 @@ pub(super) const SET: &str = "setting_accepted";
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     /// Inputs by number.
-    pub(super) inputs: BTreeMap<u64, Input>,
+    pub(super) inputs: BTreeMap<u64, SentInput>,
     pub(super) ready: Option<Ready>,
     /// The turn that is going on, if a record of it is logged.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<OpenTurn>,
     /// The run that is open in the log, whether or not its prompt has reached the agent.
     pub(super) open: Option<RunId>,
     /// The run that the agent was launched for, while it is open.
@@ -55,7 +55,7 @@ pub(super) struct Facts {
 
 /// An input of ours.
 #[derive(Debug, Clone)]
-pub(super) struct Input {
+pub(super) struct SentInput {
     pub(super) sent: Sent,
     pub(super) what: InputKind,
     /// The newest journal record from before it was thought of: what came until then is no answer to it.
@@ -76,7 +76,7 @@ pub(super) struct Input {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct OpenTurn {
     /// The prompt's input; none if the prompt was in the command.
     pub(super) input: Option<u64>,
     pub(super) run: Option<RunId>,
@@ -110,8 +110,8 @@ impl Facts {
     }
 
     /// Returns an input, making it known if it was not.
-    pub(super) fn input(&mut self, number: u64, what: InputKind, sent: Sent, since: u64) -> &mut Input {
-        self.inputs.entry(number).or_insert_with(|| Input {
+    pub(super) fn input(&mut self, number: u64, what: InputKind, sent: Sent, since: u64) -> &mut SentInput {
+        self.inputs.entry(number).or_insert_with(|| SentInput {
             sent,
             what,
             since,
@@ -126,7 +126,7 @@ impl Facts {
     }
 
     /// Returns the newest request for a session that was not refused.
-    pub(super) fn opening(&self) -> Option<(u64, &Input)> {
+    pub(super) fn opening(&self) -> Option<(u64, &SentInput)> {
         let mut newest = self.inputs.iter().rev();
         newest
             .find(|(_, input)| input.sent.request.opens() && !input.over)
@@ -143,7 +143,7 @@ impl Facts {
         if let Some((number, input)) = input {
             input.begun = true;
             if !input.over {
-                self.turn = Some(Turn { input: Some(*number), run: Some(run) });
+                self.turn = Some(OpenTurn { input: Some(*number), run: Some(run) });
             }
         } else {
             self.worked_for = Some(run);
@@ -235,7 +235,7 @@ impl Facts {
     }
 
     /// Returns the request of ours that a notice says to be answered.
-    fn answered_by(&mut self, notice: &AgentNotice<'_>) -> Option<&mut Input> {
+    fn answered_by(&mut self, notice: &AgentNotice<'_>) -> Option<&mut SentInput> {
         let number = Object::parse(notice.raw.as_ref()?.as_json())?.number("input")?;
         self.inputs.get_mut(&number)
     }

@@ -9,25 +9,25 @@ use rekindle_domain::event::{
 use rekindle_domain::id::RunId;
 use rekindle_holder::journal::{Ctl, Item};
 
-use super::message::{Half, size};
+use super::message::{PartialMessage, size};
 use super::{Ask, Connection, Delta, Exited, Loading, Reply, RequestKey, Taken};
 use crate::exec::JSON_RPC;
 use crate::json::{keep, parse_raw};
 use crate::known::Quirk;
 use crate::profile::Answer;
 use crate::replay::{Replay, ReplayedTool};
-use crate::said::{Asked, AskedTool, Content, Failure, Gist, Outcome, Request, Said, Voice};
+use crate::said::{Asked, AskedTool, Content, Failure, PromptOutcome, Request, Said, ToolSummary, Voice};
 
 /// What an item leads to, while it is folded.
-pub(super) struct Out {
+pub(super) struct Folded {
     pub(super) seq: u64,
     pub(super) events: Vec<Event<'static>>,
     pub(super) taken: Taken,
 }
 
-impl Out {
-    pub(super) fn new(seq: u64) -> Out {
-        Out { seq, events: Vec::new(), taken: Taken::default() }
+impl Folded {
+    pub(super) fn new(seq: u64) -> Folded {
+        Folded { seq, events: Vec::new(), taken: Taken::default() }
     }
 
     pub(super) fn push(&mut self, event: impl Into<Event<'static>>) {
@@ -54,7 +54,7 @@ pub(super) fn run_of(event: &Event<'_>) -> Option<RunId> {
 }
 
 impl Connection {
-    pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut Out) {
+    pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut Folded) {
         self.partial.asked |= match item {
             Item::Line { .. } | Item::Input { .. } | Item::Done { .. } => true,
             Item::Ctl { ctl, .. } => {
@@ -84,7 +84,7 @@ impl Connection {
             }
             Item::Ctl { ctl: Ctl::Exit { code, signal }, .. } => {
                 let outcome = match code.and_then(|code| self.profile.outcome_of_exit(code)) {
-                    Some(Outcome::Stopped(_)) if self.facts.speaks_json_rpc => Some(wrong_profile()),
+                    Some(PromptOutcome::Stopped(_)) if self.facts.speaks_json_rpc => Some(wrong_profile()),
                     outcome => outcome,
                 };
                 let ended = Exited::Ended { code: *code, signal: *signal };
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// The journal ends without a word about the process.
-    pub(super) fn fold_end(&mut self, out: &mut Out) {
+    pub(super) fn fold_end(&mut self, out: &mut Folded) {
         if !self.facts.exited {
             self.end(None, if self.was_asked() { Exited::Unknown } else { Exited::NeverAsked }, out);
         }
@@ -109,7 +109,7 @@ impl Connection {
         self.partial.asked || self.logged > 0
     }
 
-    fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Out) {
+    fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Folded) {
         let sent = self.profile.sent(what, bytes);
         let input = self.facts.input(number, what, sent, out.seq);
         input.heard = true;
@@ -147,7 +147,7 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut Out) {
+    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut Folded) {
         if self.is_told_again(&said, first) {
             return;
         }
@@ -294,7 +294,7 @@ impl Connection {
         content: &[Content<'_>],
         replaces: bool,
         first: u64,
-        out: &mut Out,
+        out: &mut Folded,
     ) {
         let added: usize = content.iter().map(size).sum();
         let limit = self.profile.message_limit();
@@ -314,7 +314,7 @@ impl Connection {
         let (holder, said_at) = (self.holder, self.time);
         let half = self.partial.half.get_or_insert_with(|| {
             let key = message.map(Cow::into_owned);
-            Half::new(voice, key, first, holder)
+            PartialMessage::new(voice, key, first, holder)
         });
         if replaces {
             half.clear();
@@ -332,7 +332,7 @@ impl Connection {
     }
 
     /// Ends a message that is half said. Of items that were logged before, the log says which one did that last.
-    pub(super) fn flush(&mut self, partial: bool, out: &mut Out) {
+    pub(super) fn flush(&mut self, partial: bool, out: &mut Folded) {
         if out.seq <= self.logged {
             return;
         }
@@ -346,16 +346,16 @@ impl Connection {
         what: &'static str,
         text: Option<Cow<'_, str>>,
         raw: Option<Raw<'static>>,
-        out: &mut Out,
+        out: &mut Folded,
     ) {
         out.push(AgentNotice { run_id: self.run(), what: what.into(), text: text.map(own), raw });
     }
 
-    fn key(&self, out: &Out) -> RequestKey {
+    fn key(&self, out: &Folded) -> RequestKey {
         RequestKey { holder: self.holder, seq: out.seq }
     }
 
-    fn ask(&mut self, asked: &Asked<'_>, line: &str, out: &mut Out) {
+    fn ask(&mut self, asked: &Asked<'_>, line: &str, out: &mut Folded) {
         self.flush(false, out);
         let Some(request) = parse_raw(line) else { return };
         // Between prompt and turn, and while a session is brought back, the open run waits. Without one nobody
@@ -388,7 +388,7 @@ impl Connection {
     }
 
     /// Records a call that permission is asked for, where nothing was said of it before, or not what it is about.
-    fn announce(&mut self, run_id: Option<RunId>, tool: &AskedTool, out: &mut Out) {
+    fn announce(&mut self, run_id: Option<RunId>, tool: &AskedTool, out: &mut Folded) {
         let AskedTool { call: asked, files } = tool;
         let known = self.facts.tools.iter().find(|known| known.tool_call_id == asked.tool_call_id);
         let (input, files) =
@@ -450,7 +450,7 @@ fn replayed(
     title: Option<&Cow<'_, str>>,
     kind: Option<&str>,
     status: Option<&str>,
-    gist: &Gist,
+    gist: &ToolSummary,
 ) -> ReplayedTool {
     let call = UncertainTool {
         tool_call_id: id.to_owned(),
@@ -462,10 +462,10 @@ fn replayed(
 }
 
 /// Ends the run of a command that is an agent, and was not spoken with as one.
-fn wrong_profile() -> Outcome {
+fn wrong_profile() -> PromptOutcome {
     let message = "the command answers in JSON-RPC, as agents of the Agent Client Protocol do, and ended with exit code 0 \
                    without having read its prompt: run it with --profile acp";
-    Outcome::Failed(Failure { code: 0, message: message.into() })
+    PromptOutcome::Failed(Failure { code: 0, message: message.into() })
 }
 
 fn own(text: Cow<'_, str>) -> Cow<'static, str> {

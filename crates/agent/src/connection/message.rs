@@ -11,9 +11,9 @@ use crate::said::{Content, Voice};
 /// How much of a summary stands beside its verbatim text.
 const MAX_SHOWN: usize = 4 << 10;
 
-/// Half a message. It is never empty.
+/// PartialMessage a message. It is never empty.
 #[derive(Debug, Clone)]
-pub(super) struct Half {
+pub(super) struct PartialMessage {
     pub(super) voice: Voice,
     /// The agent's name for it.
     pub(super) key: Option<String>,
@@ -31,9 +31,9 @@ enum Block {
     Other(Box<RawValue>),
 }
 
-impl Half {
-    pub(super) fn new(voice: Voice, key: Option<String>, first: u64, holder: HolderId) -> Half {
-        Half { voice, key, first, id: message_id(holder, first), blocks: Vec::new(), len: 0 }
+impl PartialMessage {
+    pub(super) fn new(voice: Voice, key: Option<String>, first: u64, holder: HolderId) -> PartialMessage {
+        PartialMessage { voice, key, first, id: message_id(holder, first), blocks: Vec::new(), len: 0 }
     }
 
     pub(super) fn push(&mut self, content: &Content<'_>) {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn text_is_joined_and_blocks_are_kept() {
         let holder: HolderId = "h_1".parse().expect("an id");
-        let mut half = Half::new(Voice::Agent, None, 1, holder);
+        let mut half = PartialMessage::new(Voice::Agent, None, 1, holder);
         half.push(&Content::Text("a\"".into()));
         half.push(&Content::Text("b".into()));
         assert_eq!(half.content().as_json(), r#""a\"b""#);

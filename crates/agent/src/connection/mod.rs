@@ -30,9 +30,9 @@ use crate::json::Object;
 use crate::known::{Quirk, Quirks, by_name};
 use crate::profile::Profile;
 use crate::replay::Replay;
-use facts::{Facts, Turn};
-use message::Half;
-use taken::Place;
+use facts::{Facts, OpenTurn};
+use message::PartialMessage;
+use taken::JournalPosition;
 
 /// Where a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Connection {
 /// What is known only from journal records whose effect is not wholly logged.
 #[derive(Debug, Clone, Default)]
 struct Partial {
-    half: Option<Half>,
+    half: Option<PartialMessage>,
     greeting: Option<Greeted>,
     loading: Option<Loading>,
     /// The agent was to be started.
@@ -193,7 +193,7 @@ impl Connection {
     fn note_fact(&mut self, event: &Event<'_>, seq: u64) {
         match event {
             Event::AgentLaunching(launching) if launching.holder_id == self.holder => {
-                let turn = launching.run_id.map(|run| Turn { input: None, run: Some(run) });
+                let turn = launching.run_id.map(|run| OpenTurn { input: None, run: Some(run) });
                 self.facts.turn = turn.filter(|_| self.profile.prompt_in_command());
                 self.facts.open = launching.run_id.or(self.facts.open);
                 self.facts.launched_for = launching.run_id;
@@ -289,10 +289,10 @@ impl Connection {
         seq: u64,
         at: Option<Timestamp>,
         unfinished: Option<u64>,
-        fold: impl FnOnce(&mut Connection, &mut fold::Out),
+        fold: impl FnOnce(&mut Connection, &mut fold::Folded),
     ) -> Taken {
         self.taken = seq;
-        let mut out = fold::Out::new(seq);
+        let mut out = fold::Folded::new(seq);
         if seq <= self.logged {
             // The log has what this item led to, and all facts. Only what is partial is gathered again; of a
             // message that this item ended, there may be the end without the beginning.
@@ -314,10 +314,10 @@ impl Connection {
         if self.facts.ready.is_some() {
             self.partial.greeting = None;
         }
-        let fold::Out { mut taken, events, .. } = out;
+        let fold::Folded { mut taken, events, .. } = out;
         self.begin_turn(&taken, &events);
         let low = self.low_after(seq, unfinished);
-        taken.place = Some(Place { holder: self.holder, seq, low, at });
+        taken.place = Some(JournalPosition { holder: self.holder, seq, low, at });
         events.into_iter().for_each(|event| taken.add(event));
         taken
     }
@@ -348,10 +348,10 @@ impl Connection {
     }
 
     /// Returns the turn that is going on.
-    fn turn(&self) -> Option<Turn> {
+    fn turn(&self) -> Option<OpenTurn> {
         let prompt = self.partial.prompt.and_then(|(number, _)| {
             let input = self.facts.inputs.get(&number).filter(|input| !input.over)?;
-            Some(Turn { input: Some(number), run: input.run })
+            Some(OpenTurn { input: Some(number), run: input.run })
         });
         prompt.or(self.facts.turn)
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::profile::Answer;
 use crate::replay::Replay;
-use crate::said::{Choice, Failure, Outcome, Request, Voice};
+use crate::said::{Choice, Failure, PromptOutcome, Request, Voice};
 
 /// Everything that one item of a journal leads to.
 #[derive(Debug, Default)]
@@ -40,12 +40,12 @@ pub struct Taken {
     pub exited: Option<Exited>,
     /// Tool calls that had begun and not ended when the process did.
     pub uncertain: Vec<UncertainTool>,
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<JournalPosition>,
 }
 
 /// Where records derived from an item stand in its journal.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct JournalPosition {
     pub(super) holder: HolderId,
     pub(super) seq: u64,
     pub(super) low: u64,
@@ -169,7 +169,7 @@ pub struct Ended {
     /// The run.
     pub run_id: Option<RunId>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: PromptOutcome,
     /// The tokens of the run and the cost of the agent's session so far, if the agent told with its answer.
     pub usage: Option<Usage>,
 }
@@ -182,7 +182,7 @@ impl Ended {
     pub fn event(&self, cancel: Option<CancelReason>) -> Option<Event<'static>> {
         let run_id = self.run_id?;
         Some(match &self.outcome {
-            Outcome::Stopped(Some(reason)) if reason == "cancelled" => {
+            PromptOutcome::Stopped(Some(reason)) if reason == "cancelled" => {
                 let by = match cancel {
                     Some(CancelReason::User) => Some("user".into()),
                     Some(_) => Some("daemon".into()),
@@ -190,16 +190,16 @@ impl Ended {
                 };
                 RunCancelled { run_id, by }.into()
             }
-            Outcome::Stopped(reason) => {
+            PromptOutcome::Stopped(reason) => {
                 let stop_reason = reason.clone().map(Into::into);
                 RunCompleted { run_id, stop_reason, usage: self.usage }.into()
             }
             // Some agents answer a cancel with an error of their own.
-            Outcome::Failed(_) if cancel.is_some() => {
+            PromptOutcome::Failed(_) if cancel.is_some() => {
                 let by = if cancel == Some(CancelReason::User) { "user" } else { "daemon" };
                 RunCancelled { run_id, by: Some(by.into()) }.into()
             }
-            Outcome::Failed(failure) => RunFailed { run_id, error: failure.to_string().into() }.into(),
+            PromptOutcome::Failed(failure) => RunFailed { run_id, error: failure.to_string().into() }.into(),
         })
     }
 }

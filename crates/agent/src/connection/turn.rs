@@ -2,13 +2,19 @@
 
 use rekindle_domain::event::{AgentNotice, Raw};
 
-use super::facts::{ACCEPTED, Turn};
-use super::fold::Out;
+use super::facts::{ACCEPTED, OpenTurn};
+use super::fold::Folded;
 use super::{Connection, Ended, Exited, Partial};
-use crate::said::{Failure, Outcome};
+use crate::said::{Failure, PromptOutcome};
 
 impl Connection {
-    pub(super) fn answered(&mut self, number: u64, outcome: Outcome, raw: Raw<'static>, out: &mut Out) {
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        outcome: PromptOutcome,
+        raw: Raw<'static>,
+        out: &mut Folded,
+    ) {
         let Some(input) = self.facts.inputs.get_mut(&number) else { return };
         if input.over {
             return self.notice("late_reply", None, Some(raw), out);
@@ -16,7 +22,7 @@ impl Connection {
         let second = self.facts.ready.as_ref().is_some_and(|ready| ready.version >= 2);
         match outcome {
             // Since version 2 the answer only says that the prompt was taken.
-            Outcome::Stopped(None) if second => {
+            PromptOutcome::Stopped(None) if second => {
                 input.accepted = true;
                 let run_id = input.run;
                 out.push(AgentNotice { run_id, what: ACCEPTED.into(), text: None, raw: Some(raw) });
@@ -26,7 +32,7 @@ impl Connection {
     }
 
     /// Nothing to do: since version 2 that is how a turn ends, once its prompt was taken.
-    pub(super) fn idle(&mut self, stop_reason: Option<String>, out: &mut Out) {
+    pub(super) fn idle(&mut self, stop_reason: Option<String>, out: &mut Folded) {
         if self.facts.ready.as_ref().is_none_or(|ready| ready.version < 2) {
             return self.notice("unknown_update", Some("state_update".into()), None, out);
         }
@@ -38,15 +44,15 @@ impl Connection {
         };
         let outcome = match stop_reason {
             Some(reason) if reason == "error" => {
-                Outcome::Failed(Failure { code: 0, message: "the agent stopped with an error".into() })
+                PromptOutcome::Failed(Failure { code: 0, message: "the agent stopped with an error".into() })
             }
-            reason => Outcome::Stopped(reason),
+            reason => PromptOutcome::Stopped(reason),
         };
         self.end_turn(Some(number), outcome, out);
     }
 
     /// Ends a turn by the agent's word: a prompt's, or that of a command.
-    pub(super) fn end_turn(&mut self, number: Option<u64>, outcome: Outcome, out: &mut Out) {
+    pub(super) fn end_turn(&mut self, number: Option<u64>, outcome: PromptOutcome, out: &mut Folded) {
         self.flush(false, out);
         let turn = self.turn();
         let input = number.and_then(|number| self.facts.inputs.get_mut(&number));
@@ -70,10 +76,10 @@ impl Connection {
     }
 
     /// The process is gone.
-    pub(super) fn end(&mut self, outcome: Option<Outcome>, exited: Exited, out: &mut Out) {
+    pub(super) fn end(&mut self, outcome: Option<PromptOutcome>, exited: Exited, out: &mut Folded) {
         if self.turn().is_none() && self.profile.process_is_turn() && exited != Exited::NeverAsked {
             // It did not wait for its prompt.
-            self.facts.turn = self.facts.launched_for.map(|run| Turn { input: None, run: Some(run) });
+            self.facts.turn = self.facts.launched_for.map(|run| OpenTurn { input: None, run: Some(run) });
         }
         match (outcome, self.turn()) {
             (Some(outcome), Some(turn)) => self.end_turn(turn.input, outcome, out),

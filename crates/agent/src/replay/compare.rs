@@ -3,7 +3,7 @@
 use rekindle_domain::event::RestoredCounts;
 use serde::Serialize;
 
-use super::expected::{Cut, Turn};
+use super::expected::{Cut, ExpectedTurn};
 use super::{Piece, Replay, fold};
 use crate::said::{Request, Voice};
 
@@ -44,7 +44,7 @@ impl Verdict {
 pub fn compare(
     method: Request,
     replay: &Replay,
-    turns: &[Turn],
+    turns: &[ExpectedTurn],
     cut: Option<&Cut>,
     goes_on: bool,
 ) -> (Verdict, RestoredCounts) {
@@ -54,7 +54,7 @@ pub fn compare(
         tools: replay.tools().count() as u64,
         ..RestoredCounts::default()
     };
-    let (mut at, mut missing) = (Place::default(), 0);
+    let (mut at, mut missing) = (ReplayPosition::default(), 0);
     for turn in turns {
         let prompt = turn.prompt.as_ref().filter(|_| counts.prompts > 0).map(|text| (Voice::User, text));
         let answer = turn.answer.as_ref().map(|text| (Voice::Agent, text));
@@ -91,7 +91,7 @@ pub fn compare(
 
 /// A place in a replay: a piece, and a byte of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct ReplayPosition {
     pub(super) piece: usize,
     pub(super) byte: usize,
 }
@@ -100,10 +100,15 @@ pub(super) struct Place {
 ///
 /// It begins where a piece or a line does, and ends where one does: agents replay a message in pieces of their own, and some
 /// join several messages into one, a line each.
-pub(super) fn find(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> Option<Place> {
+pub(super) fn find(
+    replay: &Replay,
+    from: ReplayPosition,
+    voice: Voice,
+    wanted: &str,
+) -> Option<ReplayPosition> {
     let mut start = from;
     while let Some(piece) = replay.pieces.get(start.piece) {
-        let next_piece = Place { piece: start.piece + 1, byte: 0 };
+        let next_piece = ReplayPosition { piece: start.piece + 1, byte: 0 };
         let Piece::Text { voice: of, text, .. } = piece else {
             start = next_piece;
             continue;
@@ -125,7 +130,7 @@ pub(super) fn find(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> 
 
 /// Finds the end of an answer behind a place: adapters put warnings of their own in front of what a model says, and do not
 /// replay them. Returns the place behind it.
-fn find_end(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> Option<Place> {
+fn find_end(replay: &Replay, from: ReplayPosition, voice: Voice, wanted: &str) -> Option<ReplayPosition> {
     if voice != Voice::Agent {
         return None;
     }
@@ -140,7 +145,7 @@ fn find_end(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> Option<
             let said = fold(&std::mem::take(&mut message));
             let before = wanted.strip_suffix(said.as_str()).filter(|_| said.len() >= LEAST_END);
             if before.is_some_and(|before| !before.ends_with(char::is_alphanumeric)) {
-                return Some(Place { piece: index + 1, byte: 0 });
+                return Some(ReplayPosition { piece: index + 1, byte: 0 });
             }
         }
     }
@@ -148,7 +153,7 @@ fn find_end(replay: &Replay, from: Place, voice: Voice, wanted: &str) -> Option<
 }
 
 /// Returns where a text ends that begins at a place, if it stands there.
-fn matched(replay: &Replay, start: Place, voice: Voice, wanted: &str) -> Option<Place> {
+fn matched(replay: &Replay, start: ReplayPosition, voice: Voice, wanted: &str) -> Option<ReplayPosition> {
     let (mut rest, mut gap, mut begun) = (wanted, false, false);
     for (index, piece) in replay.pieces.iter().enumerate().skip(start.piece) {
         let Piece::Text { voice: of, text, .. } = piece else { return None };
@@ -160,7 +165,7 @@ fn matched(replay: &Replay, start: Place, voice: Voice, wanted: &str) -> Option<
         for (at, c) in text.char_indices() {
             if c.is_whitespace() {
                 if c == '\n' && rest.is_empty() {
-                    return Some(Place { piece: index, byte: skip + at + 1 });
+                    return Some(ReplayPosition { piece: index, byte: skip + at + 1 });
                 }
                 gap = begun;
                 continue;
@@ -172,7 +177,7 @@ fn matched(replay: &Replay, start: Place, voice: Voice, wanted: &str) -> Option<
             (gap, begun) = (false, true);
         }
         if rest.is_empty() {
-            return Some(Place { piece: index + 1, byte: 0 });
+            return Some(ReplayPosition { piece: index + 1, byte: 0 });
         }
     }
     None

@@ -13,7 +13,7 @@ const WAITING: usize = rekindle_domain::session::MAX_QUEUED + 1;
 
 /// What a finished turn should have left in the agent's memory; what is not known is not expected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct ExpectedTurn {
     /// What was asked.
     pub prompt: Option<String>,
     /// What was answered last.
@@ -47,8 +47,8 @@ impl Cut {
 /// Gathers from a log what an agent should remember.
 #[derive(Debug, Clone, Default)]
 pub struct Spoken {
-    turns: Vec<Turn>,
-    open: Turn,
+    turns: Vec<ExpectedTurn>,
+    open: ExpectedTurn,
     /// The turn that is going on or was cut, and whether it was.
     chain: Cut,
     is_cut: bool,
@@ -73,7 +73,7 @@ impl Spoken {
                 }
             }
             Event::RunStarted(started) => {
-                self.open = Turn::default();
+                self.open = ExpectedTurn::default();
                 self.continues = started.continues.is_some();
                 if !self.continues {
                     let at = self.waiting.iter().position(|(id, _)| Some(*id) == started.message_id);
@@ -116,11 +116,11 @@ impl Spoken {
             }
             // A turn that was cancelled or failed may have left anything or nothing.
             Event::RunFailed(_) | Event::RunCancelled(_) => {
-                self.open = Turn::default();
+                self.open = ExpectedTurn::default();
                 self.end_chain();
             }
             Event::RunInterrupted(_) => {
-                self.open = Turn::default();
+                self.open = ExpectedTurn::default();
                 self.is_cut = true;
             }
             Event::AgentReady(ready) => {
@@ -141,7 +141,7 @@ impl Spoken {
     }
 
     /// Returns the finished turns that the agent's latest session should contain.
-    pub fn turns(&self) -> &[Turn] {
+    pub fn turns(&self) -> &[ExpectedTurn] {
         &self.turns
     }
 

@@ -21,8 +21,8 @@ fn replay(pieces: &[(char, &str)]) -> Replay {
     replay
 }
 
-fn turn(prompt: &str, answer: &str) -> Turn {
-    Turn { prompt: Some(prompt.into()), answer: Some(answer.into()) }
+fn turn(prompt: &str, answer: &str) -> ExpectedTurn {
+    ExpectedTurn { prompt: Some(prompt.into()), answer: Some(answer.into()) }
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_an_agent_should_remember_is_read_from_the_log() {
     for record in log {
         note(&mut spoken, record);
     }
-    assert_eq!(spoken.turns(), [turn("one", "first"), Turn::default()]);
+    assert_eq!(spoken.turns(), [turn("one", "first"), ExpectedTurn::default()]);
     note(&mut spoken, r#"{"kind":"agent.ready","holder_id":"h_2","cursor":"s1"}"#);
     assert_eq!(spoken.turns().len(), 2, "the same session in another process");
     note(&mut spoken, r#"{"kind":"agent.ready","holder_id":"h_3","cursor":"s2"}"#);
@@ -228,7 +228,7 @@ fn what_is_told_beyond_the_log_is_found_behind_the_prompt_that_was_cut() {
     let found = beyond(&told, cut);
     assert_eq!(
         found,
-        [Beyond::Tool(tool("t2", "completed")), Beyond::Said { text: "I went on".into(), first: 12 }],
+        [Unrecorded::Tool(tool("t2", "completed")), Unrecorded::Said { text: "I went on".into(), first: 12 }],
         "the tool and the text that the log has are not told again"
     );
     let mut lost = replay(&[('u', "one"), ('a', "first")]);
@@ -245,7 +245,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         missing in any::<prop::sample::Index>(),
     ) {
-        let turns: Vec<Turn> =
+        let turns: Vec<ExpectedTurn> =
             turns.iter().enumerate().map(|(n, (p, a))| turn(&format!("{p}{n}"), &format!("{a}{n}"))).collect();
         let mut whole = Replay::default();
         for turn in &turns {

@@ -4,7 +4,7 @@
 use rekindle_domain::event::{Event, MessageAgent, Raw, ToolCall, UncertainTool};
 use rekindle_domain::id::{HolderId, RunId};
 
-use super::compare::{Place, find};
+use super::compare::{ReplayPosition, find};
 use super::expected::Cut;
 use super::{Piece, Replay, ReplayedTool, fold};
 use crate::message_id::message_id;
@@ -12,7 +12,7 @@ use crate::said::Voice;
 
 /// Something that only the replay tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beyond {
+pub enum Unrecorded {
     /// The agent said this.
     Said {
         /// The words.
@@ -24,16 +24,16 @@ pub enum Beyond {
     Tool(ReplayedTool),
 }
 
-impl Beyond {
+impl Unrecorded {
     /// Returns the record of it, as part of a run.
     pub fn event(self, run_id: RunId, holder: HolderId) -> Event<'static> {
         let run_id = Some(run_id);
         match self {
-            Beyond::Said { text, first } => {
+            Unrecorded::Said { text, first } => {
                 let (message_id, content) = (message_id(holder, first), Raw::text(&text));
                 MessageAgent { run_id, message_id, content, partial: false }.into()
             }
-            Beyond::Tool(ReplayedTool { call, status, files }) => ToolCall {
+            Unrecorded::Tool(ReplayedTool { call, status, files }) => ToolCall {
                 run_id,
                 tool_call_id: call.tool_call_id.into(),
                 title: call.title.into(),
@@ -50,8 +50,8 @@ impl Beyond {
     /// Returns the tool call, if it is one that has not ended.
     pub fn unfinished(&self) -> Option<&UncertainTool> {
         match self {
-            Beyond::Tool(tool) if !tool.is_over() => Some(&tool.call),
-            Beyond::Tool(_) | Beyond::Said { .. } => None,
+            Unrecorded::Tool(tool) if !tool.is_over() => Some(&tool.call),
+            Unrecorded::Tool(_) | Unrecorded::Said { .. } => None,
         }
     }
 }
@@ -59,14 +59,14 @@ impl Beyond {
 /// Returns what a replay tells of a turn that was cut beyond what the log has of it.
 ///
 /// Only behind a prompt of that turn: what stands before it may be history that the agent words in another way.
-pub fn beyond(replay: &Replay, cut: &Cut) -> Vec<Beyond> {
+pub fn beyond(replay: &Replay, cut: &Cut) -> Vec<Unrecorded> {
     let Some(from) = last_prompt(replay, cut) else { return Vec::new() };
     let said = Said::of(cut);
     let mut found = Vec::new();
     let mut message: Option<(String, u64)> = None;
-    let end_message = |message: &mut Option<(String, u64)>, found: &mut Vec<Beyond>| {
+    let end_message = |message: &mut Option<(String, u64)>, found: &mut Vec<Unrecorded>| {
         if let Some((text, first)) = message.take().filter(|(text, _)| !said.has(text)) {
-            found.push(Beyond::Said { text, first });
+            found.push(Unrecorded::Said { text, first });
         }
     };
     for piece in replay.pieces.iter().skip(from.piece) {
@@ -78,7 +78,7 @@ pub fn beyond(replay: &Replay, cut: &Cut) -> Vec<Beyond> {
             Piece::Tool(tool) => {
                 end_message(&mut message, &mut found);
                 if !cut.tools.contains(&tool.call.tool_call_id) {
-                    found.push(Beyond::Tool((**tool).clone()));
+                    found.push(Unrecorded::Tool((**tool).clone()));
                 }
             }
         }
@@ -88,9 +88,9 @@ pub fn beyond(replay: &Replay, cut: &Cut) -> Vec<Beyond> {
 }
 
 /// Returns the place behind the last prompt of the turn that the replay shows.
-fn last_prompt(replay: &Replay, cut: &Cut) -> Option<Place> {
+fn last_prompt(replay: &Replay, cut: &Cut) -> Option<ReplayPosition> {
     let prompts: Vec<String> = cut.sent().map(fold).filter(|prompt| !prompt.is_empty()).collect();
-    let (mut from, mut last) = (Place::default(), None);
+    let (mut from, mut last) = (ReplayPosition::default(), None);
     while let Some(end) = prompts.iter().filter_map(|prompt| find(replay, from, Voice::User, prompt)).min() {
         (from, last) = (end, Some(end));
     }

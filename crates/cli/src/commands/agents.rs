@@ -9,7 +9,7 @@ use clap::builder::styling::Style;
 use indicatif::{ProgressBar, ProgressStyle};
 use rekindle_agent::acp::{Acp, Offered};
 use rekindle_agent::environment;
-use rekindle_agent::find::{Found, How, find_all};
+use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::{Quirk, by_id};
 use rekindle_agent::probe::{Offers, Probe, Probed, TIMEOUT};
 use serde_json::json;
@@ -100,9 +100,9 @@ pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Resul
 }
 
 /// Asks each agent that is installed; one that must be fetched first only if it was asked for by name.
-fn probe(agents: &mut [Found], args: &Args, json: bool) {
+fn probe(agents: &mut [FoundAgent], args: &Args, json: bool) {
     let named = agents.len() == 1;
-    let asked = |agent: &&mut Found| agent.how == How::Installed || (named && agent.how == How::Fetched);
+    let asked = |agent: &&mut FoundAgent| agent.how == How::Installed || (named && agent.how == How::Fetched);
     let count = agents.iter_mut().filter(asked).count() as u64;
     // Only a person wants to see it move; it hides itself when stderr is no terminal.
     let progress = if json { ProgressBar::hidden() } else { ProgressBar::new(count) };
@@ -138,10 +138,10 @@ fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn show(out: &mut impl Write, agents: &[Found], args: &Args) -> std::io::Result<()> {
+fn show(out: &mut impl Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
     let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
-    let asked = |agent: &Found| agent.probed.is_some() || agent.problem.is_some();
-    let (here, elsewhere): (Vec<&Found>, Vec<&Found>) =
+    let asked = |agent: &FoundAgent| agent.probed.is_some() || agent.problem.is_some();
+    let (here, elsewhere): (Vec<&FoundAgent>, Vec<&FoundAgent>) =
         agents.iter().partition(|agent| agent.how == How::Installed || asked(agent));
     if here.is_empty() {
         writeln!(out, "No known agent is installed.")?;
@@ -173,7 +173,7 @@ fn show(out: &mut impl Write, agents: &[Found], args: &Args) -> std::io::Result<
     Ok(())
 }
 
-fn show_one(out: &mut impl Write, agent: &Found, column: usize, args: &Args) -> std::io::Result<()> {
+fn show_one(out: &mut impl Write, agent: &FoundAgent, column: usize, args: &Args) -> std::io::Result<()> {
     let width = output::width();
     let (style, state) = state(agent);
     let name = format!("{:column$}", agent.id);
@@ -217,7 +217,7 @@ fn choices(offered: &[Offered]) -> String {
     offered.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-fn state(agent: &Found) -> (Style, String) {
+fn state(agent: &FoundAgent) -> (Style, String) {
     match (&agent.probed, agent.how) {
         (Some(probed), _) => {
             let version = probed.version.as_deref().unwrap_or("version unknown");

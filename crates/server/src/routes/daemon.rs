@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use rekindle_agent::find::{Found, find_all};
+use rekindle_agent::find::{FoundAgent, find_all};
 use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::HolderFilter;
@@ -73,7 +73,7 @@ pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answe
 #[schemars(rename = "AgentList")]
 pub(crate) struct Agents {
     /// Each, and whether it is on the daemon's `PATH`.
-    agents: Vec<Found>,
+    agents: Vec<FoundAgent>,
 }
 
 /// `GET /api/agents`: known agents, and which are here; none is started.

@@ -8,7 +8,7 @@ use rekindle_agent::acp::Acp;
 use rekindle_agent::connection::{Connection, Exited, Phase, Taken};
 use rekindle_agent::known::{Quirk, Quirks, quirks};
 use rekindle_agent::profile::{Answer, Open, Outgoing, Profile};
-use rekindle_agent::replay::{Beyond, Replay, Spoken, beyond, compare};
+use rekindle_agent::replay::{Replay, Spoken, Unrecorded, beyond, compare};
 use rekindle_domain::event::{
     AgentExited, AgentLaunching, Event, InputKind, InputQueued, InterruptReason, MessageUser, OnUncertain,
     Options, Provider, Raw, ResumeHow, ResumePolicy, RunInterrupted, RunResumed, RunStarted, RunWaiting,
@@ -427,7 +427,7 @@ impl World {
         let work = self.spoken.cut().map(|cut| beyond(replay, cut)).unwrap_or_default();
         let (Some(run), Some(agent)) = (self.state.open_run(), &mut self.agent) else { return };
         let (run_id, holder) = (run.run_id, agent.connection.holder());
-        taken.uncertain.extend(work.iter().filter_map(Beyond::unfinished).cloned());
+        taken.uncertain.extend(work.iter().filter_map(Unrecorded::unfinished).cloned());
         let events: Vec<_> = work.into_iter().map(|work| work.event(run_id, holder)).collect();
         agent.connection.note_work(&events);
         events.into_iter().for_each(|event| taken.add(event));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rekindle_agent::blob;
 use rekindle_agent::connection::{Ask, Exited, Taken};
 use rekindle_agent::replay::compare;
-use rekindle_agent::said::{Outcome, Request};
+use rekindle_agent::said::{PromptOutcome, Request};
 use rekindle_domain::compose::interrupt::{Ending, end_run, end_turn};
 use rekindle_domain::compose::wait::{NewWait, open, withdraw};
 use rekindle_domain::event::{
@@ -72,7 +72,7 @@ impl Live {
             let current = self.store.open_session(self.session)?;
             let cancel = current.state.run.as_ref().and_then(|run| run.cancel);
             let end = match (ended.event(cancel), &ended.outcome) {
-                (Some(Event::RunFailed(failed)), Outcome::Failed(failure)) => {
+                (Some(Event::RunFailed(failed)), PromptOutcome::Failed(failure)) => {
                     let error = refusal(failure, &current.state.provider, &self.connection).into();
                     Some(self.with_last_errors(RunFailed { error, ..failed }).into())
                 }

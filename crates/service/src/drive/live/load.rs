@@ -7,7 +7,7 @@ use std::time::Duration;
 use rekindle_agent::connection::Taken;
 use rekindle_agent::known::Quirk;
 use rekindle_agent::profile::Open;
-use rekindle_agent::replay::{Beyond, Replay, beyond};
+use rekindle_agent::replay::{Replay, Unrecorded, beyond};
 use rekindle_domain::event::AgentNotice;
 
 use super::{LOAD_TIMED_OUT, Live, LiveError};
@@ -119,7 +119,7 @@ impl Live {
             return Ok(());
         };
         let holder = self.connection.holder();
-        taken.uncertain.extend(work.iter().filter_map(Beyond::unfinished).cloned());
+        taken.uncertain.extend(work.iter().filter_map(Unrecorded::unfinished).cloned());
         let events: Vec<_> = work.into_iter().map(|work| work.event(run_id, holder)).collect();
         self.connection.note_work(&events);
         events.into_iter().for_each(|event| taken.add(event));
