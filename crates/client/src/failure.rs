@@ -187,7 +187,7 @@ fn quoted(path: &Path) -> String {
 impl From<ScanError> for Failure {
     fn from(error: ScanError) -> Failure {
         match &error {
-            ScanError::Newer { .. } => Failure::unusable("home_newer", error)
+            ScanError::Newer { .. } | ScanError::Unknown { .. } => Failure::unusable("home_newer", error)
                 .hint("nothing was touched; install the Rekindle that wrote it"),
             ScanError::Read { .. } => Failure::unusable("wal_unreadable", error)
                 .hint("rekindle doctor looks at the rest of the home"),

@@ -1,8 +1,8 @@
-//! The hash chain of a session's log: each record names the whole history before it.
+//! The hash chain of a stream's log: each record names the whole history before it.
 //!
-//! `h` = 16 hex digits of BLAKE3 over the previous `h` (for the first: the session id) and the bytes of the
-//! line before `,"h":`. It finds damage, edits, gaps and reordering; it is no signature. Format 1 hashed with SHA-256, which is
-//! several times slower on processors without instructions for it; its records are read for good.
+//! `h` = 16 hex digits of BLAKE3 over the previous `h` (for the first: the stream's id, which for a session is the session's)
+//! and the bytes of the line before `,"h":`. It finds damage, edits, gaps and reordering; it is no signature. Format 1 hashed
+//! with SHA-256, which is several times slower on processors without instructions for it; its records are read for good.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use crate::id::SessionId;
+use crate::id::StreamId;
 
 /// Marks bytes that are no lowercase hex digit; any of them makes the sum of all this.
 const NOT_HEX: u8 = 0xff;
@@ -63,23 +63,23 @@ impl ChainHash {
 /// What a record's hash builds upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// The first hashed record of a session.
-    First(SessionId),
+    /// The first hashed record of a stream.
+    First(StreamId),
     /// A record after one with this `h`.
     After(ChainHash),
 }
 
 impl Link {
     /// Returns the link for the record after `last`.
-    pub fn new(session: SessionId, last: Option<ChainHash>) -> Link {
-        last.map_or(Link::First(session), Link::After)
+    pub fn new(stream: impl Into<StreamId>, last: Option<ChainHash>) -> Link {
+        last.map_or_else(|| Link::First(stream.into()), Link::After)
     }
 
     /// Returns the hash of a record given its bytes before `,"h":`.
     pub fn hash(self, body: &[u8]) -> ChainHash {
         let mut digest = blake3::Hasher::new();
         match self {
-            Link::First(session) => digest.update(session.as_str().as_bytes()),
+            Link::First(stream) => digest.update(stream.as_str().as_bytes()),
             Link::After(hash) => digest.update(&hash.to_hex()),
         };
         ChainHash::cut(digest.update(body).finalize().as_bytes())
@@ -89,7 +89,7 @@ impl Link {
     pub fn hash_of_format_1(self, body: &[u8]) -> ChainHash {
         let mut digest = Sha256::new();
         match self {
-            Link::First(session) => digest.update(session.as_str()),
+            Link::First(stream) => digest.update(stream.as_str()),
             Link::After(hash) => digest.update(hash.to_hex()),
         }
         digest.update(body);
@@ -153,6 +153,8 @@ pub struct Position {
 
 #[cfg(test)]
 mod tests {
+    use crate::id::SessionId;
+
     use super::*;
 
     #[test]
@@ -170,7 +172,7 @@ mod tests {
         assert_eq!(ChainHash::from_hex(&first.to_hex()), Some(first));
         assert_eq!(first.to_string().as_bytes(), first.to_hex());
         assert_ne!(Link::After(first).hash(body), first);
-        assert_ne!(Link::First("sess_124".parse().expect("an id")).hash(body), first);
+        assert_ne!(Link::new("sess_124".parse::<SessionId>().expect("an id"), None).hash(body), first);
     }
 
     #[test]

@@ -3,9 +3,13 @@
 //! Ids become file names, so nothing but letters, digits, `_` and `-` ever gets into one: a path trick is
 //! refused here, once. Writers mint ULIDs; readers also accept the shorter ids of older logs.
 
+mod stream;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+
+pub use stream::{StreamId, StreamKind};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -62,6 +66,13 @@ fn ulid_text(prefix: &str, ulid: Ulid) -> String {
     format!("{prefix}_{}", ulid.to_string().to_ascii_lowercase())
 }
 
+/// Returns the 128 bits that digits stand for, if they are a ULID as we write it.
+fn ulid_of(digits: &str) -> Option<u128> {
+    // Lowercase only: uppercase digits denote the same bits, but are another file name.
+    let canonical = !digits.bytes().any(|byte| byte.is_ascii_uppercase());
+    Ulid::from_string(digits).ok().filter(|_| canonical).map(|ulid| ulid.0)
+}
+
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident = $prefix:literal, $article:literal) => {
         $(#[$doc])*
@@ -86,10 +97,7 @@ macro_rules! id_type {
 
             /// Returns the 128 bits behind the id if it is exactly what [`Self::mint`] writes.
             pub fn to_ulid(&self) -> Option<u128> {
-                let digits = &self.as_str()[$prefix.len() + 1..];
-                // Lowercase only: uppercase digits denote the same bits, but are another file name.
-                let canonical = !digits.bytes().any(|byte| byte.is_ascii_uppercase());
-                Ulid::from_string(digits).ok().filter(|_| canonical).map(|ulid| ulid.0)
+                ulid_of(&self.as_str()[$prefix.len() + 1..])
             }
 
             /// Returns the id that stands for 128 bits; the reverse of [`Self::to_ulid`].

@@ -1,4 +1,4 @@
-//! One record as one line of a session's log: how it is written, and how it is taken apart again.
+//! One record as one line of a log: how it is written, and how it is taken apart again.
 //!
 //! `{"seq":7,"ts":"…","kind":"run.started",` payload `,"more":true,"at":"…","src":["h_…",5,0,6],"h":"…"}`. The
 //! fixed order makes position, source and hash readable without parsing the payload. `more` says that the next
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainHash, Link};
 use crate::event::Event;
-use crate::id::{HolderId, SessionId};
+use crate::id::{HolderId, StreamId};
 use crate::time::Timestamp;
 
 /// Length of `,"h":"0123456789abcdef"}`.
@@ -204,8 +204,8 @@ impl<'a> Line<'a> {
     }
 
     /// Tells whether this record continues a history; lines without a hash never do.
-    pub fn follows(&self, session: SessionId, last: Option<ChainHash>) -> bool {
-        self.hash.is_some_and(|hash| Link::new(session, last).fits(self.hashed_bytes(), hash))
+    pub fn follows(&self, stream: impl Into<StreamId>, last: Option<ChainHash>) -> bool {
+        self.hash.is_some_and(|hash| Link::new(stream, last).fits(self.hashed_bytes(), hash))
     }
 
     /// Reads the payload.

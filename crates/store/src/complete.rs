@@ -1,12 +1,12 @@
-//! Completing one session's log from the write-ahead log, at boot, before anything reads it.
+//! Completing one stream's log from the write-ahead log, at boot, before anything reads it.
 //!
-//! Above the place where the write-ahead log takes over, the session log is only a copy: it must agree byte
+//! Above the place where the write-ahead log takes over, the log is only a copy: it must agree byte
 //! for byte, and where it does not it is put right. Below that place nothing is touched.
 
 use std::io;
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use crate::aside::is_aside;
@@ -45,7 +45,7 @@ pub enum Completion {
     Damaged(Damage),
 }
 
-/// What a session's log ought to be, next to what it is.
+/// What a stream's log ought to be, next to what it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// Nothing is to be done to the log.
@@ -59,27 +59,27 @@ pub(crate) enum Plan {
         /// What that amounts to.
         completion: Completion,
     },
-    /// Finish the deletion.
-    Remove,
+    /// Finish the deletion of a session.
+    Remove(SessionId),
 }
 
-/// Brings a session's log to what the write-ahead log knows of it. Running it again changes nothing.
+/// Brings a stream's log to what the write-ahead log knows of it. Running it again changes nothing.
 pub(crate) fn complete(
     disk: &dyn Disk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     tail: &Tail<'_>,
 ) -> io::Result<Completion> {
-    let reader = open(disk, layout, session)?;
-    let plan = plan_for(disk, layout, reader.as_ref(), session, tail)?;
-    carry_out(disk, layout, session, tail, reader.as_ref(), &plan)
+    let reader = open(disk, layout, stream)?;
+    let plan = plan_for(disk, layout, reader.as_ref(), stream, tail)?;
+    carry_out(disk, layout, stream, tail, reader.as_ref(), &plan)
 }
 
 /// Does to a log what was planned; after an error the same can be done again.
 pub(crate) fn carry_out(
     disk: &dyn Disk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     tail: &Tail<'_>,
     reader: Option<&LogReader>,
     plan: &Plan,
@@ -88,18 +88,18 @@ pub(crate) fn carry_out(
     match plan {
         Plan::Leave(Completion::Whole) => {
             if let (Some(reader), Some(base)) = (reader, base) {
-                let file = disk.open(&layout.log(session), OpenMode::Write)?;
+                let file = disk.open(&layout.stream_log(stream), OpenMode::Write)?;
                 refresh(&*file, base, reader.len())?;
             }
             Ok(Completion::Whole)
         }
         Plan::Leave(completion) => Ok(completion.clone()),
-        Plan::Remove => {
-            session_files::remove(disk, layout, session)?;
+        Plan::Remove(session) => {
+            session_files::remove(disk, layout, *session)?;
             Ok(Completion::Removed)
         }
         Plan::Rewrite { keep, lines, completion } => {
-            let file = disk.open(&layout.log(session), OpenMode::Create)?;
+            let file = disk.open(&layout.stream_log(stream), OpenMode::Create)?;
             refresh(&*file, base.unwrap_or(*keep), *keep)?;
             write_all_at(&*file, lines, *keep)?;
             file.set_len(keep + lines.len() as u64)?;
@@ -109,8 +109,8 @@ pub(crate) fn carry_out(
 }
 
 /// Opens a log that may not be there.
-pub(crate) fn open(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<Option<LogReader>> {
-    match LogReader::open(disk, &layout.log(session)) {
+pub(crate) fn open(disk: &dyn Disk, layout: &Layout, stream: StreamId) -> io::Result<Option<LogReader>> {
+    match LogReader::open(disk, &layout.stream_log(stream)) {
         Ok(reader) => Ok(Some(reader)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -122,29 +122,31 @@ pub(crate) fn plan_for(
     disk: &dyn Disk,
     layout: &Layout,
     reader: Option<&LogReader>,
-    session: SessionId,
+    stream: StreamId,
     tail: &Tail<'_>,
 ) -> io::Result<Plan> {
-    if reader.is_none() && is_aside(disk, layout, session) {
+    if reader.is_none() && stream.session().is_some_and(|session| is_aside(disk, layout, session)) {
         return Ok(Plan::Leave(Completion::SetAside));
     }
-    plan(reader, session, tail)
+    plan(reader, stream, tail)
 }
 
 /// Compares a log with what the write-ahead log knows of it. Reads only.
-fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::Result<Plan> {
-    if tail.is_deleted() && reader.is_none() {
-        return Ok(Plan::Remove);
+fn plan(reader: Option<&LogReader>, stream: StreamId, tail: &Tail<'_>) -> io::Result<Plan> {
+    if let (None, Some(session)) = (reader, stream.session())
+        && tail.is_deleted()
+    {
+        return Ok(Plan::Remove(session));
     }
     let Some(base) = tail.base() else { return Ok(Plan::Leave(Completion::Whole)) };
     if let Some(damage) =
-        check_base(reader, session, base, tail.checkpoint.map(|position| position.last_hash))?
+        check_base(reader, stream, base, tail.checkpoint.map(|position| position.last_hash))?
     {
         return Ok(Plan::Leave(Completion::Damaged(damage)));
     }
     let wanted = match gather(tail, base) {
         Ok(wanted) => wanted,
-        // The write-ahead log itself is damaged: fine, if the session log has what is missing there.
+        // The write-ahead log itself is damaged: fine, if the log has what is missing there.
         Err(_) if reader.map_or(Ok(false), |reader| covers(reader, tail))? => {
             return Ok(Plan::Leave(Completion::Whole));
         }
@@ -154,7 +156,7 @@ fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::
         }
     };
     let extra = match reader {
-        Some(reader) => whole_lists_behind(reader, session, tail, base, &wanted)?,
+        Some(reader) => whole_lists_behind(reader, stream, tail, base, &wanted)?,
         None => 0,
     };
     put_right(reader, Ends { base, wanted, extra })
@@ -163,7 +165,7 @@ fn plan(reader: Option<&LogReader>, session: SessionId, tail: &Tail<'_>) -> io::
 /// Checks that the log reaches the base and that the record there is the right one, whole.
 fn check_base(
     reader: Option<&LogReader>,
-    session: SessionId,
+    stream: StreamId,
     base: u64,
     hash: Option<Option<ChainHash>>,
 ) -> io::Result<Option<Damage>> {
@@ -178,7 +180,7 @@ fn check_base(
     let before = lines.next().and_then(|(_, line)| line);
     // A flipped byte leaves the hash's own digits as they were: the record must fit it.
     let whole = found.is_some_and(|line| match (line.hash, before.map(|line| line.hash)) {
-        (Some(_), before) => line.follows(session, before.flatten()),
+        (Some(_), before) => line.follows(stream, before.flatten()),
         (None, _) => true,
     });
     if !whole {
@@ -263,7 +265,7 @@ fn line_start(lines: &[u8], at: usize) -> usize {
 /// they were written from it once, before its own end was lost.
 fn whole_lists_behind(
     reader: &LogReader,
-    session: SessionId,
+    stream: StreamId,
     tail: &Tail<'_>,
     base: u64,
     wanted: &[u8],
@@ -281,7 +283,7 @@ fn whole_lists_behind(
     let mut lines = reader.forward(Cursor::at(from));
     while let Some(raw) = lines.next()? {
         let Ok(line) = Line::parse(raw.bytes) else { break };
-        if !raw.whole || line.seq != seq + 1 || !line.follows(session, hash) {
+        if !raw.whole || line.seq != seq + 1 || !line.follows(stream, hash) {
             break;
         }
         (seq, hash) = (line.seq, line.hash);

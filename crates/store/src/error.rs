@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::session::Illegal;
 
 use crate::log::Damage;
@@ -12,14 +12,14 @@ use crate::log::Damage;
 /// Why an append was not accepted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AppendError {
-    /// The session was not opened for writing.
-    #[error("session {0} is not open for writing")]
-    NotOpen(SessionId),
+    /// The stream was not opened for writing.
+    #[error("{0} is not open for writing")]
+    NotOpen(StreamId),
     /// Its log is damaged: what is left is served read-only until it is repaired.
-    #[error("the log of session {session} is damaged {damage}; nothing can be added to it")]
+    #[error("the log of {stream} is damaged {damage}; nothing can be added to it")]
     Damaged {
-        /// The session.
-        session: SessionId,
+        /// The stream.
+        stream: StreamId,
         /// Where the damage begins, and what it is.
         damage: Arc<Damage>,
     },
@@ -27,10 +27,10 @@ pub enum AppendError {
     #[error(transparent)]
     Illegal(#[from] Illegal),
     /// Someone else appended first.
-    #[error("session {session} is at record {found}, not {expected}")]
+    #[error("{stream} is at record {found}, not {expected}")]
     Moved {
-        /// The session.
-        session: SessionId,
+        /// The stream.
+        stream: StreamId,
         /// What the caller thought was the last record.
         expected: u64,
         /// What is.
@@ -80,7 +80,7 @@ impl AppendError {
     }
 }
 
-/// Why a session cannot be loaded at all.
+/// Why a session, or another stream, cannot be loaded at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no such session.

@@ -1,8 +1,9 @@
 //! Every path on disk, named once.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId, StreamKind};
 
 const LOG_SUFFIX: &str = ".messages.jsonl";
 const TOKENS_SUFFIX: &str = ".tokens.json";
@@ -16,9 +17,33 @@ pub const DAMAGED_SUFFIX: &str = ".damaged";
 const DAMAGE_NOTE_SUFFIX: &str = ".damaged.json";
 
 /// Where everything lives below a home.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Layout {
     home: PathBuf,
+    streams: Streams,
+}
+
+/// The kinds of streams that a home may have: sessions, and those listed here.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Streams(&'static [StreamType]);
+
+/// A kind of stream beside sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamType {
+    /// What tells it from others.
+    pub kind: StreamKind,
+    /// Returns where the log of such a stream is. Its directory is there before the stream's first record is appended.
+    pub log: fn(&Layout, StreamId) -> PathBuf,
+}
+
+impl Streams {
+    /// Returns the kind that a byte of the write-ahead log stands for.
+    pub(crate) fn kind(self, byte: u8) -> Option<StreamKind> {
+        if byte == StreamKind::SESSION.byte {
+            return Some(StreamKind::SESSION);
+        }
+        self.0.iter().map(|known| known.kind).find(|kind| kind.byte == byte)
+    }
 }
 
 /// What a name in `sessions/` is.
@@ -45,7 +70,17 @@ pub enum SessionFile {
 impl Layout {
     /// Returns the layout of a home.
     pub fn new(home: impl Into<PathBuf>) -> Layout {
-        Layout { home: home.into() }
+        Layout::with_streams(home, &[])
+    }
+
+    /// Returns the layout of a home that has streams of other kinds beside sessions.
+    pub fn with_streams(home: impl Into<PathBuf>, streams: &'static [StreamType]) -> Layout {
+        Layout { home: home.into(), streams: Streams(streams) }
+    }
+
+    /// Returns the kinds of streams that the home may have.
+    pub(crate) fn streams(&self) -> Streams {
+        self.streams
     }
 
     /// The home itself.
@@ -103,9 +138,38 @@ impl Layout {
         self.sessions().join("index.json")
     }
 
+    /// A stream's log.
+    pub fn stream_log(&self, stream: StreamId) -> PathBuf {
+        match self.streams.0.iter().find(|known| known.kind.byte == stream.kind()) {
+            Some(known) => (known.log)(self, stream),
+            None => self.sessions().join(format!("{stream}{LOG_SUFFIX}")),
+        }
+    }
+
+    /// The note that records are missing from a stream's log.
+    pub(crate) fn stream_damage_note(&self, stream: StreamId) -> PathBuf {
+        match stream.session() {
+            Some(session) => self.damage_note(session),
+            None => {
+                let mut name = self.stream_log(stream).into_os_string();
+                name.push(DAMAGE_NOTE_SUFFIX);
+                name.into()
+            }
+        }
+    }
+
+    /// The directories that the logs of streams are in; that of sessions is always among them.
+    pub(crate) fn log_directories(&self, streams: impl Iterator<Item = StreamId>) -> BTreeSet<PathBuf> {
+        let mut directories = BTreeSet::from([self.sessions()]);
+        for stream in streams.filter(|stream| stream.session().is_none()) {
+            directories.extend(self.stream_log(stream).parent().map(Path::to_owned));
+        }
+        directories
+    }
+
     /// A session's log.
     pub fn log(&self, id: SessionId) -> PathBuf {
-        self.sessions().join(format!("{id}{LOG_SUFFIX}"))
+        self.stream_log(id.into())
     }
 
     /// A session's snapshot.

@@ -1,6 +1,6 @@
 //! Keeps sessions on disk. Owns fsync, atomicity and encoding; synchronous throughout.
 //!
-//! [`Store`] is the door. Behind it: one committer and one write-ahead log for all sessions ([`commit`]),
+//! [`Store`] is the door. Behind it: one committer and one write-ahead log for all streams ([`commit`]), of which sessions are one kind,
 //! logs that are read without being loaded ([`log`]), caches that may be deleted, blobs, and the lock that
 //! makes one process the owner of a home. All of it touches files through [`disk`] alone.
 
@@ -13,11 +13,13 @@ pub mod commit;
 mod complete;
 pub mod disk;
 mod error;
+pub mod fold;
 pub mod home;
 mod index;
 mod lagging;
 pub mod layout;
 mod load;
+mod load_stream;
 pub mod log;
 pub mod meter;
 mod missing_logs;
@@ -28,6 +30,7 @@ mod recover;
 pub mod repairs;
 mod reserve;
 mod session_files;
+mod session_fold;
 mod store;
 mod survey;
 mod wal;
@@ -37,5 +40,7 @@ pub use error::AppendError;
 pub use load::{LoadError, Loaded, Want};
 pub use observers::Observer;
 pub use recover::{RecoverError, Recovered};
+pub use session_fold::SessionFold;
 pub use store::{OpenError, OpenSessionError, Opener, Store};
+pub use wal::frame::Unknown;
 pub use wal::scan::{ScanError, WalDamage};

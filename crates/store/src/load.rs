@@ -4,7 +4,7 @@
 use std::io;
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
 use rekindle_domain::token::TokenIndex;
@@ -246,8 +246,8 @@ pub(crate) fn hash_before(reader: &LogReader, offset: u64) -> io::Result<Option<
 }
 
 /// Reads the note that records are missing from a log.
-pub(crate) fn damage_note(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Option<Damage> {
-    let path = layout.damage_note(session);
+pub(crate) fn damage_note(disk: &dyn Disk, layout: &Layout, stream: impl Into<StreamId>) -> Option<Damage> {
+    let path = layout.stream_damage_note(stream.into());
     let bytes = match read_all(disk, &path, 1 << 20) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

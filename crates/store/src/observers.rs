@@ -3,27 +3,27 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 
 use crate::commit::{Append, Receipt, Receipts};
 
 /// Someone who is told of every append that succeeded: must not block.
 pub trait Observer: Send + Sync {
     /// It is done, and whoever made it does not know yet.
-    fn done(&self, session: SessionId, receipt: &Receipt);
+    fn done(&self, stream: StreamId, receipt: &Receipt);
     /// Whoever made it is being told.
-    fn told(&self, session: SessionId, receipt: &Receipt);
+    fn told(&self, stream: StreamId, receipt: &Receipt);
 }
 
 /// All observers of a store.
 #[derive(Default)]
 pub(crate) struct Observers(RwLock<Arc<[Arc<dyn Observer>]>>);
 
-/// Those who are to be told of an append, and which sessions it touches.
+/// Those who are to be told of an append, and which streams it touches.
 pub(crate) struct Audience {
     observers: Arc<[Arc<dyn Observer>]>,
-    first: SessionId,
-    more: Vec<SessionId>,
+    first: StreamId,
+    more: Vec<StreamId>,
 }
 
 impl Observers {
@@ -36,27 +36,27 @@ impl Observers {
     /// Returns who is told of an append.
     pub(crate) fn of(&self, append: &Append) -> Audience {
         let observers = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let more = append.more.iter().map(|part| part.session).collect();
-        Audience { observers, first: append.session, more }
+        let more = append.more.iter().map(|part| part.stream).collect();
+        Audience { observers, first: append.stream, more }
     }
 }
 
 impl Audience {
     /// Says that the append is done.
     pub(crate) fn done(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, session, receipt| observer.done(session, receipt));
+        self.each(receipts, |observer, stream, receipt| observer.done(stream, receipt));
     }
 
     /// Says that whoever made it is being told.
     pub(crate) fn told(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, session, receipt| observer.told(session, receipt));
+        self.each(receipts, |observer, stream, receipt| observer.told(stream, receipt));
     }
 
-    fn each(&self, receipts: &Receipts, tell: impl Fn(&dyn Observer, SessionId, &Receipt)) {
+    fn each(&self, receipts: &Receipts, tell: impl Fn(&dyn Observer, StreamId, &Receipt)) {
         for observer in &*self.observers {
             tell(&**observer, self.first, &receipts.first);
-            for (session, receipt) in self.more.iter().zip(&receipts.more) {
-                tell(&**observer, *session, receipt);
+            for (stream, receipt) in self.more.iter().zip(&receipts.more) {
+                tell(&**observer, *stream, receipt);
             }
         }
     }

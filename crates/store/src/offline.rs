@@ -1,4 +1,4 @@
-//! Looking at a home without owning it: the write-ahead log is laid over the session logs in memory, and
+//! Looking at a home without owning it: the write-ahead log is laid over the logs in memory, and
 //! nothing is written. What is seen is what the next owner would make of the files.
 //!
 //! The overlay is a [`Disk`] itself, so that everything that reads a home reads an overlaid one too.
@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::blobs::Blobs;
 use crate::complete::{Completion, Plan, open, plan_for};
@@ -41,8 +41,8 @@ pub struct Offline {
     /// The disk as the next owner would make it.
     disk: SharedDisk,
     layout: Layout,
-    /// What the next owner would do to each session the write-ahead log mentions.
-    pub pending: Vec<(SessionId, Completion)>,
+    /// What the next owner would do to the log of each stream the write-ahead log mentions.
+    pub pending: Vec<(StreamId, Completion)>,
     /// Damaged stretches of the write-ahead log.
     pub wal_damage: Vec<WalDamage>,
     /// What a crash left at the end of the write-ahead log; it never counted.
@@ -62,16 +62,16 @@ impl Offline {
         let scan = settled_scan(&*disk, &layout)?;
         let mut pending = Vec::new();
         let mut patches = HashMap::new();
-        for (session, tail) in scan.by_session() {
-            let planned = open(&*disk, &layout, session)
-                .and_then(|log| plan_for(&*disk, &layout, log.as_ref(), session, &tail));
+        for (stream, tail) in scan.by_stream() {
+            let planned = open(&*disk, &layout, stream)
+                .and_then(|log| plan_for(&*disk, &layout, log.as_ref(), stream, &tail));
             match planned {
-                Ok(Plan::Leave(completion)) => pending.push((session, completion)),
+                Ok(Plan::Leave(completion)) => pending.push((stream, completion)),
                 Ok(Plan::Rewrite { keep, lines, completion }) => {
-                    patches.insert(layout.log(session), Patch { keep, lines: Arc::new(lines) });
-                    pending.push((session, completion));
+                    patches.insert(layout.stream_log(stream), Patch { keep, lines: Arc::new(lines) });
+                    pending.push((stream, completion));
                 }
-                Ok(Plan::Remove) => pending.push((session, Completion::Removed)),
+                Ok(Plan::Remove(_)) => pending.push((stream, Completion::Removed)),
                 Err(_) => {} // Reading the log will say what is wrong with it.
             }
         }
@@ -122,8 +122,8 @@ impl Offline {
 
     /// Returns the sessions that lack records by what the write-ahead log knows of them.
     fn lost(&self) -> impl Iterator<Item = (SessionId, &Damage)> {
-        self.pending.iter().filter_map(|(session, completion)| match completion {
-            Completion::Damaged(damage) => Some((*session, damage)),
+        self.pending.iter().filter_map(|(stream, completion)| match completion {
+            Completion::Damaged(damage) => stream.session().map(|session| (session, damage)),
             _ => None,
         })
     }

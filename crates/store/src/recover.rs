@@ -1,4 +1,4 @@
-//! What opening a home does before anything reads it: the write-ahead log's tail completes the session logs,
+//! What opening a home does before anything reads it: the write-ahead log's tail completes the streams' logs,
 //! then a fresh segment takes over. Idempotent: a crash in the middle is followed by the same again (I14).
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::event::Kind;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
@@ -23,10 +23,17 @@ use crate::wal::writer::Wal;
 /// What recovery found and did.
 #[derive(Debug, Default, Clone)]
 pub struct Recovered {
-    /// Sessions the write-ahead log mentions, and what became of each.
-    pub sessions: Vec<(SessionId, Completion)>,
+    /// Streams the write-ahead log mentions, and what became of each.
+    pub streams: Vec<(StreamId, Completion)>,
     /// Damaged stretches of the write-ahead log; its segments are kept beside it.
     pub wal_damage: Vec<WalDamage>,
+}
+
+impl Recovered {
+    /// Returns the sessions the write-ahead log mentions, and what became of each.
+    pub fn sessions(&self) -> impl Iterator<Item = (SessionId, &Completion)> {
+        self.streams.iter().filter_map(|(stream, done)| stream.session().map(|session| (session, done)))
+    }
 }
 
 /// Why a home cannot be recovered; everything is left as it was.
@@ -49,7 +56,7 @@ pub enum RecoverError {
 /// What recovery could not finish: the committer goes on with it, and everything is served meanwhile (I10).
 #[derive(Default)]
 pub(crate) struct Unfinished {
-    /// Session logs that lack what the write-ahead log has of them.
+    /// Logs that lack what the write-ahead log has of them.
     pub(crate) behind: Arc<Behind>,
     /// Deleted sessions whose files could not all be removed.
     pub(crate) removals: BTreeSet<SessionId>,
@@ -59,7 +66,7 @@ pub(crate) struct Unfinished {
     pub(crate) reserve_used: bool,
 }
 
-/// Completes the session logs and begins a new segment; on a full disk in the room the reserve gives up. A log that cannot be
+/// Completes the logs and begins a new segment; on a full disk in the room the reserve gives up. A log that cannot be
 /// completed is behind, and the write-ahead log goes on from where it is.
 pub(crate) fn recover(
     disk: &SharedDisk,
@@ -68,24 +75,26 @@ pub(crate) fn recover(
 ) -> Result<(Wal, Recovered, Unfinished), RecoverError> {
     let scan = scan::scan(&**disk, layout)?;
     secure(&**disk, layout, &scan);
-    let mut recovered = Recovered { sessions: Vec::new(), wal_damage: scan.damage.clone() };
+    let mut recovered = Recovered { streams: Vec::new(), wal_damage: scan.damage.clone() };
     let mut unfinished = Unfinished::default();
     let mut positions = Vec::new();
     let mut keep_segments = !scan.damage.is_empty();
-    for (session, tail) in scan.by_session() {
-        let completion = recover_one(&**disk, layout, session, &tail, &mut positions, &mut unfinished);
+    for (stream, tail) in scan.by_stream() {
+        let completion = recover_one(&**disk, layout, stream, &tail, &mut positions, &mut unfinished);
         if let Completion::Damaged(damage) = &completion {
             keep_segments = true;
-            note_damage(&**disk, layout, session, damage, &scan);
+            note_damage(&**disk, layout, stream, damage, &scan);
         }
-        recovered.sessions.push((session, completion));
+        recovered.streams.push((stream, completion));
     }
     let needed = unfinished.behind.len() > 0 || !unfinished.removals.is_empty();
     let begin = || {
         if needed {
             return Err(io::Error::other("what the write-ahead log has is still needed"));
         }
-        disk.sync_dir(&layout.sessions())?;
+        for directory in layout.log_directories(recovered.streams.iter().map(|(stream, _)| *stream)) {
+            disk.sync_dir(&directory)?;
+        }
         Wal::begin(disk.clone(), layout.clone(), segment_bytes, scan.last_number, &positions)
     };
     let mut begun = begin();
@@ -116,29 +125,29 @@ pub(crate) fn recover(
     }
 }
 
-/// Completes one session's log, or has it served as it would be.
+/// Completes one stream's log, or has it served as it would be.
 fn recover_one(
     disk: &dyn Disk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     tail: &Tail<'_>,
-    positions: &mut Vec<(SessionId, Position)>,
+    positions: &mut Vec<(StreamId, Position)>,
     unfinished: &mut Unfinished,
 ) -> Completion {
-    // One session's trouble is not the others' (I10).
+    // One stream's trouble is not the others' (I10).
     let damaged = |error: &io::Error| Completion::Damaged(Damage { offset: 0, detail: error.to_string() });
     let fall = |keep: u64, lines: Vec<u8>, error: &io::Error| {
         let lines = Arc::new(lines);
-        let lag = Lag { keep, lines, file: None, cause: Cause::Recovery, why: error.to_string() };
-        unfinished.behind.fall(session, lag);
+        let (path, why) = (layout.stream_log(stream), error.to_string());
+        unfinished.behind.fall(stream, Lag { path, keep, lines, file: None, cause: Cause::Recovery, why });
     };
-    let planned = open(disk, layout, session).and_then(|reader| {
-        let plan = plan_for(disk, layout, reader.as_ref(), session, tail)?;
+    let planned = open(disk, layout, stream).and_then(|reader| {
+        let plan = plan_for(disk, layout, reader.as_ref(), stream, tail)?;
         Ok((reader, plan))
     });
     let (reader, plan) = match planned {
         Ok(planned) => planned,
-        // What runs out comes back; a session is not damaged for the lack of it.
+        // What runs out comes back; a log is not damaged for the lack of it.
         Err(error) if is_shortage(&error) => {
             let base = tail.base().unwrap_or(0);
             let Ok(lines) = gather(tail, base) else { return damaged(&error) };
@@ -147,8 +156,8 @@ fn recover_one(
         }
         Err(error) => return damaged(&error),
     };
-    let done = carry_out(disk, layout, session, tail, reader.as_ref(), &plan);
-    let error = match done.and_then(|done| settle(disk, layout, session, done, positions)) {
+    let done = carry_out(disk, layout, stream, tail, reader.as_ref(), &plan);
+    let error = match done.and_then(|done| settle(disk, layout, stream, done, positions)) {
         Ok(completion) => return completion,
         Err(error) => error,
     };
@@ -162,7 +171,7 @@ fn recover_one(
             Completion::Whole
         }
         Plan::Leave(completion) => completion,
-        Plan::Remove => {
+        Plan::Remove(session) => {
             unfinished.removals.insert(session);
             Completion::Removed
         }
@@ -184,15 +193,15 @@ fn secure(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
 fn settle(
     disk: &dyn Disk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     completion: Completion,
-    positions: &mut Vec<(SessionId, Position)>,
+    positions: &mut Vec<(StreamId, Position)>,
 ) -> io::Result<Completion> {
     match completion {
         Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok(completion),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
     }
-    let path = layout.log(session);
+    let path = layout.stream_log(stream);
     disk.open(&path, OpenMode::Create)?.sync()?;
     let reader = LogReader::open(disk, &path)?;
     let last = reader.last(reader.end(), 1)?;
@@ -200,20 +209,20 @@ fn settle(
     // A deleted session's log may go at any time: nothing must vouch for it.
     if let Some(last) = last.filter(|line| line.kind != Kind::SessionDeleted.as_str()) {
         let position = Position { last_seq: last.seq, log_offset: reader.len(), last_hash: last.hash };
-        positions.push((session, position));
+        positions.push((stream, position));
     }
     Ok(completion)
 }
 
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.
-fn note_damage(disk: &dyn Disk, layout: &Layout, session: SessionId, damage: &Damage, scan: &Scan) {
+fn note_damage(disk: &dyn Disk, layout: &Layout, stream: StreamId, damage: &Damage, scan: &Scan) {
     let segments: Vec<String> =
         scan.summary().map(|(number, _)| format!("{number:08}.wal{DAMAGED_SUFFIX}")).collect();
     let note = json!({
-        "version": 1, "id": session, "offset": damage.offset, "detail": damage.detail, "wal": segments,
+        "version": 1, "id": stream.as_str(), "offset": damage.offset, "detail": damage.detail, "wal": segments,
     });
-    // Without room for a note the session is still served as damaged until the next start.
-    let _ = replace(disk, &layout.damage_note(session), note.to_string().as_bytes());
+    // Without room for a note the stream is still served as damaged until the next start.
+    let _ = replace(disk, &layout.stream_damage_note(stream), note.to_string().as_bytes());
 }
 
 /// Keeps the segments that something may still be got from.

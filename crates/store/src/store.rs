@@ -1,33 +1,38 @@
 //! The store: one home, opened by its one owner. Wiring only; each part is its own file.
 
+mod announce;
+
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rekindle_domain::event::{LogRepaired, Raw};
-use rekindle_domain::id::{BootId, SessionId};
-use rekindle_domain::line::Draft;
+use rekindle_domain::event::LogRepaired;
+use rekindle_domain::id::{BootId, SessionId, StreamId};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
-use crate::blobs::{BlobRef, Blobs, MAX_BLOB};
+use crate::blobs::Blobs;
 use crate::cache::{self, Cached};
-use crate::commit::{Append, Commits, Committer, Core, Current, Inline, Limits, Receipt, Receipts};
-use crate::complete::Completion;
-use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady, read_exact_at};
+use crate::commit::{
+    Append, Commits, Committed, Committer, Core, Current, Inline, Limits, Receipt, Receipts,
+};
+use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady};
 use crate::error::AppendError;
+use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
 use crate::lagging::{Behind, Complete};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
-use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
+use crate::load_stream::load_stream;
+use crate::log::{Cursor, Damage, Follower, LogReader, broken_before};
 use crate::meter::Meter;
 use crate::missing_logs::note_lost;
 use crate::observers::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
+use crate::session_fold::SessionFold;
 use crate::survey::{list, survey};
 
 /// Who opens a home.
@@ -87,7 +92,7 @@ impl Store {
         // Half of what may be open at once is for everything else.
         let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
         let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
-        Store::open_with(disk, home.into(), opener, clock, limits, start)
+        Store::open_with(disk, Layout::new(home), opener, clock, limits, start)
     }
 
     /// Appends without waiting; `reply` is called on the committer's thread and must not block.
@@ -109,7 +114,7 @@ impl Store {
 
     /// Returns a session if it can be looked at without waiting for anyone.
     pub fn at_hand(&self, session: SessionId) -> Option<Current> {
-        self.committer.at_hand(session)
+        self.committer.at_hand::<SessionFold>(session.into()).map(Current::from)
     }
 }
 
@@ -117,12 +122,12 @@ impl Store<Inline> {
     /// Opens a home with its committer on the caller's thread.
     pub fn open_inline(
         disk: SharedDisk,
-        home: impl Into<PathBuf>,
+        layout: Layout,
         opener: Opener,
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Result<Store<Inline>, OpenError> {
-        Store::open_with(disk, home.into(), opener, clock, limits, |core, _| Ok(Inline::new(core)))
+        Store::open_with(disk, layout, opener, clock, limits, |core, _| Ok(Inline::new(core)))
     }
 
     /// Opens a home whose lock the caller has, with its committer on the caller's thread.
@@ -148,13 +153,13 @@ impl Store<Inline> {
 impl<C: Commits> Store<C> {
     fn open_with(
         disk: SharedDisk,
-        home: PathBuf,
+        layout: Layout,
         opener: Opener,
         clock: Arc<dyn Clock>,
         limits: Limits,
         start: impl FnOnce(Core, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
-        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        let disk = Arc::new(Steady(disk)) as SharedDisk;
         home::prepare(&*disk, &layout)?;
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
         Store::open_locked(disk, layout, lock, clock, limits, start)
@@ -170,14 +175,14 @@ impl<C: Commits> Store<C> {
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
-        let mentioned = recovered.sessions.iter().map(|(session, _)| *session).collect();
+        let mentioned = recovered.sessions().map(|(session, _)| session).collect();
         note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
         let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
         let (meter, behind) = (core.meter(), core.behind());
-        let disk = Arc::new(Complete { disk, layout: layout.clone(), behind: behind.clone() }) as SharedDisk;
+        let disk = Arc::new(Complete { disk, behind: behind.clone() }) as SharedDisk;
         let lock = Arc::new(lock);
         let committer = start(core, lock.clone())?;
-        let unannounced = Mutex::new(repairs(&recovered));
+        let unannounced = Mutex::new(announce::repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
         let observers = Observers::default();
         Ok(Store {
@@ -223,7 +228,7 @@ impl<C: Commits> Store<C> {
     /// Returns why a session's log lacks records that were committed; none if it has all of them. They are served from memory,
     /// and written when that can be done.
     pub fn behind(&self, session: SessionId) -> Option<String> {
-        self.behind.get(session).map(|lag| lag.why)
+        self.behind.get(session.into()).map(|lag| lag.why)
     }
 
     /// Gives up the room that is kept for the records that end work, for a file without which nobody could give such an order.
@@ -247,19 +252,20 @@ impl<C: Commits> Store<C> {
         if self.disk.stat(&self.layout.log(session)).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} exists")));
         }
-        self.committer.register(SessionState::empty(session), TokenIndex::empty(session), None);
+        let fold = SessionFold::new(SessionState::empty(session), TokenIndex::empty(session));
+        self.committer.register(fold, None);
         Ok(())
     }
 
     /// Makes a session ready to be appended to: loads it, checks its log from the beginning, and cuts off what a crash
     /// left at its end. Nothing is ever added behind damage, where nobody would find it again.
     pub fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
-        if let Some(current) = self.committer.current(session) {
+        if let Some(current) = self.current(session) {
             self.announce_late(session);
             return Ok(current);
         }
         let _one_at_a_time = locked(&self.loading);
-        if let Some(current) = self.committer.current(session) {
+        if let Some(current) = self.current(session) {
             return Ok(current);
         }
         let mut loaded = load_logged(&*self.disk, &self.layout, session, Want::Everything)?;
@@ -274,15 +280,46 @@ impl<C: Commits> Store<C> {
             log.and_then(|log| log.set_len(torn.offset))
                 .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
         }
-        self.committer.register(loaded.state.clone(), loaded.tokens.clone(), loaded.damage.clone());
+        let fold = SessionFold::new(loaded.state.clone(), loaded.tokens.clone());
+        self.committer.register(fold, loaded.damage.clone());
         if !loaded.unlogged.is_empty() && loaded.damage.is_none() {
             // Before anything else, and before the file is ever written as the cache that it then is.
             let records = std::mem::take(&mut loaded.unlogged);
             let logged = self.committer.append(Append::durable(session, records));
-            logged.inspect_err(|_| self.committer.release(session))?;
+            logged.inspect_err(|_| self.committer.release(session.into()))?;
         }
         self.announce_repairs(session, &loaded, kept)?;
-        self.committer.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
+        self.current(session).ok_or(OpenSessionError::Append(AppendError::Closed))
+    }
+
+    /// Returns a session as of everything answered before, if it is open.
+    pub fn current(&self, session: SessionId) -> Option<Current> {
+        self.stream::<SessionFold>(session.into()).map(Current::from)
+    }
+
+    /// Makes a stream that is no session ready to be appended to: folds its log into `empty` and cuts off what a crash left
+    /// at its end. One without a log begins with its first record; the directory of its log must be there.
+    pub fn open_stream<F: Fold>(&self, empty: F) -> Result<Committed<F>, OpenSessionError> {
+        let stream = empty.stream();
+        let path = self.layout.stream_log(stream);
+        let _one_at_a_time = locked(&self.loading);
+        if let Some(committed) = self.stream(stream) {
+            return Ok(committed);
+        }
+        let loaded = load_stream(&*self.disk, &self.layout, empty)?;
+        if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
+            // Need not be durable: the first append makes the write-ahead log say where the log ends.
+            let log = self.disk.open(&path, OpenMode::Write);
+            log.and_then(|log| log.set_len(torn.offset))
+                .map_err(|source| OpenSessionError::Write { path, source })?;
+        }
+        self.committer.register(loaded.fold, loaded.damage);
+        self.stream(stream).ok_or(OpenSessionError::Append(AppendError::Closed))
+    }
+
+    /// Returns a stream as of everything answered before, if it is open and its fold is of this type.
+    pub fn stream<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        self.committer.current(stream)
     }
 
     /// Returns where the log of a session ends, as of its state.
@@ -304,76 +341,12 @@ impl<C: Commits> Store<C> {
         found.map_err(|source| LoadError::Read { path: self.layout.log(session), source })
     }
 
-    /// Keeps what is about to be cut off as a blob. The beginning of one line is what a crash leaves and nobody
-    /// was ever told of; more than that may have been records once, and is not ours to throw away.
-    fn keep_torn(&self, session: SessionId, torn: Torn) -> Result<Option<BlobRef>, OpenSessionError> {
-        let path = self.layout.log(session);
-        let len = usize::try_from(torn.len).ok().filter(|len| *len <= MAX_BLOB);
-        let Some(len) = len else { return Ok(None) };
-        let mut bytes = vec![0; len];
-        let read = self.disk.open(&path, OpenMode::Read);
-        let read = read.and_then(|log| read_exact_at(&*log, &mut bytes, torn.offset));
-        read.map_err(|source| OpenSessionError::Write { path: path.clone(), source })?;
-        if !bytes.contains(&b'\n') {
-            return Ok(None);
-        }
-        let stored = self.blobs().put(&bytes).map_err(io::Error::other);
-        stored.map(Some).map_err(|source| OpenSessionError::Write { path, source })
-    }
-
-    /// Records what was cut off now and what opening the home put right, each once.
-    fn announce_repairs(
-        &self,
-        session: SessionId,
-        loaded: &Loaded,
-        kept: Option<BlobRef>,
-    ) -> Result<(), AppendError> {
-        if loaded.damage.is_some() || loaded.state.deleted || !loaded.state.is_created() {
-            return Ok(());
-        }
-        let cut = loaded.torn.map(|torn| LogRepaired {
-            what: if torn.half_list { "half_list" } else { "torn_tail" }.into(),
-            offset: torn.offset,
-            cut_bytes: torn.len,
-            refilled: 0,
-            kept: kept.and_then(|kept| Raw::from_value(&kept).ok()),
-        });
-        if let Some(cut) = cut {
-            locked(&self.unannounced).entry(session).or_default().push(cut);
-        }
-        match self.announce(session) {
-            // Room comes back, and then it is announced; meanwhile the session can be looked at.
-            Err(AppendError::StorageFull(_) | AppendError::Storage(_)) => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    /// Records what was put right in a session's log, once.
-    fn announce(&self, session: SessionId) -> Result<(), AppendError> {
-        let records = locked(&self.unannounced).get(&session).cloned().unwrap_or_default();
-        if !records.is_empty() {
-            let records = records.into_iter().map(Draft::from).collect();
-            self.committer.append(Append::durable(session, records))?;
-            locked(&self.unannounced).remove(&session);
-        }
-        Ok(())
-    }
-
-    /// Records what could not be recorded when the session was opened.
-    fn announce_late(&self, session: SessionId) {
-        if locked(&self.unannounced).contains_key(&session) {
-            let _one_at_a_time = locked(&self.loading);
-            // Whoever opens it next tries again.
-            let _ = self.announce(session);
-        }
-    }
-
     /// Lets go of a session that is not needed for a while.
     pub fn close_session(&self, session: SessionId) {
-        self.committer.release(session);
+        self.committer.release(session.into());
     }
 
-    /// Appends and waits; returns where the records of the append's own session are.
+    /// Appends and waits; returns where the records of the append's own stream are.
     pub fn append(&self, append: Append) -> Result<Receipt, AppendError> {
         self.append_together(append).map(|receipts| receipts.first)
     }
@@ -404,7 +377,7 @@ impl<C: Commits> Store<C> {
 
     /// Writes a session's caches if it was opened and they are not what it is by now; tells whether they were written.
     pub fn renew_snapshot(&self, session: SessionId) -> Result<bool, OpenSessionError> {
-        let Some(current) = self.committer.current(session) else { return Ok(false) };
+        let Some(current) = self.current(session) else { return Ok(false) };
         let known = cache::read::<SessionState>(&*self.disk, &self.layout.snapshot(session))?;
         let same = |known: &SessionState| known.position() == current.state.position();
         if current.damage.is_some() || matches!(&known, Cached::Good(known) if same(known)) {
@@ -457,7 +430,7 @@ impl<C: Commits> Store<C> {
     /// Removes the files of a session whose deletion is recorded.
     pub fn remove(&self, session: SessionId) -> io::Result<()> {
         match load(&*self.disk, &self.layout, session, Want::Status) {
-            Ok(loaded) if !loaded.state.deleted && self.committer.current(session).is_none() => {
+            Ok(loaded) if !loaded.state.deleted && self.current(session).is_none() => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session's deletion is not recorded"))
             }
             _ => self.committer.remove(session),
@@ -483,27 +456,6 @@ impl<C: Commits> Store<C> {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What these guard is changed in single steps: a panic elsewhere leaves it whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns what opening a home put right, as records for the sessions concerned.
-fn repairs(recovered: &Recovered) -> HashMap<SessionId, Vec<LogRepaired<'static>>> {
-    let repair = |completion: &Completion| match *completion {
-        Completion::Repaired { offset, cut_bytes, refilled, healed } => {
-            let what = if healed { "healed" } else { "torn_tail" }.into();
-            Some(LogRepaired { what, offset, cut_bytes, refilled, kept: None })
-        }
-        // Completing a log that was merely behind is no repair: it is what it would have been.
-        Completion::Whole
-        | Completion::Refilled { .. }
-        | Completion::Removed
-        | Completion::SetAside
-        | Completion::Damaged(_) => None,
-    };
-    recovered
-        .sessions
-        .iter()
-        .filter_map(|(id, done)| repair(done).map(|repair| (*id, vec![repair])))
-        .collect()
 }
 
 /// More open logs than this make a checkpoint's pause too long.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use rekindle_domain::chain::Link;
+use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ fn rewrite(lab: &mut Lab, id: &str, change: impl FnOnce(&mut Vec<String>)) {
     for (at, line) in lines.iter().enumerate() {
         let (_, rest) = line.split_once(",\"ts\":").expect("a time");
         let body = format!("{{\"seq\":{},\"ts\":{rest}", at + 1);
-        let hash = Link::new(id.parse().expect("an id"), last).hash(body.as_bytes());
+        let hash = Link::new(id.parse::<SessionId>().expect("an id"), last).hash(body.as_bytes());
         let digits = hash.to_hex();
         changed.push_str(&format!("{body},\"h\":\"{}\"}}\n", String::from_utf8_lossy(&digits)));
         last = Some(hash);

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::{AgentNotice, MessageAgent, Raw, SessionClosed};
+use crate::id::SessionId;
 
 fn session() -> SessionId {
     "sess_123".parse().expect("an id")
@@ -16,7 +17,7 @@ fn holder() -> HolderId {
 fn written(draft: &Draft, more: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let place = Place { seq: 7, ts: "2026-02-21T10:00:00.000Z", at: draft.at, more };
-    write(draft, place, Link::First(session()), &mut out).expect("it is JSON");
+    write(draft, place, Link::First(session().into()), &mut out).expect("it is JSON");
     assert_eq!(out.pop(), Some(b'\n'));
     out
 }

@@ -5,7 +5,7 @@
 
 use crate::chain::ChainHash;
 use crate::event::{Effect, Event, Kind, legacy};
-use crate::id::SessionId;
+use crate::id::{SessionId, StreamId};
 use crate::line::{BadLine, Line};
 use crate::session::{Position, SessionState};
 use crate::time::Timestamp;
@@ -41,8 +41,8 @@ pub enum Problem {
 
 impl Position {
     /// Returns where a history has come to with this line, which ends at byte `end` of the log (its newline included).
-    pub fn after(&self, session: SessionId, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
-        let last_hash = check(session, self, line)?;
+    pub fn after(&self, stream: impl Into<StreamId>, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
+        let last_hash = check(stream.into(), self, line)?;
         Ok(Position { last_seq: line.seq, log_offset: end, last_hash })
     }
 }
@@ -50,7 +50,7 @@ impl Position {
 /// Checks that a line continues a history that has come to `position`, and returns its hash.
 ///
 /// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
-fn check(session: SessionId, at: &Position, line: &Line<'_>) -> Result<Option<ChainHash>, Problem> {
+fn check(stream: StreamId, at: &Position, line: &Line<'_>) -> Result<Option<ChainHash>, Problem> {
     let legacy_start = *at == Position::default() && line.hash.is_none();
     // A number from a disk may be the largest there is: nothing follows that one.
     if at.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
@@ -59,7 +59,7 @@ fn check(session: SessionId, at: &Position, line: &Line<'_>) -> Result<Option<Ch
     match (line.hash, at.last_hash) {
         (None, Some(_)) => Err(Problem::Unhashed { seq: line.seq }),
         (None, None) => Ok(None),
-        (Some(hash), last) if line.follows(session, last) => Ok(Some(hash)),
+        (Some(hash), last) if line.follows(stream, last) => Ok(Some(hash)),
         (Some(_), _) => Err(Problem::Hash { seq: line.seq }),
     }
 }
@@ -156,7 +156,7 @@ impl Replay {
 
     /// Checks a line without taking it in.
     pub fn check(&self, line: &Line<'_>) -> Result<(), Problem> {
-        check(self.state.id, &self.position(), line).map(|_| ())
+        check(self.state.id.into(), &self.position(), line).map(|_| ())
     }
 
     /// Takes in one line that ends at byte `end` of the log (its newline included).

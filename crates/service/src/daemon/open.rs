@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
-use rekindle_domain::id::{BootId, SessionId};
+use rekindle_domain::id::{BootId, SessionId, StreamId};
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Executable, InstallError, inspect_all, install_executable};
 use rekindle_store::commit::Receipt;
@@ -109,12 +109,16 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn done(&self, session: SessionId, _: &Receipt) {
-        self.directory.touch(session);
+    fn done(&self, stream: StreamId, _: &Receipt) {
+        if let Some(session) = stream.session() {
+            self.directory.touch(session);
+        }
     }
 
-    fn told(&self, session: SessionId, receipt: &Receipt) {
-        self.feed.tell(session, News::Appended(receipt.last_seq));
+    fn told(&self, stream: StreamId, receipt: &Receipt) {
+        if let Some(session) = stream.session() {
+            self.feed.tell(session, News::Appended(receipt.last_seq));
+        }
     }
 }
 

@@ -109,7 +109,8 @@ struct View {
 impl View {
     fn new(raw: &SharedDisk, layout: &Layout, owned: bool) -> Result<(View, Offline), ScanError> {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
-        let pending = offline.pending.iter().cloned().collect();
+        let pending = offline.pending.iter().cloned();
+        let pending = pending.filter_map(|(stream, done)| stream.session().map(|id| (id, done))).collect();
         let disk = offline.disk().clone();
         Ok((View { raw: raw.clone(), disk, layout: layout.clone(), pending, owned }, offline))
     }
@@ -139,7 +140,7 @@ pub fn check(
             wal::check(&view, &offline, &mut findings);
             view
         }
-        Err(newer @ ScanError::Newer { .. }) => return Err(newer.into()),
+        Err(newer @ (ScanError::Newer { .. } | ScanError::Unknown { .. })) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
             View { raw: raw.clone(), disk: raw, layout, pending: HashMap::new(), owned }

@@ -40,7 +40,7 @@ fn torn_end(view: &View, torn: &WalDamage) -> Finding {
 pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
     let (path, cause) = match error {
         ScanError::Read { path, source } => (path.clone(), source.to_string()),
-        ScanError::Newer { .. } => (layout.wal(), error.to_string()),
+        ScanError::Newer { .. } | ScanError::Unknown { .. } => (layout.wal(), error.to_string()),
     };
     let what =
         format!("The write-ahead log cannot be read, so logs may look shorter than they are: {cause}.");

@@ -10,10 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rekindle_domain::id::SessionId;
-use rekindle_domain::session::SessionState;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::time::Clock;
-use rekindle_domain::token::TokenIndex;
 
 use self::catch_up::fall_behind;
 use super::live::Live;
@@ -22,13 +20,13 @@ use super::log_writes::{LogWrite, LogWrites};
 use super::prepare::{Group, is_urgent};
 use super::second::Second;
 use super::shown::Shown;
-use super::{Append, Current, Handed, Persist};
+use super::{Append, Committed, Handed, Persist};
 use crate::aside::set_aside;
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
+use crate::fold::Fold;
 use crate::lagging::{Behind, Cause};
 use crate::layout::Layout;
-use crate::log::Damage;
 use crate::meter::Meter;
 use crate::recover::Unfinished;
 use crate::reserve::Reserve;
@@ -67,11 +65,11 @@ impl Default for Limits {
 /// Why a checkpoint could not be made; everything stays in the write-ahead log meanwhile.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
-    #[error("{0} session logs cannot be brought up to date")]
+    #[error("{0} logs cannot be brought up to date")]
     Behind(usize),
     #[error("{0} deleted sessions cannot be removed yet")]
     Removals(usize),
-    #[error("cannot make the session logs' names durable")]
+    #[error("cannot make the logs' names durable")]
     Directory(#[source] io::Error),
     #[error("cannot begin a new segment of the write-ahead log")]
     Segment(#[source] io::Error),
@@ -88,9 +86,9 @@ pub(crate) struct Core {
     lives: Lives,
     /// What others see of them.
     shown: Arc<Shown>,
-    /// Sessions whose log has been written to since the last checkpoint.
-    touched: BTreeSet<SessionId>,
-    /// Sessions whose log lacks something that was committed.
+    /// Streams whose log has been written to since the last checkpoint.
+    touched: BTreeSet<StreamId>,
+    /// Streams whose log lacks something that was committed.
     behind: Arc<Behind>,
     /// Ticks until a log that needs the whole write-ahead log read is tried again, and how many there were the last time.
     patience: (u32, u32),
@@ -151,32 +149,36 @@ impl Core {
         core
     }
 
-    /// Takes in a session so that it can be appended to; one that is in already stays as it is.
-    pub(crate) fn register(&mut self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
-        let session = state.id;
-        let live = self.lives.entry(session).or_insert_with(|| Live::new(state, tokens, damage));
-        if self.behind.has(session) {
+    /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
+    pub(crate) fn register(&mut self, live: Live) {
+        let stream = live.stream();
+        if self.layout.streams().kind(stream.kind()).is_none() {
+            // Nobody could read what the write-ahead log would say of it.
+            return;
+        }
+        let live = self.lives.entry(stream).or_insert(live);
+        if self.behind.has(stream) {
             live.fall_behind();
-            self.touched.insert(session);
+            self.touched.insert(stream);
         }
     }
 
-    /// Lets go of a session that has nothing on its way to disk.
-    pub(crate) fn release(&mut self, session: SessionId) {
-        if !self.touched.contains(&session) {
-            self.lives.remove(session);
-            self.shown.hide(session);
+    /// Lets go of a stream that has nothing on its way to disk.
+    pub(crate) fn release(&mut self, stream: StreamId) {
+        if !self.touched.contains(&stream) {
+            self.lives.remove(stream);
+            self.shown.hide(stream);
         }
     }
 
-    /// Returns a session as of everything committed; from now on it is shown.
-    pub(crate) fn current(&self, session: SessionId) -> Option<Current> {
-        let current = self.lives.get(session)?.current();
-        self.shown.show(current.clone());
-        Some(current)
+    /// Returns a stream as of everything committed; from now on it is shown.
+    pub(crate) fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        let committed = self.lives.get(stream)?.committed::<F>()?;
+        self.shown.show(committed.clone());
+        Some(committed)
     }
 
-    /// Returns what others see of sessions.
+    /// Returns what others see of streams.
     pub(crate) fn shown(&self) -> Arc<Shown> {
         self.shown.clone()
     }
@@ -205,7 +207,7 @@ impl Core {
         self.meter.reserve_kept.set(u64::from(self.reserve.is_kept()));
     }
 
-    /// Commits appends and answers each of them; those to one session in order.
+    /// Commits appends and answers each of them; those to one stream in order.
     pub(crate) fn commit(&mut self, appends: Vec<Handed>) {
         if self.reserve.is_released() {
             self.reserve.refill();
@@ -234,7 +236,7 @@ impl Core {
         // that was handed over later could be on disk before one that was handed over earlier.
         let sync = appends.iter().any(|(append, _)| append.persist == Persist::Disk);
         let (mine, theirs): (Vec<_>, Vec<_>) =
-            appends.into_iter().partition(|(append, _)| half_of(append.session) == 0);
+            appends.into_iter().partition(|(append, _)| half_of(append.stream) == 0);
         let (mut mine, mut theirs) = (mine.into_iter(), theirs.into_iter());
         while mine.len() + theirs.len() > 0 {
             let mut group = self.new_group();
@@ -314,8 +316,7 @@ impl Core {
             return;
         }
         // Whoever is answered sees what it did.
-        let sessions = group.lines.iter().map(|lines| lines.session);
-        self.shown.renew(sessions, |session| self.lives.get(session).map(Live::current));
+        self.shown.renew(group.lines.iter().map(|lines| lines.stream), &self.lives);
         for entry in group.entries {
             entry.append.parts().for_each(|(_, records, _)| self.meter.records.count(records));
             entry.reply.send(Ok(entry.receipts));
@@ -329,35 +330,35 @@ impl Core {
         self.spent.clear();
     }
 
-    /// Brings the session logs up to what the write-ahead log has.
+    /// Brings the logs up to what the write-ahead log has.
     fn write_logs(&mut self, group: &mut Group) {
         let mut writes = LogWrites::new(mem::take(&mut group.frames), group.lines.len());
         for lines in &mut group.lines {
-            let session = lines.session;
-            if writes.extend_last(session, &lines.range) {
+            let stream = lines.stream;
+            if writes.extend_last(stream, &lines.range) {
                 continue;
             }
             let mut log = lines.log.take();
             if log.is_none()
-                && let Some(live) = self.lives.get_mut(session)
+                && let Some(live) = self.lives.get_mut(stream)
             {
-                self.touched.insert(session);
+                self.touched.insert(stream);
                 log = live.touch(&self.disk, &self.layout, lines.offset).unwrap_or_else(|error| {
-                    fall_behind(&self.behind, live, lines.offset, Cause::Write, &error);
+                    fall_behind(&self.behind, &self.layout, live, lines.offset, Cause::Write, &error);
                     None
                 });
             }
-            writes.push(LogWrite { session, log, lines: lines.range.clone(), offset: lines.offset });
+            writes.push(LogWrite { stream, log, lines: lines.range.clone(), offset: lines.offset });
         }
         let writes = Arc::new(writes);
         let failed = writes.carry_out(&mut self.second);
         if !failed.is_empty() || self.behind.len() > 0 {
             for (at, (write, lines)) in writes.each().enumerate() {
-                if let (Some(error), Some(live)) = (failed.get(&at), self.lives.get_mut(write.session)) {
-                    fall_behind(&self.behind, live, write.offset, Cause::Write, error);
+                if let (Some(error), Some(live)) = (failed.get(&at), self.lives.get_mut(write.stream)) {
+                    fall_behind(&self.behind, &self.layout, live, write.offset, Cause::Write, error);
                 }
                 // What stands in the file behind a place that could not be written is written again with it.
-                self.behind.extend(write.session, lines);
+                self.behind.extend(write.stream, lines);
             }
         }
         group.frames = writes.into_bytes();
@@ -411,7 +412,7 @@ impl Core {
         }
     }
 
-    /// Makes the session logs durable, begins a new segment that says so, and drops the older ones.
+    /// Makes the logs durable, begins a new segment that says so, and drops the older ones.
     pub(crate) fn checkpoint(&mut self) -> Result<(), CheckpointError> {
         let begin = Instant::now();
         let outcome = self.try_checkpoint();
@@ -432,45 +433,48 @@ impl Core {
         // In place first: what that writes is made durable with the rest.
         self.catch_up(true);
         let mut positions = Vec::with_capacity(self.touched.len());
-        for session in self.touched.clone() {
-            self.sync_log(session);
-            // A deleted session's log may go at any time: nothing must vouch for it.
-            if let Some(live) = self.lives.get(session).filter(|live| !live.state.deleted) {
-                positions.push((session, live.state.position()));
+        for stream in self.touched.clone() {
+            self.sync_log(stream);
+            // A deleted stream's log may go at any time: nothing must vouch for it.
+            if let Some(live) = self.lives.get(stream).filter(|live| !live.fold.is_deleted()) {
+                positions.push((stream, live.position()));
             }
         }
         // What catches up only now is not durable by what was synced before.
-        let late = self.behind.sessions();
+        let late = self.behind.streams();
         self.catch_up(true);
-        late.into_iter().for_each(|session| self.sync_log(session));
+        late.into_iter().for_each(|stream| self.sync_log(stream));
         match self.behind.len() {
             0 => {}
             behind => return Err(CheckpointError::Behind(behind)),
         }
-        self.disk.sync_dir(&self.layout.sessions()).map_err(CheckpointError::Directory)?;
+        for directory in self.layout.log_directories(self.touched.iter().copied()) {
+            self.disk.sync_dir(&directory).map_err(CheckpointError::Directory)?;
+        }
         self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
-        for session in mem::take(&mut self.touched) {
-            if let Some(live) = self.lives.get_mut(session) {
+        for stream in mem::take(&mut self.touched) {
+            if let Some(live) = self.lives.get_mut(stream) {
                 live.checkpointed();
             }
         }
         Ok(())
     }
 
-    /// Makes a session's log durable by itself; one that cannot be is behind.
-    fn sync_log(&mut self, session: SessionId) {
-        let Some(live) = self.lives.get_mut(session) else { return };
+    /// Makes a stream's log durable by itself; one that cannot be is behind.
+    fn sync_log(&mut self, stream: StreamId) {
+        let Some(live) = self.lives.get_mut(stream) else { return };
         if let Err(error) = live.sync(&self.disk, &self.layout) {
-            let end = live.state.log_offset;
-            fall_behind(&self.behind, live, end, Cause::Sync, &error);
+            let end = live.position().log_offset;
+            fall_behind(&self.behind, &self.layout, live, end, Cause::Sync, &error);
         }
     }
 
     /// Removes the files of a session whose deletion is recorded. Until the removal is durable no
     /// checkpoint passes, so that a replay finishes it.
     pub(crate) fn remove(&mut self, session: SessionId) -> io::Result<()> {
-        if let Some(live) = self.lives.get(session) {
-            if !live.state.deleted {
+        let stream = StreamId::from(session);
+        if let Some(live) = self.lives.get(stream) {
+            if !live.fold.is_deleted() {
                 return Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
                     "the session's deletion is not recorded",
@@ -479,10 +483,10 @@ impl Core {
             // The deletion must be on disk before the first file goes.
             self.sync().map_err(io::Error::other)?;
         }
-        self.lives.remove(session);
-        self.shown.hide(session);
-        self.touched.remove(&session);
-        self.behind.forget(session);
+        self.lives.remove(stream);
+        self.shown.hide(stream);
+        self.touched.remove(&stream);
+        self.behind.forget(stream);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;
         self.removals.remove(&session);
@@ -491,16 +495,17 @@ impl Core {
 
     /// Sets the files of a damaged session aside: nothing of it is on its way to disk, because nothing was added.
     pub(crate) fn set_aside(&mut self, session: SessionId) -> io::Result<PathBuf> {
-        if self.lives.get(session).is_none_or(|live| live.damage.is_none()) {
+        let stream = StreamId::from(session);
+        if self.lives.get(stream).is_none_or(|live| live.damage.is_none()) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "the session is not known to be damaged",
             ));
         }
         let path = set_aside(&*self.disk, &self.layout, session)?;
-        self.lives.remove(session);
-        self.shown.hide(session);
-        self.touched.remove(&session);
+        self.lives.remove(stream);
+        self.shown.hide(stream);
+        self.touched.remove(&stream);
         Ok(path)
     }
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rekindle_domain::id::SessionId;
-use rekindle_domain::session::SessionState;
-use rekindle_domain::token::TokenIndex;
+use rekindle_domain::id::{SessionId, StreamId};
 
 use super::core::Core;
-use super::{Append, Commits, Current, Receipts, Reply};
+use super::live::Live;
+use super::{Append, Commits, Committed, Receipts, Reply};
 use crate::error::AppendError;
+use crate::fold::Fold;
 use crate::log::Damage;
 
 /// A committer without a thread.
@@ -56,16 +56,16 @@ impl Commits for Inline {
         self.append_all(vec![append]).pop().unwrap_or(Err(AppendError::Closed))
     }
 
-    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
-        self.core().register(state, tokens, damage);
+    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
+        self.core().register(Live::new(fold, damage));
     }
 
-    fn release(&self, session: SessionId) {
-        self.core().release(session);
+    fn release(&self, stream: StreamId) {
+        self.core().release(stream);
     }
 
-    fn current(&self, session: SessionId) -> Option<Current> {
-        self.core().current(session)
+    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        self.core().current(stream)
     }
 
     fn sync(&self) -> Result<(), AppendError> {

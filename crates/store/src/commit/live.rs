@@ -1,23 +1,22 @@
-//! One session as the committer has it: its state, its log's descriptor, and how far that log has come.
+//! One stream as the committer has it: its fold, its log's descriptor, and how far that log has come.
 
 use std::io;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
-use rekindle_domain::session::SessionState;
-use rekindle_domain::token::TokenIndex;
+use rekindle_domain::id::StreamId;
+use rekindle_domain::session::Position;
 
-use super::Current;
-use super::undo::Undo;
+use super::Committed;
+use super::open_fold::{Folded, OpenFold};
 use crate::disk::{DiskFile, OpenMode, SharedDisk};
+use crate::fold::Fold;
 use crate::layout::Layout;
 use crate::log::Damage;
 
-/// A session that can be appended to.
-pub(super) struct Live {
-    // Shared with those who look: changing one copies it only while someone has it.
-    pub(super) state: Arc<SessionState>,
-    pub(super) tokens: Arc<TokenIndex>,
+/// A stream that can be appended to.
+pub(crate) struct Live {
+    stream: StreamId,
+    pub(super) fold: Box<dyn OpenFold>,
     /// Where the log is damaged; then nothing may be appended.
     pub(super) damage: Option<Arc<Damage>>,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
@@ -25,40 +24,33 @@ pub(super) struct Live {
     log: Option<Arc<dyn DiskFile>>,
     /// The log has bytes that no checkpoint covers, or is about to.
     touched: bool,
-    /// What the session was before a group.
-    undo: Option<Undo>,
-    /// The group that is meant.
-    undo_of: u64,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     behind: bool,
 }
 
 impl Live {
-    pub(super) fn new(state: SessionState, tokens: TokenIndex, damage: Option<Damage>) -> Live {
-        let (state, tokens, damage) = (Arc::new(state), Arc::new(tokens), damage.map(Arc::new));
-        Live { state, tokens, damage, log: None, touched: false, undo: None, undo_of: 0, behind: false }
+    pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> Live {
+        let (stream, damage) = (fold.stream(), damage.map(Arc::new));
+        let fold = Box::new(Folded::new(fold));
+        Live { stream, fold, damage, log: None, touched: false, behind: false }
     }
 
-    pub(super) fn id(&self) -> SessionId {
-        self.state.id
+    pub(super) fn stream(&self) -> StreamId {
+        self.stream
     }
 
-    /// Returns the session for others to look at.
-    pub(super) fn current(&self) -> Current {
-        Current { state: self.state.clone(), tokens: self.tokens.clone(), damage: self.damage.clone() }
+    pub(super) fn position(&self) -> Position {
+        self.fold.position()
+    }
+
+    /// Returns the stream for others to look at, if its fold is of this type.
+    pub(super) fn committed<F: Fold>(&self) -> Option<Committed<F>> {
+        let fold = self.fold.as_any().downcast_ref::<F>()?.clone();
+        Some(Committed { fold, damage: self.damage.clone() })
     }
 
     pub(super) fn is_touched(&self) -> bool {
         self.touched
-    }
-
-    /// Returns what is remembered of the session before a group; of earlier groups nothing is.
-    pub(super) fn undo(&mut self, group: u64) -> &mut Option<Undo> {
-        if self.undo_of != group {
-            self.undo_of = group;
-            self.undo = None;
-        }
-        &mut self.undo
     }
 
     /// Returns the log if it is open and can be written to.
@@ -90,7 +82,7 @@ impl Live {
     fn open(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) -> io::Result<()> {
         if self.log.is_none() {
             let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
-            let log = disk.open(&layout.log(self.id()), mode)?;
+            let log = disk.open(&layout.stream_log(self.stream), mode)?;
             if log.stat()?.len != end {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
@@ -103,8 +95,8 @@ impl Live {
     pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) -> io::Result<()> {
         let Some(log) = self.open_log() else { return Ok(()) };
         log.sync()?;
-        let (log, named) = (log.stat()?, disk.stat(&layout.log(self.state.id))?);
-        if log.identity != named.identity || log.len < self.state.log_offset {
+        let (log, named) = (log.stat()?, disk.stat(&layout.stream_log(self.stream))?);
+        if log.identity != named.identity || log.len < self.position().log_offset {
             return Err(io::Error::other("the log was changed by someone else"));
         }
         Ok(())

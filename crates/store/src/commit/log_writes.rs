@@ -1,4 +1,4 @@
-//! Putting lines that the write-ahead log has into the session logs, many at a time.
+//! Putting lines that the write-ahead log has into their logs, many at a time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,14 +6,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 
 use super::second::Second;
 use crate::disk::{DiskFile, write_all_at};
 
-/// Lines on their way into a session's log.
+/// Lines on their way into a stream's log.
 pub(super) struct LogWrite {
-    pub(super) session: SessionId,
+    pub(super) stream: StreamId,
     /// The log, unless it is behind.
     pub(super) log: Option<Arc<dyn DiskFile>>,
     /// Where the lines are among the bytes.
@@ -24,7 +24,7 @@ pub(super) struct LogWrite {
 /// The writes of one group, which two threads may divide between them.
 pub(super) struct LogWrites {
     writes: Vec<LogWrite>,
-    /// The frames of the group, which hold the lines; behind them, lines of one session put together.
+    /// The frames of the group, which hold the lines; behind them, lines of one stream put together.
     bytes: Vec<u8>,
     /// The first write that nobody has taken.
     next: AtomicUsize,
@@ -45,10 +45,10 @@ impl LogWrites {
         self.writes.push(write);
     }
 
-    /// Adds lines to the last write if it is to the same session, so that appends to one session that
+    /// Adds lines to the last write if it is to the same stream, so that appends to one stream that
     /// follow each other go out in one write.
-    pub(super) fn extend_last(&mut self, session: SessionId, lines: &Range<usize>) -> bool {
-        let Some(last) = self.writes.last_mut().filter(|last| last.session == session) else { return false };
+    pub(super) fn extend_last(&mut self, stream: StreamId, lines: &Range<usize>) -> bool {
+        let Some(last) = self.writes.last_mut().filter(|last| last.stream == stream) else { return false };
         if last.lines.end != self.bytes.len() {
             let start = self.bytes.len();
             self.bytes.extend_from_within(last.lines.clone());

@@ -1,5 +1,5 @@
-//! The committer: takes the records of all sessions, writes them to the write-ahead log in one write, syncs
-//! once if anyone asks, then brings the session logs up to date, then answers.
+//! The committer: takes the records of all streams, writes them to the write-ahead log in one write, syncs
+//! once if anyone asks, then brings the streams' logs up to date, then answers. What a stream's records mean is its fold's affair.
 //!
 //! `core` is the machine, driven step by step and without a clock or thread of its own, so that tests can
 //! crash it anywhere; `thread` runs it for real.
@@ -9,12 +9,12 @@ mod inline;
 mod live;
 mod lives;
 mod log_writes;
+mod open_fold;
 mod prepare;
 mod rewrite;
 mod second;
 mod shown;
 mod thread;
-mod undo;
 
 use std::io;
 use std::path::PathBuf;
@@ -23,18 +23,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use core::Core;
 pub use core::Limits;
 pub use inline::Inline;
-pub use prepare::MAX_RECORD;
+pub use open_fold::MAX_RECORD;
 pub use thread::{Committer, Ticket};
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 
 use crate::error::AppendError;
+use crate::fold::Fold;
 use crate::log::Damage;
+use crate::session_fold::SessionFold;
 
 /// How durable an append is when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub enum Persist {
     Disk,
 }
 
-/// What the caller thinks of the session's log.
+/// What the caller thinks of the stream's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing: append behind whatever is there.
@@ -54,11 +56,11 @@ pub enum Expect {
     LastSeq(u64),
 }
 
-/// A list of records for one session, and lists for others along with it: all or none of them.
+/// A list of records for one stream, and lists for others along with it: all or none of them.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The session.
-    pub session: SessionId,
+    /// The stream.
+    pub stream: StreamId,
     /// The records, in order.
     pub records: Vec<Draft>,
     /// How durable they are when answered.
@@ -69,11 +71,11 @@ pub struct Append {
     pub more: Vec<Part>,
 }
 
-/// A list of records for one more session.
+/// A list of records for one more stream.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The session.
-    pub session: SessionId,
+    /// The stream.
+    pub stream: StreamId,
     /// The records, in order.
     pub records: Vec<Draft>,
     /// What must be the last record before them.
@@ -82,25 +84,26 @@ pub struct Part {
 
 impl Append {
     /// Returns an append that must be on disk before it is answered.
-    pub fn durable(session: SessionId, records: Vec<Draft>) -> Append {
-        Append { session, records, persist: Persist::Disk, expect: Expect::Anything, more: Vec::new() }
+    pub fn durable(stream: impl Into<StreamId>, records: Vec<Draft>) -> Append {
+        let stream = stream.into();
+        Append { stream, records, persist: Persist::Disk, expect: Expect::Anything, more: Vec::new() }
     }
 
     /// Returns an append that is answered once the kernel has it.
-    pub fn quick(session: SessionId, records: Vec<Draft>) -> Append {
-        Append { session, records, persist: Persist::Process, expect: Expect::Anything, more: Vec::new() }
+    pub fn quick(stream: impl Into<StreamId>, records: Vec<Draft>) -> Append {
+        Append { persist: Persist::Process, ..Append::durable(stream, records) }
     }
 
-    /// Adds a list for another session: both are appended, or neither.
-    pub fn and(mut self, session: SessionId, records: Vec<Draft>) -> Append {
-        self.more.push(Part { session, records, expect: Expect::Anything });
+    /// Adds a list for another stream: both are appended, or neither.
+    pub fn and(mut self, stream: impl Into<StreamId>, records: Vec<Draft>) -> Append {
+        self.more.push(Part { stream: stream.into(), records, expect: Expect::Anything });
         self
     }
 
-    /// Returns the lists, each with its session and what must be its last record.
-    fn parts(&self) -> impl Iterator<Item = (SessionId, &[Draft], Expect)> {
-        let first = std::iter::once((self.session, &self.records[..], self.expect));
-        first.chain(self.more.iter().map(|part| (part.session, &part.records[..], part.expect)))
+    /// Returns the lists, each with its stream and what must be its last record.
+    fn parts(&self) -> impl Iterator<Item = (StreamId, &[Draft], Expect)> {
+        let first = std::iter::once((self.stream, &self.records[..], self.expect));
+        first.chain(self.more.iter().map(|part| (part.stream, &part.records[..], part.expect)))
     }
 
     /// Tells whether it touches more than one log.
@@ -125,10 +128,19 @@ pub struct Receipt {
 /// Where each list of an append ended up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipts {
-    /// That of the append's own session.
+    /// That of the append's own stream.
     pub first: Receipt,
     /// Those of the others, in order.
     pub more: Vec<Receipt>,
+}
+
+/// A stream as the committer has it.
+#[derive(Debug, Clone)]
+pub struct Committed<F> {
+    /// What its records amount to.
+    pub fold: F,
+    /// Where its log is damaged; then nothing can be appended.
+    pub damage: Option<Arc<Damage>>,
 }
 
 /// A session as the committer has it.
@@ -142,6 +154,13 @@ pub struct Current {
     pub damage: Option<Arc<Damage>>,
 }
 
+impl From<Committed<SessionFold>> for Current {
+    fn from(committed: Committed<SessionFold>) -> Current {
+        let Committed { fold: SessionFold { state, tokens }, damage } = committed;
+        Current { state, tokens, damage }
+    }
+}
+
 /// The ways of running a committer: on a thread of its own, or on the caller's.
 pub trait Commits: Send + Sync {
     /// Appends and waits.
@@ -150,15 +169,15 @@ pub trait Commits: Send + Sync {
     }
     /// Appends to several logs, all or none, and waits.
     fn append_together(&self, append: Append) -> Result<Receipts, AppendError>;
-    /// Takes in a session so that it can be appended to; one that is in already stays as it is.
-    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>);
-    /// Lets go of a session that has nothing on its way to disk.
-    fn release(&self, session: SessionId);
-    /// Returns a session as of everything answered before, if it is open.
-    fn current(&self, session: SessionId) -> Option<Current>;
+    /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
+    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>);
+    /// Lets go of a stream that has nothing on its way to disk.
+    fn release(&self, stream: StreamId);
+    /// Returns a stream as of everything answered before, if it is open and its fold is of this type.
+    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>>;
     /// Makes everything committed before durable.
     fn sync(&self) -> Result<(), AppendError>;
-    /// Makes the session logs durable by themselves and drops what the write-ahead log no longer needs.
+    /// Makes the logs durable by themselves and drops what the write-ahead log no longer needs.
     fn checkpoint(&self) -> io::Result<()>;
     /// Gives up the room that is kept for the records that end work.
     fn make_room(&self);

@@ -1,28 +1,22 @@
-//! Turning a batch of appends into frames: legality, numbers, times, hashes, and the way back if the disk
-//! says no.
+//! Turning a batch of appends into frames, and the way back if one is refused or the disk says no.
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::vec;
 
-use rekindle_domain::chain::Link;
-use rekindle_domain::event::{Effect, Event, Kind};
-use rekindle_domain::id::SessionId;
-use rekindle_domain::line::{self, Draft, Place};
-use rekindle_domain::session::{Illegal, Position};
+use rekindle_domain::event::Event;
+use rekindle_domain::id::StreamId;
+use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
 use super::live::Live;
 use super::lives::{Find, Lives};
-use super::undo::{Reach, Undo};
-use super::{Append, Expect, Handed, Persist, Receipt, Receipts, Reply};
+use super::open_fold::Encoder;
+use super::{Append, Expect, Handed, Persist, Receipts, Reply};
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
-
-/// Largest record: a payload of 256 KiB, escaped at worst, and its envelope. Larger ones go into blobs.
-pub const MAX_RECORD: usize = 1 << 20;
 
 /// One append of a group that passed.
 pub(super) struct Entry {
@@ -33,10 +27,10 @@ pub(super) struct Entry {
 
 /// Lines of a group that belong into one log.
 pub(super) struct Lines {
-    pub(super) session: SessionId,
+    pub(super) stream: StreamId,
     /// Where they are in the group's frames.
     pub(super) range: Range<usize>,
-    /// Where they belong in the session's log.
+    /// Where they belong in the stream's log.
     pub(super) offset: u64,
     /// That log, if it is open already.
     pub(super) log: Option<Arc<dyn DiskFile>>,
@@ -105,53 +99,57 @@ impl Group {
     fn add(&mut self, lives: &mut impl Find, append: &Append) -> Result<Receipts, AppendError> {
         let (start, known) = (self.frames.len(), self.lines.len());
         frame::begin_append(&mut self.frames);
-        let mut taken: Vec<(SessionId, Undo)> = Vec::new();
-        let added = self.add_parts(lives, append, &mut taken);
-        match added {
-            Ok(receipts) => {
+        let mut saved: Vec<StreamId> = Vec::new();
+        let added = self.add_parts(lives, append, &mut saved);
+        for stream in saved {
+            match lives.find(stream) {
+                Some(live) if added.is_ok() => live.fold.release_savepoint(),
+                Some(live) => live.fold.roll_back(),
+                None => {}
+            }
+        }
+        match &added {
+            Ok(_) => {
                 frame::end_append(&mut self.frames[start..], 1 + append.more.len());
                 // What is in one log must not outlive what is in another.
                 self.sync |= append.persist == Persist::Disk || append.is_shared();
-                Ok(receipts)
             }
-            Err(error) => {
+            Err(_) => {
                 self.frames.truncate(start);
                 self.lines.truncate(known);
-                for (session, before) in taken.into_iter().rev() {
-                    if let Some(live) = lives.find(session) {
-                        before.apply(&mut live.state, &mut live.tokens);
-                    }
-                }
-                Err(error)
             }
         }
+        added
     }
 
-    /// Adds the parts of an append; `taken` gets the way back from those of a shared one.
+    /// Adds the parts of an append; `saved` gets the streams of a shared one, which remember what they were before it.
     fn add_parts(
         &mut self,
         lives: &mut impl Find,
         append: &Append,
-        taken: &mut Vec<(SessionId, Undo)>,
+        saved: &mut Vec<StreamId>,
     ) -> Result<Receipts, AppendError> {
         if append.more.len() >= frame::MAX_PARTS {
             return Err(AppendError::Unwritable("the append touches too many logs".into()));
         }
         let (mut first, mut more) = (None, Vec::new());
-        for (session, records, expect) in append.parts() {
-            let live = lives.find(session).ok_or(AppendError::NotOpen(session))?;
-            if append.is_shared() {
-                taken.push((session, Undo::new(&live.state, &live.tokens, Reach::ALL)));
+        for (stream, records, expect) in append.parts() {
+            let live = lives.find(stream).ok_or(AppendError::NotOpen(stream))?;
+            if append.is_shared() && live.fold.set_savepoint() {
+                saved.push(stream);
             }
-            let offset = live.state.log_offset;
-            let begin = frame::begin_part(&mut self.frames, session, live.state.last_seq + 1, offset);
-            let receipt = self.prepare(live, session, records, expect)?;
+            let Position { last_seq, log_offset: offset, .. } = live.position();
+            check(live, last_seq, expect)?;
+            let begin = frame::begin_part(&mut self.frames, stream, last_seq + 1, offset);
+            let mut encoder =
+                Encoder { group: self.id, frames: &mut self.frames, ts: self.ts, ts_text: &self.ts_text };
+            let receipt = live.fold.append(&mut encoder, records)?;
             frame::end_part(&mut self.frames, begin);
-            // The log of a session that no checkpoint knows may only be touched once the write-ahead
+            // The log of a stream that no checkpoint knows may only be touched once the write-ahead
             // log is sure to mention it: else a torn tail could not be told from damage.
             self.sync |= !live.is_touched();
             let (range, log) = (begin..self.frames.len(), live.open_log());
-            self.lines.push(Lines { session, range, offset, log });
+            self.lines.push(Lines { stream, range, offset, log });
             match first {
                 None => first = Some(receipt),
                 Some(_) => more.push(receipt),
@@ -161,92 +159,27 @@ impl Group {
         Ok(Receipts { first, more })
     }
 
-    fn prepare(
-        &mut self,
-        live: &mut Live,
-        session: SessionId,
-        records: &[Draft],
-        expect: Expect,
-    ) -> Result<Receipt, AppendError> {
-        if let Some(damage) = &live.damage {
-            return Err(AppendError::Damaged { session, damage: damage.clone() });
-        }
-        let found = live.state.last_seq;
-        match expect {
-            Expect::LastSeq(expected) if expected != found => {
-                return Err(AppendError::Moved { session, expected, found });
-            }
-            Expect::LastSeq(_) | Expect::Anything => {}
-        }
-        let reach = Reach::of(records);
-        // One record about anything but tokens changes nothing when it is refused: what the group remembers
-        // of the session is enough.
-        let lone = records.len() == 1 && !reach.tokens;
-        let remembered = live.undo(self.id).as_ref().is_some_and(|undo| undo.has_state() || !reach.state);
-        let before = (!(lone && remembered)).then(|| Undo::new(&live.state, &live.tokens, reach));
-        match (self.write_lines(live, records), before) {
-            (Ok(receipt), before) => {
-                match (live.undo(self.id), before) {
-                    (Some(undo), Some(before)) => undo.absorb(before),
-                    (undo @ None, before) => *undo = before,
-                    (Some(_), None) => {}
-                }
-                Ok(receipt)
-            }
-            (Err(error), Some(before)) => {
-                before.apply(&mut live.state, &mut live.tokens);
-                Err(error)
-            }
-            (Err(error), None) => Err(error),
-        }
-    }
-
-    fn write_lines(&mut self, live: &mut Live, records: &[Draft]) -> Result<Receipt, AppendError> {
-        let first_seq = live.state.last_seq + 1;
-        let mut last_hash = None;
-        for (index, draft) in records.iter().enumerate() {
-            let seq = live.state.last_seq + 1;
-            let start = self.frames.len();
-            let at = live.state.happened_at(draft.at.filter(|_| draft.source.is_some()), self.ts);
-            let place = Place { seq, ts: &self.ts_text, at, more: index + 1 < records.len() };
-            let link = Link::new(live.id(), live.state.last_hash);
-            let hash = line::write(draft, place, link, &mut self.frames)
-                .map_err(|error| AppendError::Unwritable(error.to_string()))?;
-            let size = self.frames.len() - start;
-            if size > MAX_RECORD {
-                return Err(AppendError::TooLarge { size, limit: MAX_RECORD });
-            }
-            fold(live, seq, at.unwrap_or(self.ts), &draft.event)?;
-            let log_offset = live.state.log_offset + size as u64;
-            let position = Position { last_seq: seq, log_offset, last_hash: Some(hash) };
-            let state = Arc::make_mut(&mut live.state);
-            state.note(self.ts, at, draft.source);
-            state.set_position(position);
-            Arc::make_mut(&mut live.tokens).set_position(position);
-            last_hash = Some(hash);
-        }
-        let last_hash = last_hash.ok_or_else(|| AppendError::Unwritable("the list is empty".into()))?;
-        Ok(Receipt { first_seq, last_seq: live.state.last_seq, last_hash, ts: self.ts })
-    }
-
     /// Takes everything back and returns the appends: none of them happened.
     pub(super) fn take_back(self, lives: &mut Lives) -> Vec<Handed> {
         for lines in &self.lines {
-            let Some(live) = lives.get_mut(lines.session) else { continue };
-            if let Some(undo) = live.undo(self.id).take() {
-                undo.apply(&mut live.state, &mut live.tokens);
+            if let Some(live) = lives.get_mut(lines.stream) {
+                live.fold.take_back(self.id);
             }
         }
         self.entries.into_iter().map(|entry| (entry.append, entry.reply)).collect()
     }
 }
 
-/// Takes in one event that happened then.
-fn fold(live: &mut Live, seq: u64, happened: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
-    if event.kind().map(Kind::effect) == Some(Effect::Token) {
-        Arc::make_mut(&mut live.tokens).apply(seq, happened, event)?;
+/// Checks that a stream is what the caller thinks, and can be added to.
+fn check(live: &Live, found: u64, expect: Expect) -> Result<(), AppendError> {
+    let stream = live.stream();
+    if let Some(damage) = &live.damage {
+        return Err(AppendError::Damaged { stream, damage: damage.clone() });
     }
-    Arc::make_mut(&mut live.state).apply(seq, happened, event)
+    match expect {
+        Expect::LastSeq(expected) if expected != found => Err(AppendError::Moved { stream, expected, found }),
+        Expect::LastSeq(_) | Expect::Anything => Ok(()),
+    }
 }
 
 /// Tells whether an append must go through even when the disk is full: what ends work, and frees room.

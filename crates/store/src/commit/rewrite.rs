@@ -1,15 +1,16 @@
-//! Bringing a session log that is behind up to date: in place where what stands in the file is right, else a new file from
+//! Bringing a log that is behind up to date: in place where what stands in the file is right, else a new file from
 //! what is left of the old one and what the write-ahead log has.
 
 use std::io;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 
 use crate::complete::{Completion, complete};
 use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
 use crate::lagging::Lag;
-use crate::layout::{Layout, TEMPORARY_SUFFIX};
+use crate::layout::Layout;
+use crate::session_files::temporary;
 use crate::wal::scan::Scan;
 
 /// Writes what a log lacks behind what it has, and returns it open. What is written is as durable as the write-ahead log makes
@@ -17,7 +18,7 @@ use crate::wal::scan::Scan;
 pub(super) fn in_place(
     disk: &SharedDisk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     lag: &Lag,
 ) -> io::Result<Arc<dyn DiskFile>> {
     let log = match &lag.file {
@@ -25,7 +26,7 @@ pub(super) fn in_place(
         Some(log) => log.clone(),
         None => {
             let mode = if lag.keep == 0 { OpenMode::Create } else { OpenMode::Write };
-            let log: Arc<dyn DiskFile> = disk.open(&layout.log(session), mode)?.into();
+            let log: Arc<dyn DiskFile> = disk.open(&layout.stream_log(stream), mode)?.into();
             if log.stat()?.len != lag.keep {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
@@ -41,14 +42,14 @@ pub(super) fn in_place(
 pub(super) fn complete_late(
     disk: &SharedDisk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     scan: &Scan,
 ) -> io::Result<()> {
-    match complete(&**disk, layout, session, &scan.of_session(session))? {
+    match complete(&**disk, layout, stream, &scan.of_stream(stream))? {
         Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
         Completion::Removed | Completion::SetAside => Ok(()),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {
-            disk.open(&layout.log(session), OpenMode::Write)?.sync()
+            disk.open(&layout.stream_log(stream), OpenMode::Write)?.sync()
         }
     }
 }
@@ -57,14 +58,14 @@ pub(super) fn complete_late(
 pub(super) fn rewrite(
     disk: &SharedDisk,
     layout: &Layout,
-    session: SessionId,
+    stream: StreamId,
     lag: &Lag,
     scan: &Scan,
 ) -> io::Result<Arc<dyn DiskFile>> {
-    let tail = scan.of_session(session);
+    let tail = scan.of_stream(stream);
     let whole = lag.keep + lag.lines.len() as u64;
-    let path = layout.log(session);
-    let temporary = path.with_extension(format!("jsonl{TEMPORARY_SUFFIX}"));
+    let path = layout.stream_log(stream);
+    let temporary = temporary(&path);
     let written = (|| {
         let file = disk.open(&temporary, OpenMode::Replace)?;
         let base = tail.appends.first().map_or(whole, |append| append.offset);
@@ -88,7 +89,7 @@ pub(super) fn rewrite(
         }
         file.sync()?;
         disk.rename(&temporary, &path)?;
-        disk.sync_dir(&layout.sessions())?;
+        disk.sync_dir(path.parent().unwrap_or(layout.home()))?;
         Ok(file.into())
     })();
     if written.is_err() {

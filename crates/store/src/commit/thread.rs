@@ -7,14 +7,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{JoinHandle, current};
 use std::time::{Duration, Instant};
 
-use rekindle_domain::id::SessionId;
-use rekindle_domain::session::SessionState;
-use rekindle_domain::token::TokenIndex;
+use rekindle_domain::id::{SessionId, StreamId};
 
 use super::core::Core;
+use super::live::Live;
 use super::shown::Shown;
-use super::{Append, Commits, Current, Outcome, Receipts, Reply, Slot};
+use super::{Append, Commits, Committed, Outcome, Receipts, Reply, Slot};
 use crate::error::AppendError;
+use crate::fold::Fold;
 use crate::log::Damage;
 
 /// How long what the kernel has may stay off the disk.
@@ -28,9 +28,10 @@ const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
-    Register(Box<(SessionState, TokenIndex, Option<Damage>)>),
-    Release(SessionId),
-    Current(SessionId, mpsc::SyncSender<Option<Current>>),
+    Register(Box<Live>),
+    Release(StreamId),
+    /// Has something looked at; what was seen goes where the function says.
+    Look(Box<dyn FnOnce(&Core) + Send>),
     Sync(mpsc::SyncSender<Result<(), AppendError>>),
     Checkpoint(mpsc::SyncSender<io::Result<()>>),
     MakeRoom(mpsc::SyncSender<()>),
@@ -149,7 +150,7 @@ impl Ticket {
     }
 }
 
-/// The way to the committer; one for all sessions of a home.
+/// The way to the committer; one for all streams of a home.
 pub struct Committer {
     shared: Arc<Shared>,
     shown: Arc<Shown>,
@@ -175,7 +176,7 @@ impl Committer {
         Ticket { slot, shared: self.shared.clone() }
     }
 
-    /// Appends to several sessions together, so that they share one write and one sync, and waits.
+    /// Makes several appends together, so that they share one write and one sync, and waits.
     pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipts, AppendError>> {
         let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
         let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
@@ -195,9 +196,9 @@ impl Committer {
         self.hand_over(append, Reply::Call(Box::new(reply)));
     }
 
-    /// Returns a session that is shown.
-    pub(crate) fn at_hand(&self, session: SessionId) -> Option<Current> {
-        self.shown.get(session)
+    /// Returns a stream that is shown.
+    pub(crate) fn at_hand<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        self.shown.get(stream)
     }
 
     fn hand_over(&self, append: Append, reply: Reply) {
@@ -218,16 +219,19 @@ impl Commits for Committer {
         self.submit(append).wait()
     }
 
-    fn register(&self, state: SessionState, tokens: TokenIndex, damage: Option<Damage>) {
-        let _ = self.shared.push(Request::Register(Box::new((state, tokens, damage))));
+    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
+        let _ = self.shared.push(Request::Register(Box::new(Live::new(fold, damage))));
     }
 
-    fn release(&self, session: SessionId) {
-        let _ = self.shared.push(Request::Release(session));
+    fn release(&self, stream: StreamId) {
+        let _ = self.shared.push(Request::Release(stream));
     }
 
-    fn current(&self, session: SessionId) -> Option<Current> {
-        self.shown.get(session).or_else(|| self.ask(|sender| Request::Current(session, sender)).flatten())
+    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        let look = |sender: mpsc::SyncSender<_>| {
+            Request::Look(Box::new(move |core| drop(sender.send(core.current(stream)))))
+        };
+        self.shown.get(stream).or_else(|| self.ask(look).flatten())
     }
 
     fn sync(&self) -> Result<(), AppendError> {
@@ -355,12 +359,9 @@ fn handle(core: &mut Core, requests: &mut Vec<(Request, Instant)>, answered: &mu
         core.commit(mem::take(&mut appends));
         match request {
             Request::Append(..) => {}
-            Request::Register(session) => {
-                let (state, tokens, damage) = *session;
-                core.register(state, tokens, damage);
-            }
-            Request::Release(session) => core.release(session),
-            Request::Current(session, sender) => drop(sender.send(core.current(session))),
+            Request::Register(live) => core.register(*live),
+            Request::Release(stream) => core.release(stream),
+            Request::Look(look) => look(core),
             Request::Sync(sender) => drop(sender.send(core.sync())),
             Request::Checkpoint(sender) => drop(sender.send(core.checkpoint().map_err(io::Error::other))),
             Request::MakeRoom(sender) => {

@@ -12,4 +12,4 @@ pub use cursor::Cursor;
 pub use follow::{Follow, Follower};
 pub use reader::{LogReader, RawLine};
 pub use walk::{Damage, Torn};
-pub(crate) use walk::{Stop, walk, walk_each};
+pub(crate) use walk::{Replays, Stop, walk, walk_each};

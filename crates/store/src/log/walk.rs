@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use rekindle_domain::line::Line;
-use rekindle_domain::session::{Problem, Replay};
+use rekindle_domain::session::{Position, Problem, Replay};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,9 +62,33 @@ pub(crate) enum Stop {
     Damaged(Damage),
 }
 
+/// What a log is folded into, line by line.
+pub(crate) trait Replays {
+    /// Returns how far it has come.
+    fn position(&self) -> Position;
+    /// Returns the end of the last whole list.
+    fn whole(&self) -> Position;
+    /// Takes in one line that ends at byte `end` of the log.
+    fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem>;
+}
+
+impl Replays for Replay {
+    fn position(&self) -> Position {
+        self.position()
+    }
+
+    fn whole(&self) -> Position {
+        self.whole
+    }
+
+    fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        self.push(line, end)
+    }
+}
+
 /// Folds everything behind the replay's position into it, at most up to `end`.
 ///
-/// At half a list the replay stands behind its last record; `replay.whole` says where it may be cut.
+/// At half a list the replay stands behind its last record; its `whole` says where it may be cut.
 pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
     let stop = walk_each(reader, replay, end, &mut |_, _| {})?;
     replay.settle();
@@ -72,11 +96,11 @@ pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Res
 }
 
 /// The same, and shows each record to `each` once it is taken in.
-pub(crate) fn walk_each(
+pub(crate) fn walk_each<R: Replays>(
     reader: &LogReader,
-    replay: &mut Replay,
+    replay: &mut R,
     end: u64,
-    each: &mut dyn FnMut(&Replay, &Line<'_>),
+    each: &mut dyn FnMut(&R, &Line<'_>),
 ) -> io::Result<Stop> {
     let mut lines = reader.forward(Cursor::at(replay.position().log_offset));
     while let Some(raw) = lines.next()? {
@@ -108,10 +132,14 @@ pub(crate) fn walk_each(
         }
         return Ok(Stop::Torn(torn(replay, reader.len())));
     }
-    if replay.whole == replay.position() { Ok(Stop::End) } else { Ok(Stop::Torn(torn(replay, reader.len()))) }
+    if replay.whole() == replay.position() {
+        Ok(Stop::End)
+    } else {
+        Ok(Stop::Torn(torn(replay, reader.len())))
+    }
 }
 
-fn torn(replay: &Replay, len: u64) -> Torn {
-    let offset = replay.whole.log_offset;
-    Torn { offset, len: len.saturating_sub(offset), half_list: replay.whole != replay.position() }
+fn torn(replay: &impl Replays, len: u64) -> Torn {
+    let offset = replay.whole().log_offset;
+    Torn { offset, len: len.saturating_sub(offset), half_list: replay.whole() != replay.position() }
 }

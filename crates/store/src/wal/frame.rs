@@ -5,8 +5,10 @@
 //! can be found again behind damage.
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{StreamId, StreamKind};
 use rekindle_domain::session::Position;
+
+use crate::layout::Streams;
 
 /// Length of a segment's header.
 pub(crate) const HEADER_LEN: usize = 44;
@@ -77,14 +79,14 @@ pub(crate) enum Body<'a> {
     /// One append: whole lines of the logs of one or several streams, all or none.
     Append(Vec<Part<'a>>),
     /// Logs that are on disk up to these places.
-    Checkpoint(Vec<(SessionId, Position)>),
+    Checkpoint(Vec<(StreamId, Position)>),
 }
 
 /// What an append adds to one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part<'a> {
-    /// The session whose log it is.
-    pub(crate) session: SessionId,
+    /// The stream whose log it is.
+    pub(crate) stream: StreamId,
     /// The number of its first record.
     pub(crate) first_seq: u64,
     /// Where the lines belong in that log.
@@ -104,6 +106,33 @@ pub(crate) struct Frame<'a> {
     pub(crate) len: usize,
 }
 
+/// Why bytes are not a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadFrame {
+    /// Damaged, cut short, or something else.
+    Damaged,
+    /// A whole frame of this format with something in it that this code does not know.
+    Unknown(Unknown),
+}
+
+/// What a whole frame has that this code does not know: the byte of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// A kind of frame.
+    Frame(u8),
+    /// A kind of stream.
+    Stream(u8),
+}
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unknown::Frame(kind) => write!(f, "a frame of kind {kind}"),
+            Unknown::Stream(kind) => write!(f, "records of a stream of kind {kind}"),
+        }
+    }
+}
+
 /// Where a frame stands; part of its checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At {
@@ -119,9 +148,6 @@ const KIND_SESSION_CHECKPOINT: u8 = 2;
 const KIND_APPEND: u8 = 3;
 const KIND_CHECKPOINT: u8 = 4;
 
-/// The kind of stream that a session's log is.
-const STREAM_SESSION: u8 = 1;
-
 /// Length of the number of parts in a frame, and of the length of a part's lines: both are known last.
 const COUNT_LEN: usize = 2;
 const LINES_LEN: usize = 4;
@@ -136,9 +162,8 @@ pub(crate) fn begin_append(out: &mut Vec<u8>) {
 }
 
 /// Begins a part of an append at the end of `out`: its lines follow, then [`end_part`] with what this returns.
-pub(crate) fn begin_part(out: &mut Vec<u8>, session: SessionId, first_seq: u64, offset: u64) -> usize {
-    out.push(STREAM_SESSION);
-    write_id(out, session);
+pub(crate) fn begin_part(out: &mut Vec<u8>, stream: StreamId, first_seq: u64, offset: u64) -> usize {
+    write_stream(out, stream);
     write_varint(out, first_seq);
     write_varint(out, offset);
     out.extend_from_slice(&[0; LINES_LEN]);
@@ -158,13 +183,12 @@ pub(crate) fn end_append(frame: &mut [u8], parts: usize) {
 }
 
 /// Appends a checkpoint's frame to `out`.
-pub(crate) fn write_checkpoint(out: &mut Vec<u8>, at: At, positions: &[(SessionId, Position)]) {
+pub(crate) fn write_checkpoint(out: &mut Vec<u8>, at: At, positions: &[(StreamId, Position)]) {
     let start = out.len();
     begin(out, KIND_CHECKPOINT);
     write_varint(out, positions.len() as u64);
-    for (session, position) in positions {
-        out.push(STREAM_SESSION);
-        write_id(out, *session);
+    for (stream, position) in positions {
+        write_stream(out, *stream);
         write_varint(out, position.last_seq);
         write_varint(out, position.log_offset);
         match position.last_hash {
@@ -218,100 +242,122 @@ pub(crate) fn place(frames: &mut [u8], first: At) {
 }
 
 /// Reads the frame at the beginning of `bytes`, if there is a whole and valid one.
-pub(crate) fn read(bytes: &[u8], segment: u64, offset: u64) -> Option<Frame<'_>> {
+pub(crate) fn read(bytes: &[u8], segment: u64, offset: u64, streams: Streams) -> Result<Frame<'_>, BadFrame> {
     if bytes.len() < FRAME_HEAD || bytes[..2] != FRAME_MAGIC {
-        return None;
+        return Err(BadFrame::Damaged);
     }
     let body_len = u32_at(bytes, 4) as usize;
-    let frame = bytes.get(..FRAME_HEAD + body_len).filter(|_| body_len <= MAX_BODY)?;
+    let frame = bytes.get(..FRAME_HEAD + body_len).filter(|_| body_len <= MAX_BODY);
+    let frame = frame.ok_or(BadFrame::Damaged)?;
     if u32_at(frame, 12) != checksum(frame, segment, offset) {
-        return None;
+        return Err(BadFrame::Damaged);
     }
-    let body = read_body(frame[2], &frame[FRAME_HEAD..])?;
-    Some(Frame { synced: u64::from(u32_at(frame, 8)), body, len: frame.len() })
+    let body = Body::read(frame[2], &mut Bytes { rest: &frame[FRAME_HEAD..], streams })?;
+    Ok(Frame { synced: u64::from(u32_at(frame, 8)), body, len: frame.len() })
 }
 
-fn read_body(kind: u8, mut bytes: &[u8]) -> Option<Body<'_>> {
-    match kind {
-        KIND_SESSION_APPEND => {
-            let session = read_id(&mut bytes)?;
-            let first_seq = read_varint(&mut bytes)?;
-            let offset = read_varint(&mut bytes)?;
-            Some(Body::Append(vec![Part { session, first_seq, offset, lines: bytes }]))
-        }
-        KIND_APPEND => {
-            let (count, mut rest) = bytes.split_first_chunk::<COUNT_LEN>()?;
-            let count = usize::from(u16::from_le_bytes(*count));
-            let parts: Vec<Part<'_>> = (0..count).map_while(|_| read_part(&mut rest)).collect();
-            (parts.len() == count && rest.is_empty()).then_some(Body::Append(parts))
-        }
-        KIND_SESSION_CHECKPOINT | KIND_CHECKPOINT => {
-            let count = read_varint(&mut bytes)?;
-            // Each entry takes at least this much: a count beyond that is rubbish.
-            if count > bytes.len() as u64 / 19 {
-                return None;
+impl<'a> Body<'a> {
+    fn read(kind: u8, bytes: &mut Bytes<'a>) -> Result<Body<'a>, BadFrame> {
+        match kind {
+            KIND_SESSION_APPEND => {
+                let stream = bytes.id(StreamKind::SESSION)?;
+                let (first_seq, offset) = (bytes.varint()?, bytes.varint()?);
+                Ok(Body::Append(vec![Part { stream, first_seq, offset, lines: bytes.rest }]))
             }
-            let mut positions = Vec::with_capacity(count as usize);
-            for _ in 0..count {
-                if kind == KIND_CHECKPOINT {
-                    read_stream(&mut bytes)?;
+            KIND_APPEND => {
+                let count = u16::from_le_bytes(*bytes.chunk::<COUNT_LEN>()?);
+                let parts = (0..count).map(|_| Part::read(bytes)).collect::<Result<Vec<_>, _>>()?;
+                if bytes.rest.is_empty() { Ok(Body::Append(parts)) } else { Err(BadFrame::Damaged) }
+            }
+            KIND_SESSION_CHECKPOINT | KIND_CHECKPOINT => {
+                let count = bytes.varint()?;
+                // Each entry takes at least this much: a count beyond that is rubbish.
+                if count > bytes.rest.len() as u64 / 19 {
+                    return Err(BadFrame::Damaged);
                 }
-                let session = read_id(&mut bytes)?;
-                let last_seq = read_varint(&mut bytes)?;
-                let log_offset = read_varint(&mut bytes)?;
-                let (digits, rest) = bytes.split_at_checked(ChainHash::DIGITS)?;
-                bytes = rest;
-                let last_hash = ChainHash::from_hex(digits);
-                positions.push((session, Position { last_seq, log_offset, last_hash }));
+                let mut positions = Vec::with_capacity(count as usize);
+                for _ in 0..count {
+                    let stream = match kind {
+                        KIND_CHECKPOINT => bytes.stream()?,
+                        _ => bytes.id(StreamKind::SESSION)?,
+                    };
+                    let (last_seq, log_offset) = (bytes.varint()?, bytes.varint()?);
+                    let last_hash = ChainHash::from_hex(bytes.take(ChainHash::DIGITS)?);
+                    positions.push((stream, Position { last_seq, log_offset, last_hash }));
+                }
+                Ok(Body::Checkpoint(positions))
             }
-            Some(Body::Checkpoint(positions))
+            unknown => Err(BadFrame::Unknown(Unknown::Frame(unknown))),
         }
-        _ => None,
     }
 }
 
-fn read_part<'a>(bytes: &mut &'a [u8]) -> Option<Part<'a>> {
-    read_stream(bytes)?;
-    let session = read_id(bytes)?;
-    let first_seq = read_varint(bytes)?;
-    let offset = read_varint(bytes)?;
-    let (len, rest) = bytes.split_first_chunk::<LINES_LEN>()?;
-    let (lines, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-    *bytes = rest;
-    Some(Part { session, first_seq, offset, lines })
+impl<'a> Part<'a> {
+    fn read(bytes: &mut Bytes<'a>) -> Result<Part<'a>, BadFrame> {
+        let stream = bytes.stream()?;
+        let (first_seq, offset) = (bytes.varint()?, bytes.varint()?);
+        let len = u32::from_le_bytes(*bytes.chunk::<LINES_LEN>()?);
+        Ok(Part { stream, first_seq, offset, lines: bytes.take(len as usize)? })
+    }
 }
 
-/// Reads the kind of a stream; there is one so far.
-fn read_stream(bytes: &mut &[u8]) -> Option<()> {
-    let (kind, rest) = bytes.split_first()?;
-    *bytes = rest;
-    (*kind == STREAM_SESSION).then_some(())
+/// The rest of a body whose checksum is right.
+struct Bytes<'a> {
+    rest: &'a [u8],
+    streams: Streams,
 }
 
-/// Writes a session id: 16 bytes for a ULID, else its length and text.
-fn write_id(out: &mut Vec<u8>, id: SessionId) {
-    match id.to_ulid() {
+impl<'a> Bytes<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], BadFrame> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(BadFrame::Damaged)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Result<&'a [u8; N], BadFrame> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or(BadFrame::Damaged)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Reads the kind and the id of a stream.
+    fn stream(&mut self) -> Result<StreamId, BadFrame> {
+        let [byte] = *self.chunk::<1>()?;
+        let kind = self.streams.kind(byte).ok_or(BadFrame::Unknown(Unknown::Stream(byte)))?;
+        self.id(kind)
+    }
+
+    fn id(&mut self, kind: StreamKind) -> Result<StreamId, BadFrame> {
+        let [len] = *self.chunk::<1>()?;
+        let stream = match len {
+            0 => kind.stream_from_ulid(u128::from_be_bytes(*self.chunk::<16>()?)),
+            _ => std::str::from_utf8(self.take(usize::from(len))?).ok().and_then(|name| kind.stream(name)),
+        };
+        stream.ok_or(BadFrame::Damaged)
+    }
+
+    fn varint(&mut self) -> Result<u64, BadFrame> {
+        read_varint(&mut self.rest).ok_or(BadFrame::Damaged)
+    }
+}
+
+/// Writes the kind of a stream and its id: a zero and 16 bytes for a ULID, else its length and text.
+fn write_stream(out: &mut Vec<u8>, stream: StreamId) {
+    out.push(stream.kind());
+    write_id(out, stream);
+}
+
+fn write_id(out: &mut Vec<u8>, stream: StreamId) {
+    match stream.to_ulid() {
         Some(bits) => {
             out.push(0);
             out.extend_from_slice(&bits.to_be_bytes());
         }
         None => {
-            out.push(id.as_str().len() as u8);
-            out.extend_from_slice(id.as_str().as_bytes());
+            out.push(stream.as_str().len() as u8);
+            out.extend_from_slice(stream.as_str().as_bytes());
         }
     }
-}
-
-fn read_id(bytes: &mut &[u8]) -> Option<SessionId> {
-    let (len, rest) = bytes.split_first()?;
-    if *len == 0 {
-        let (bits, rest) = rest.split_first_chunk::<16>()?;
-        *bytes = rest;
-        return Some(SessionId::from_ulid(u128::from_be_bytes(*bits)));
-    }
-    let (text, rest) = rest.split_at_checked(usize::from(*len))?;
-    *bytes = rest;
-    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn write_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -344,133 +390,4 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn part(lines: &[u8]) -> Part<'_> {
-        Part { session: SessionId::from_ulid(7), first_seq: 300, offset: 70_000, lines }
-    }
-
-    fn write_append(out: &mut Vec<u8>, parts: &[Part<'_>]) {
-        let start = out.len();
-        begin_append(out);
-        for part in parts {
-            let lines = begin_part(out, part.session, part.first_seq, part.offset);
-            out.extend_from_slice(part.lines);
-            end_part(out, lines);
-        }
-        end_append(&mut out[start..], parts.len());
-    }
-
-    /// Writes an append as format 1 did.
-    fn write_format_1(out: &mut Vec<u8>, part: &Part<'_>) {
-        let start = out.len();
-        begin(out, KIND_SESSION_APPEND);
-        write_id(out, part.session);
-        write_varint(out, part.first_seq);
-        write_varint(out, part.offset);
-        out.extend_from_slice(part.lines);
-        end(&mut out[start..]);
-    }
-
-    #[test]
-    fn an_append_to_several_streams_is_one_frame() {
-        let other = Part { session: "sess_1".parse().expect("an id"), ..part(b"{}\n{}\n") };
-        let parts = [part(b"{}\n"), other, part(b"")];
-        let mut bytes = Vec::new();
-        write_append(&mut bytes, &parts);
-        let old = bytes.len();
-        write_format_1(&mut bytes, &part(b"old\n"));
-        place(&mut bytes, At { segment: 3, offset: 44, synced: 44 });
-        assert_eq!(read(&bytes, 3, 44).map(|frame| frame.body), Some(Body::Append(parts.to_vec())));
-        let found = read(&bytes[old..], 3, 44 + old as u64).map(|frame| frame.body);
-        assert_eq!(found, Some(Body::Append(vec![part(b"old\n")])), "beside one of format 1");
-        for at in 0..old {
-            let mut torn = bytes[..old].to_vec();
-            torn[at] ^= 1;
-            assert_eq!(read(&torn, 3, 44), None, "byte {at}");
-        }
-    }
-
-    #[test]
-    fn a_frame_comes_back_only_where_it_was_placed() {
-        let mut bytes = Vec::new();
-        write_append(&mut bytes, &[part(b"{}\n")]);
-        assert_eq!(read(&bytes, 3, 44), None, "no place yet");
-        place(&mut bytes, At { segment: 3, offset: 44, synced: 44 });
-        let frame = read(&bytes, 3, 44).expect("a frame");
-        assert_eq!((frame.synced, frame.len), (44, bytes.len()));
-        assert_eq!(frame.body, Body::Append(vec![part(b"{}\n")]));
-        assert_eq!(read(&bytes, 4, 44), None, "another segment");
-        assert_eq!(read(&bytes, 3, 45), None, "another offset");
-        assert_eq!(read(&bytes[..bytes.len() - 1], 3, 44), None, "cut short");
-        assert_eq!(bytes.len(), FRAME_HEAD + 2 + 1 + 17 + 2 + 3 + 4 + 3, "the cost of a frame");
-    }
-
-    #[test]
-    fn frames_follow_each_other_and_can_be_placed_again() {
-        let mut bytes = Vec::new();
-        write_append(&mut bytes, &[part(b"a\n")]);
-        let first = bytes.len();
-        write_append(&mut bytes, &[part(b"bb\n")]);
-        for (segment, offset) in [(1, 100), (2, 44)] {
-            place(&mut bytes, At { segment, offset, synced: 44 });
-            let found = read(&bytes, segment, offset).map(|frame| frame.body);
-            assert_eq!(found, Some(Body::Append(vec![part(b"a\n")])));
-            let second = read(&bytes[first..], segment, offset + first as u64);
-            assert_eq!(second.map(|frame| frame.body), Some(Body::Append(vec![part(b"bb\n")])));
-        }
-    }
-
-    #[test]
-    fn a_checkpoint_and_a_short_id_come_back() {
-        let id: SessionId = "sess_123".parse().expect("an id");
-        let hash = Some("0123456789abcdef".parse().expect("a hash"));
-        let positions = vec![
-            (id, Position { last_seq: 5, log_offset: 500, last_hash: hash }),
-            (SessionId::from_ulid(9), Position { last_seq: 1, log_offset: 9, last_hash: None }),
-        ];
-        let mut bytes = Vec::new();
-        write_checkpoint(&mut bytes, At { segment: 1, offset: 44, synced: 44 }, &positions);
-        assert_eq!(read(&bytes, 1, 44).map(|frame| frame.body), Some(Body::Checkpoint(positions)));
-    }
-
-    #[test]
-    fn headers_of_newer_formats_are_told_from_damage() {
-        let header = Header { number: 9, previous: 8, previous_end: 1234 };
-        let mut bytes = header.write();
-        assert_eq!(Header::read(&bytes), Ok(header));
-        bytes[8] = 3;
-        assert_eq!(Header::read(&bytes), Err(BadHeader::Damaged), "the checksum covers the version");
-        let crc = crc32c::crc32c(&bytes[..40]);
-        bytes[40..].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(Header::read(&bytes), Err(BadHeader::Newer(3)));
-        assert_eq!(Header::read(&bytes[..43]), Err(BadHeader::Damaged));
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Header::read(&bytes);
-            let _ = read(&bytes, 1, 44);
-            let mut framed = Vec::new();
-            for kind in 1..=9 {
-                framed.clear();
-                begin(&mut framed, kind);
-                framed.extend(&bytes);
-                end(&mut framed);
-                place(&mut framed, At { segment: 1, offset: 44, synced: 44 });
-                let _ = read(&framed, 1, 44);
-            }
-        }
-
-        #[test]
-        fn numbers_come_back(value: u64) {
-            let mut bytes = Vec::new();
-            write_varint(&mut bytes, value);
-            prop_assert_eq!(read_varint(&mut &bytes[..]), Some(value));
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The write-ahead log: every record of every session passes here first.
+//! The write-ahead log: every record of every stream passes here first.
 //!
 //! [`frame`] is the encoding, [`scan`] reads segments back and tells tail from damage, [`writer`] appends,
 //! syncs, and goes on in a new segment when one cannot be trusted any more.

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::io;
 
 use rekindle_domain::event::Kind;
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
-use super::frame::{self, BadHeader, Body, FRAME_MAGIC, HEADER_LEN, Header, Part};
+use super::frame::{self, BadFrame, BadHeader, Body, FRAME_MAGIC, Frame, HEADER_LEN, Header, Part, Unknown};
 use crate::disk::{Disk, read_all};
-use crate::layout::{Layout, segment_number};
+use crate::layout::{Layout, Streams, segment_number};
 
 /// Longest segment that is read: the writer goes on in a new one long before.
 const MAX_SEGMENT_FILE: u64 = 4 << 30;
@@ -53,6 +53,7 @@ pub(crate) struct Scan {
     pub(crate) damage: Vec<WalDamage>,
     /// The highest segment number in the directory, counted or not.
     pub(crate) last_number: u64,
+    streams: Streams,
 }
 
 /// The end of the newest segment, for whoever goes on from there.
@@ -69,7 +70,7 @@ pub(crate) struct OpenEnd {
     pub(crate) older: (u64, u64),
 }
 
-/// What the write-ahead log knows of one session.
+/// What the write-ahead log knows of one stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail<'a> {
     /// Where its log was on disk when the log of logs began.
@@ -90,6 +91,18 @@ pub enum ScanError {
         segment: u64,
         /// Its format.
         format: u32,
+    },
+    /// It has something that this version of Rekindle does not know; everything is left as it is.
+    #[error(
+        "write-ahead log segment {segment} has {what} at byte {offset}, which this version of Rekindle does not know"
+    )]
+    Unknown {
+        /// The segment.
+        segment: u64,
+        /// Where the frame begins.
+        offset: u64,
+        /// What is not known.
+        what: Unknown,
     },
     /// A file cannot be read.
     #[error("cannot read the write-ahead log in {path}")]
@@ -112,6 +125,7 @@ pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> 
     };
     numbers.sort_unstable();
     let mut scan = Scan { last_number: numbers.last().copied().unwrap_or(0), ..Scan::default() };
+    scan.streams = layout.streams();
     let mut wanted = numbers.last().copied();
     let mut end = None;
     while let Some(number) = wanted {
@@ -134,7 +148,7 @@ pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> 
                 Header { number, previous: before.unwrap_or(0), previous_end: u64::MAX }
             }
         };
-        scan.add(header, bytes, end);
+        scan.add(header, bytes, end)?;
         end = Some(header.previous_end);
         // Strictly downwards, so that damaged links cannot make a loop.
         wanted = Some(header.previous).filter(|previous| (1..number).contains(previous));
@@ -151,7 +165,7 @@ impl Scan {
     /// Takes in one segment. With an `end` everything before it was on disk; without, bad bytes at the end
     /// are a tail that never counted. A checkpoint that heads a segment was on disk before the segment had
     /// its name.
-    fn add(&mut self, header: Header, mut bytes: Vec<u8>, end: Option<u64>) {
+    fn add(&mut self, header: Header, mut bytes: Vec<u8>, end: Option<u64>) -> Result<(), ScanError> {
         let number = header.number;
         if let Some(end) = end.filter(|end| *end < bytes.len() as u64) {
             bytes.truncate(end as usize);
@@ -161,12 +175,12 @@ impl Scan {
         let mut at = HEADER_LEN;
         let mut budget = SEARCH_BUDGET;
         while at < bytes.len() {
-            if let Some(frame) = frame::read(&bytes[at..], number, at as u64) {
+            if let Some(frame) = valid(&bytes, number, at, self.streams)? {
                 frames.push(at);
                 at += frame.len;
                 continue;
             }
-            let next = next_frame_after(&bytes, number, at, whole, &mut budget);
+            let next = next_frame_after(&bytes, number, at, whole, &mut budget, self.streams)?;
             let headless = header.previous == 0 && at == HEADER_LEN;
             if next.is_none() && !whole && !headless {
                 break;
@@ -176,21 +190,22 @@ impl Scan {
             at = to;
         }
         self.segments.push(Segment { number, bytes, frames });
+        Ok(())
     }
 
-    /// Groups what counts by session.
-    pub(crate) fn by_session(&self) -> BTreeMap<SessionId, Tail<'_>> {
-        let mut tails: BTreeMap<SessionId, Tail<'_>> = BTreeMap::new();
+    /// Groups what counts by stream.
+    pub(crate) fn by_stream(&self) -> BTreeMap<StreamId, Tail<'_>> {
+        let mut tails: BTreeMap<StreamId, Tail<'_>> = BTreeMap::new();
         for body in self.bodies() {
             match body {
                 Body::Append(parts) => {
                     for part in parts {
-                        tails.entry(part.session).or_default().appends.push(part);
+                        tails.entry(part.stream).or_default().appends.push(part);
                     }
                 }
                 Body::Checkpoint(positions) => {
-                    for (session, position) in positions {
-                        tails.entry(session).or_default().checkpoint = Some(position);
+                    for (stream, position) in positions {
+                        tails.entry(stream).or_default().checkpoint = Some(position);
                     }
                 }
             }
@@ -198,16 +213,16 @@ impl Scan {
         tails
     }
 
-    /// Returns what counts for one session.
-    pub(crate) fn of_session(&self, session: SessionId) -> Tail<'_> {
+    /// Returns what counts for one stream.
+    pub(crate) fn of_stream(&self, stream: StreamId) -> Tail<'_> {
         let mut tail = Tail::default();
         for body in self.bodies() {
             match body {
                 Body::Append(parts) => {
-                    tail.appends.extend(parts.into_iter().filter(|part| part.session == session));
+                    tail.appends.extend(parts.into_iter().filter(|part| part.stream == stream));
                 }
                 Body::Checkpoint(positions) => {
-                    let known = positions.into_iter().find(|(id, _)| *id == session);
+                    let known = positions.into_iter().find(|(id, _)| *id == stream);
                     tail.checkpoint = known.map(|(_, position)| position).or(tail.checkpoint);
                 }
             }
@@ -217,17 +232,21 @@ impl Scan {
 
     fn bodies(&self) -> impl Iterator<Item = Body<'_>> {
         self.segments.iter().flat_map(|segment| {
-            segment.frames.iter().filter_map(|at| {
-                frame::read(&segment.bytes[*at..], segment.number, *at as u64).map(|frame| frame.body)
-            })
+            let frames = segment.frames.iter().filter_map(|at| self.frame(segment, *at));
+            frames.map(|frame| frame.body)
         })
+    }
+
+    /// Reads a frame that was found to be valid.
+    fn frame<'a>(&self, segment: &'a Segment, at: usize) -> Option<Frame<'a>> {
+        frame::read(&segment.bytes[at..], segment.number, at as u64, self.streams).ok()
     }
 
     /// Returns what stands behind the last frame, unless it is only the room reserved there: a crash in the
     /// middle of a write, which never counted.
     pub(crate) fn torn(&self) -> Option<WalDamage> {
-        let Segment { number, bytes, frames } = self.segments.last()?;
-        let frame_end = |at: usize| frame::read(&bytes[at..], *number, at as u64).map(|frame| at + frame.len);
+        let segment @ Segment { number, bytes, frames } = self.segments.last()?;
+        let frame_end = |at: usize| self.frame(segment, at).map(|frame| at + frame.len);
         let end = frames.last().map_or(Some(HEADER_LEN), |at| frame_end(*at))?;
         let mut rest = bytes.get(end..)?;
         // Reserved room is most of a segment: whole pages of it are passed over.
@@ -241,19 +260,19 @@ impl Scan {
 
     /// Returns the stretch of the newest segment that nothing proves to be on disk.
     pub(crate) fn unsynced(&self) -> Option<(u64, u64, u64)> {
-        let Segment { number, bytes, frames } = self.segments.last()?;
+        let segment @ Segment { number, frames, .. } = self.segments.last()?;
         let at = *frames.last()?;
-        let last = frame::read(&bytes[at..], *number, at as u64)?;
+        let last = self.frame(segment, at)?;
         Some((*number, last.synced.min(at as u64), (at + last.len) as u64))
     }
 
     /// Returns where the newest segment ends, how far it is proven to be on disk, and the frames between the two; none if there
     /// is no segment.
     pub(crate) fn open_end(&self) -> Option<OpenEnd> {
-        let Segment { number, bytes, frames } = self.segments.last()?;
+        let segment @ Segment { number, bytes, frames } = self.segments.last()?;
         let (synced, end) = match frames.last() {
             Some(at) => {
-                let last = frame::read(&bytes[*at..], *number, *at as u64)?;
+                let last = self.frame(segment, *at)?;
                 (last.synced.min(*at as u64), (*at + last.len) as u64)
             }
             None => (HEADER_LEN as u64, HEADER_LEN as u64),
@@ -271,13 +290,13 @@ impl Scan {
 }
 
 impl Tail<'_> {
-    /// Returns where the write-ahead log takes over from the session's log.
+    /// Returns where the write-ahead log takes over from the stream's log.
     pub(crate) fn base(&self) -> Option<u64> {
         let checkpoint = self.checkpoint.map(|position| position.log_offset);
         checkpoint.or_else(|| self.appends.first().map(|append| append.offset))
     }
 
-    /// Tells whether the last thing appended was the session's deletion.
+    /// Tells whether the last thing appended was the deletion of a session.
     pub(crate) fn is_deleted(&self) -> bool {
         let last = self.appends.last().and_then(|append| {
             let lines = append.lines.strip_suffix(b"\n")?;
@@ -288,21 +307,39 @@ impl Tail<'_> {
     }
 }
 
+/// Reads the frame at a place, if there is a valid one. One that is whole and cannot be understood ends the scan: what is in
+/// it counts, and nothing may be done without it.
+fn valid(bytes: &[u8], segment: u64, at: usize, streams: Streams) -> Result<Option<Frame<'_>>, ScanError> {
+    match frame::read(&bytes[at..], segment, at as u64, streams) {
+        Ok(frame) => Ok(Some(frame)),
+        Err(BadFrame::Damaged) => Ok(None),
+        Err(BadFrame::Unknown(what)) => Err(ScanError::Unknown { segment, offset: at as u64, what }),
+    }
+}
+
 /// Finds a valid frame behind a bad stretch that proves the stretch was on disk before it.
-fn next_frame_after(bytes: &[u8], number: u64, bad: usize, whole: bool, budget: &mut usize) -> Option<usize> {
+fn next_frame_after(
+    bytes: &[u8],
+    number: u64,
+    bad: usize,
+    whole: bool,
+    budget: &mut usize,
+    streams: Streams,
+) -> Result<Option<usize>, ScanError> {
     let mut at = bad + 1;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr::memchr(FRAME_MAGIC[0], rest)) {
         at += found;
         if bytes.get(at + 1) == Some(&FRAME_MAGIC[1]) {
             let cost = bytes.get(at + 4..at + 8).and_then(|len| len.first_chunk().copied());
             let cost = cost.map_or(0, u32::from_le_bytes) as usize;
-            *budget = budget.checked_sub(cost.min(bytes.len() - at))?;
-            let proof = frame::read(&bytes[at..], number, at as u64);
+            let Some(left) = budget.checked_sub(cost.min(bytes.len() - at)) else { return Ok(None) };
+            *budget = left;
+            let proof = valid(bytes, number, at, streams)?;
             if proof.is_some_and(|frame| whole || frame.synced > bad as u64) {
-                return Some(at);
+                return Ok(Some(at));
             }
         }
         at += 1;
     }
-    None
+    Ok(None)
 }

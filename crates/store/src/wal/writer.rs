@@ -14,7 +14,7 @@ use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
 use crate::layout::{DAMAGED_SUFFIX, Layout, TEMPORARY_SUFFIX, segment_number};
 use crate::meter::Meter;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 use rekindle_domain::session::Position;
 
 /// Offsets in frames are 32 bits wide; a segment that no checkpoint may drop goes on in another long before.
@@ -65,7 +65,7 @@ impl Wal {
         layout: Layout,
         segment_bytes: u64,
         last_number: u64,
-        positions: &[(SessionId, Position)],
+        positions: &[(StreamId, Position)],
     ) -> io::Result<Wal> {
         let number = last_number + 1;
         let mut frames = Vec::new();
@@ -138,7 +138,7 @@ impl Wal {
         self.end >= self.segment_bytes
     }
 
-    /// Tells whether part of it is gone, so that the session logs must be made durable by themselves.
+    /// Tells whether part of it is gone, so that the logs must be made durable by themselves.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -206,9 +206,9 @@ impl Wal {
 
     /// Begins a new segment with a checkpoint and drops the older ones.
     ///
-    /// Everything appended so far must be on disk in the session logs. After an error the old segment goes
+    /// Everything appended so far must be on disk in the logs. After an error the old segment goes
     /// on, or, where the new one may have become visible, is replaced before the next append.
-    pub(crate) fn checkpoint(&mut self, positions: &[(SessionId, Position)]) -> io::Result<()> {
+    pub(crate) fn checkpoint(&mut self, positions: &[(StreamId, Position)]) -> io::Result<()> {
         self.last_number += 1;
         let number = self.last_number;
         let mut frames = Vec::new();

@@ -6,6 +6,7 @@ use rekindle_domain::event::{AgentNotice, Event, Provider, Raw, SessionCreated};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_store::commit::{Append, Inline, Limits};
+use rekindle_store::layout::Layout;
 use rekindle_store::{OpenError, Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
@@ -25,7 +26,7 @@ pub(crate) fn open(disk: &SimDisk, clock: &Arc<SimClock>) -> Result<Store<Inline
 
 fn open_with(disk: &SimDisk, clock: &Arc<SimClock>, limits: Limits) -> Result<Store<Inline>, OpenError> {
     let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
-    Store::open_inline(Arc::new(disk.clone()), "/home", opener, clock.clone(), limits)
+    Store::open_inline(Arc::new(disk.clone()), Layout::new("/home"), opener, clock.clone(), limits)
 }
 
 pub(crate) fn created() -> Draft {

@@ -203,7 +203,7 @@ fn damage_above_the_checkpoint_is_healed_from_the_write_ahead_log() {
     let healed = home
         .store
         .recovered()
-        .sessions
+        .streams
         .iter()
         .any(|(id, done)| *id == session && matches!(done, Completion::Repaired { healed: true, .. }));
     assert!(healed, "{:?}", home.store.recovered());
@@ -281,7 +281,7 @@ fn a_torn_end_that_the_write_ahead_log_has_is_put_right_and_no_damage() {
     let home = home.reopen(disk);
     let (offset, cut_bytes) = (good.len() as u64 - 20, 20);
     let expected = Completion::Repaired { offset, cut_bytes, refilled: 1, healed: false };
-    assert_eq!(home.store.recovered().sessions, [(session, expected)]);
+    assert_eq!(home.store.recovered().streams, [(session.into(), expected)]);
     assert_eq!(home.disk.read_file(log_path(session)), Some(good));
 }
 
@@ -319,7 +319,7 @@ fn a_flipped_byte_in_the_last_record_of_a_checkpointed_log_is_damage_not_an_end(
         let store = open(&disk, &home.clock).expect("opens");
         let damaged = store
             .recovered()
-            .sessions
+            .streams
             .iter()
             .any(|(id, done)| *id == session && matches!(done, Completion::Damaged(_)));
         assert!(damaged, "{back} bytes before the end");
@@ -350,7 +350,7 @@ fn another_last_record_in_a_checkpointed_log_is_damage_however_good_it_looks() {
         let disk = home.disk.fork();
         disk.write_file(log_path(home.sessions[0]), &bytes);
         let store = open(&disk, &home.clock).expect("opens");
-        let sessions = &store.recovered().sessions;
+        let sessions = &store.recovered().streams;
         assert!(matches!(sessions[..], [(_, Completion::Damaged(_))]), "{what}: {sessions:?}");
     }
 }

@@ -403,7 +403,7 @@ fn a_deletion_recorded_before_a_restart_is_finished_after_it() {
     home.store.remove(by_us).expect("removed");
     let home = home.reopen_same();
     let damaged = |(_, done): &(_, Completion)| matches!(done, Completion::Damaged(_));
-    assert!(!home.store.recovered().sessions.iter().any(damaged), "{:?}", home.store.recovered());
+    assert!(!home.store.recovered().streams.iter().any(damaged), "{:?}", home.store.recovered());
     let left = home.disk.paths();
     assert!(left.iter().all(|path| !path.to_string_lossy().contains("/sess_")), "{left:?}");
 }
@@ -445,7 +445,7 @@ fn a_vanished_directory_of_sessions_loses_nothing_new() {
     let old = home.store.load(home.sessions[0], rekindle_store::Want::Status);
     let announced = match old {
         Ok(loaded) => loaded.damage.is_some(),
-        Err(_) => home.store.recovered().sessions.iter().any(|(id, done)| {
+        Err(_) => home.store.recovered().streams.iter().any(|(id, done)| {
             *id == home.sessions[0] && matches!(done, rekindle_store::Completion::Damaged(_))
         }),
     };
@@ -470,7 +470,7 @@ fn a_session_log_that_someone_removed_is_written_anew() {
     assert!(
         home.store
             .recovered()
-            .sessions
+            .streams
             .iter()
             .any(|(_, done)| matches!(done, rekindle_store::Completion::Damaged(_)))
     );

@@ -15,4 +15,5 @@ mod multi_log_appends;
 mod noise;
 mod reading;
 mod repairs;
+mod streams;
 mod times;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::peek_seq;
 use rekindle_store::Observer;
 use rekindle_store::commit::{Append, Expect, Receipt};
@@ -12,15 +12,15 @@ use crate::common::{Home, created, marked};
 
 /// Counts the records that it was told of.
 #[derive(Default)]
-struct Counts(Mutex<BTreeMap<SessionId, Vec<u64>>>);
+struct Counts(Mutex<BTreeMap<StreamId, Vec<u64>>>);
 
 impl Observer for Counts {
-    fn done(&self, session: SessionId, receipt: &Receipt) {
+    fn done(&self, stream: StreamId, receipt: &Receipt) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.entry(session).or_default().extend(receipt.first_seq..=receipt.last_seq);
+        counts.entry(stream).or_default().extend(receipt.first_seq..=receipt.last_seq);
     }
 
-    fn told(&self, _: SessionId, _: &Receipt) {}
+    fn told(&self, _: StreamId, _: &Receipt) {}
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn every_observer_is_told_of_every_append_and_one_that_comes_late_reads_the_rest
     home.store.observe(late.clone());
     home.store.append(shared(20)).expect("appended");
     let seen = |counts: &Counts| counts.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    assert_eq!(seen(&early), BTreeMap::from([(a, vec![3, 4]), (b, vec![3, 4, 5, 6])]));
-    assert_eq!(seen(&late), BTreeMap::from([(a, vec![4]), (b, vec![5, 6])]));
+    assert_eq!(seen(&early), BTreeMap::from([(a.into(), vec![3, 4]), (b.into(), vec![3, 4, 5, 6])]));
+    assert_eq!(seen(&late), BTreeMap::from([(a.into(), vec![4]), (b.into(), vec![5, 6])]));
     // What it has missed is in the log, behind the last number that it knows.
     let reader = home.store.reader(b).expect("a log");
     let mut lines = reader.forward(reader.find(3).expect("readable").expect("it is there"));

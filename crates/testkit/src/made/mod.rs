@@ -134,7 +134,7 @@ fn steps(script: &mut Script, records: u64, left: Left) -> Vec<Step> {
 fn write_caches(store: &Store, sessions: &[SessionId]) -> std::io::Result<()> {
     let mut states = Vec::with_capacity(sessions.len());
     for (number, session) in sessions.iter().enumerate() {
-        let Some(Current { state, tokens, .. }) = store.committer().current(*session) else { continue };
+        let Some(Current { state, tokens, .. }) = store.current(*session) else { continue };
         if !(number as u64 + 1).is_multiple_of(BARE_EVERY) {
             if state.token_records > 0 {
                 write(&store.layout().tokens(*session), &*tokens)?;

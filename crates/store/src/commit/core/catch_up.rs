@@ -1,26 +1,34 @@
-//! Session logs that fall behind and catch up: what could not be written is kept in memory, and written when that can be done,
+//! Logs that fall behind and catch up: what could not be written is kept in memory, and written when that can be done,
 //! without a restart and without anybody asking for it.
 
 use std::io;
 use std::sync::Arc;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 
 use super::super::live::Live;
 use super::super::rewrite;
 use super::Core;
 use crate::disk::{DiskFile, is_shortage};
 use crate::lagging::{Behind, Cause, Lag};
+use crate::layout::Layout;
 use crate::wal::scan;
 
 /// Ticks after which a log that needs the whole write-ahead log read is tried again, at most.
 const MOST_PATIENCE: u32 = 8;
 
 /// A log falls behind at a place: from there on what belongs to it is kept in memory.
-pub(super) fn fall_behind(behind: &Behind, live: &mut Live, keep: u64, cause: Cause, error: &io::Error) {
+pub(super) fn fall_behind(
+    behind: &Behind,
+    layout: &Layout,
+    live: &mut Live,
+    keep: u64,
+    cause: Cause,
+    error: &io::Error,
+) {
     live.fall_behind();
-    let (file, lines, why) = (live.log(), Arc::default(), error.to_string());
-    behind.fall(live.id(), Lag { keep, lines, file, cause, why });
+    let (path, file, lines) = (layout.stream_log(live.stream()), live.log(), Arc::default());
+    behind.fall(live.stream(), Lag { path, keep, lines, file, cause, why: error.to_string() });
 }
 
 impl Core {
@@ -28,19 +36,19 @@ impl Core {
     /// are tried less and less often, unless it is `due`.
     pub(super) fn catch_up(&mut self, due: bool) {
         let mut rest = Vec::new();
-        for session in self.behind.sessions() {
-            let Some(lag) = self.behind.get(session) else { continue };
+        for stream in self.behind.streams() {
+            let Some(lag) = self.behind.get(stream) else { continue };
             if lag.cause != Cause::Write {
-                rest.push((session, lag));
+                rest.push((stream, lag));
                 continue;
             }
-            match rewrite::in_place(&self.disk, &self.layout, session, &lag) {
-                Ok(log) => self.caught_up(session, Some(log)),
+            match rewrite::in_place(&self.disk, &self.layout, stream, &lag) {
+                Ok(log) => self.caught_up(stream, Some(log)),
                 Err(error) => {
-                    self.behind.blame(session, &error);
+                    self.behind.blame(stream, &error);
                     // A new file would need more of what is lacking.
                     if !is_shortage(&error) {
-                        rest.push((session, lag));
+                        rest.push((stream, lag));
                     }
                 }
             }
@@ -61,31 +69,31 @@ impl Core {
     }
 
     /// Brings logs up to date with the help of the write-ahead log; tells whether all are.
-    fn catch_up_from_wal(&mut self, rest: Vec<(SessionId, Lag)>) -> bool {
+    fn catch_up_from_wal(&mut self, rest: Vec<(StreamId, Lag)>) -> bool {
         // What is read back must be what is on disk.
         let scanned = self.sync().map_err(io::Error::other);
         let scanned = scanned.and_then(|()| scan::scan(&*self.disk, &self.layout).map_err(io::Error::other));
         let scan = match scanned {
             Ok(scan) => scan,
             Err(error) => {
-                rest.iter().for_each(|(session, _)| self.behind.blame(*session, &error));
+                rest.iter().for_each(|(stream, _)| self.behind.blame(*stream, &error));
                 return false;
             }
         };
         let mut all = true;
-        for (session, lag) in rest {
+        for (stream, lag) in rest {
             let done = match lag.cause {
                 Cause::Recovery => {
-                    rewrite::complete_late(&self.disk, &self.layout, session, &scan).map(|()| None)
+                    rewrite::complete_late(&self.disk, &self.layout, stream, &scan).map(|()| None)
                 }
                 Cause::Write | Cause::Sync => {
-                    rewrite::rewrite(&self.disk, &self.layout, session, &lag, &scan).map(Some)
+                    rewrite::rewrite(&self.disk, &self.layout, stream, &lag, &scan).map(Some)
                 }
             };
             match done {
-                Ok(log) => self.caught_up(session, log),
+                Ok(log) => self.caught_up(stream, log),
                 Err(error) => {
-                    self.behind.blame(session, &error);
+                    self.behind.blame(stream, &error);
                     all = false;
                 }
             }
@@ -93,11 +101,11 @@ impl Core {
         all
     }
 
-    fn caught_up(&mut self, session: SessionId, log: Option<Arc<dyn DiskFile>>) {
-        if let Some(live) = self.lives.get_mut(session) {
+    fn caught_up(&mut self, stream: StreamId, log: Option<Arc<dyn DiskFile>>) {
+        if let Some(live) = self.lives.get_mut(stream) {
             live.caught_up(log);
         }
         // Last: whoever reads finds everything in the file, or here.
-        self.behind.forget(session);
+        self.behind.forget(stream);
     }
 }

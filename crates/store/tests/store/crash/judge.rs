@@ -61,7 +61,7 @@ fn no_damage(store: &Store<Inline>) -> Result<(), String> {
     if !recovered.wal_damage.is_empty() {
         return Err(format!("the write-ahead log is called damaged: {:?}", recovered.wal_damage));
     }
-    for (session, completion) in &recovered.sessions {
+    for (session, completion) in &recovered.streams {
         if let Completion::Damaged(damage) = completion {
             return Err(format!("{session} is called damaged: {damage:?}"));
         }
@@ -195,7 +195,7 @@ fn the_gone_were_deleted(
         let started =
             entries.iter().any(|entry| matches!(entry, Entry::Removing { session: s } if s == session));
         let removed = |store: &Store<Inline>| {
-            store.recovered().sessions.iter().any(|(id, done)| id == session && *done == Completion::Removed)
+            store.recovered().streams.iter().any(|(id, done)| *id == *session && *done == Completion::Removed)
         };
         if !started && opened.is_some_and(|store| !removed(store)) {
             return Err(format!("{session} is gone, and nobody removed it"));

@@ -152,7 +152,7 @@ impl<'a> Workload<'a> {
             let other = if self.rng.chance(1, 8) { SessionId::mint(0, 1) } else { other };
             let (records, markers) = self.list();
             let part = self.ask(other, records, markers, persist);
-            append = append.and(part.session, part.records);
+            append = append.and(part.stream, part.records);
         }
         let attempts: Vec<usize> = (first..self.attempts).collect();
         self.ledger.push(Entry::Together { attempts: attempts.clone() });

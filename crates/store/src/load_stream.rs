@@ -1,0 +1,91 @@
+//! Loading a stream that is no session: its log from the beginning, through its own fold. Reads only.
+
+use std::io;
+
+use rekindle_domain::line::Line;
+use rekindle_domain::session::{Position, Problem};
+
+use crate::disk::Disk;
+use crate::error::LoadError;
+use crate::fold::{Fold, Record};
+use crate::layout::Layout;
+use crate::load::damage_note;
+use crate::log::{Damage, LogReader, Replays, Stop, Torn, walk_each};
+
+/// A stream as found on disk.
+pub(crate) struct LoadedStream<F> {
+    /// What its records amount to, as far as its log is good.
+    pub(crate) fold: F,
+    /// Where its log is damaged.
+    pub(crate) damage: Option<Damage>,
+    /// What a crash left at its end.
+    pub(crate) torn: Option<Torn>,
+}
+
+/// Folds the log of a stream into `empty`; a stream without a log has no records yet.
+pub(crate) fn load_stream<F: Fold>(
+    disk: &dyn Disk,
+    layout: &Layout,
+    empty: F,
+) -> Result<LoadedStream<F>, LoadError> {
+    let stream = empty.stream();
+    let path = layout.stream_log(stream);
+    if layout.streams().kind(stream.kind()).is_none() {
+        let what = format!("streams of kind {} have no place in this home", stream.kind());
+        let source = io::Error::new(io::ErrorKind::InvalidInput, what);
+        return Err(LoadError::Read { path, source });
+    }
+    let noted = damage_note(disk, layout, stream);
+    let reader = match LogReader::open(disk, &path) {
+        Ok(reader) => reader,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(LoadedStream { fold: empty, damage: noted, torn: None });
+        }
+        Err(source) => return Err(LoadError::Read { path, source }),
+    };
+    let walk = |end: u64| {
+        let mut replay = StreamReplay { whole: empty.position(), fold: empty.clone() };
+        let stop = walk_each(&reader, &mut replay, end, &mut |_, _| {});
+        stop.map(|stop| (replay.fold, stop)).map_err(|source| LoadError::Read { path: path.clone(), source })
+    };
+    let (mut fold, stop) = walk(u64::MAX)?;
+    let (torn, damage) = match stop {
+        Stop::End => (None, None),
+        Stop::Damaged(damage) => (None, Some(damage)),
+        Stop::Torn(torn) => (Some(torn), None),
+    };
+    if let Some(torn) = torn.filter(|torn| torn.half_list) {
+        // The fold has gone into a list that has no end: again, up to its beginning.
+        fold = walk(torn.offset)?.0;
+    }
+    Ok(LoadedStream { fold, damage: damage.or(noted), torn })
+}
+
+/// A fold in progress over the log of a stream.
+struct StreamReplay<F> {
+    fold: F,
+    whole: Position,
+}
+
+impl<F: Fold> Replays for StreamReplay<F> {
+    fn position(&self) -> Position {
+        self.fold.position()
+    }
+
+    fn whole(&self) -> Position {
+        self.whole
+    }
+
+    fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        let position = self.fold.position().after(self.fold.stream(), line, end)?;
+        // What cannot be read or cannot follow is passed over, as in a session's log: the record itself is undamaged.
+        if let Ok(event) = line.event() {
+            let _ = self.fold.apply(&Record::of(line, &event));
+        }
+        self.fold.set_position(position);
+        if !line.more {
+            self.whole = position;
+        }
+        Ok(())
+    }
+}
