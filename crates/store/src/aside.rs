@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::SessionId;
-use rekindle_domain::line::{Draft, Line, Place, write};
+use rekindle_domain::line::{Draft, Line, Place};
 use rekindle_domain::session::{Replay, SessionState};
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 use serde_json::json;
 
+use crate::codec::Codec;
 use crate::disk::{Disk, EntryKind, OpenMode, copy, replace, write_all_at};
 use crate::layout::Layout;
 use crate::log::{LogReader, walk};
@@ -91,7 +92,7 @@ pub fn keep_prefix(
     if disk.stat(&log).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} has a log")));
     }
-    let reader = LogReader::open(disk, &aside.join(name))?;
+    let reader = LogReader::open(disk, &aside.join(name), layout.codec())?;
     let mut replay = Replay::new(session);
     walk(&reader, &mut replay, u64::MAX)?;
     let whole = replay.whole;
@@ -112,7 +113,7 @@ pub fn keep_prefix(
         kept: None,
     })];
     drafts.extend(last_words(&replay.state, replay.tokens.as_ref().unwrap_or(&empty)));
-    let lines = lines(&mut replay, &drafts, now).map_err(invalid)?;
+    let lines = lines(layout.codec(), &mut replay, &drafts, now).map_err(invalid)?;
     let note =
         json!({"version": 1, "id": session, "at": now, "offset": whole.log_offset, "records": records});
     replace(disk, &layout.kept_prefix(&aside), note.to_string().as_bytes())?;
@@ -128,14 +129,16 @@ pub fn keep_prefix(
 }
 
 /// Writes records as the continuation of a log; what cannot follow there is an error.
-fn lines(replay: &mut Replay, drafts: &[Draft], now: Timestamp) -> Result<Vec<u8>, String> {
-    let (mut out, ts, odd) = (Vec::new(), now.to_string(), replay.oddities.len());
+fn lines(codec: Codec, replay: &mut Replay, drafts: &[Draft], now: Timestamp) -> Result<Vec<u8>, String> {
+    let (mut out, mut room) = (Vec::new(), Vec::new());
+    let (ts, odd) = (now.to_string(), replay.oddities.len());
     for (index, draft) in drafts.iter().enumerate() {
         let (start, position) = (out.len(), replay.position());
         let place = Place { seq: position.last_seq + 1, ts: &ts, at: None, more: index + 1 < drafts.len() };
         let link = Link::new(replay.state.id, position.last_hash);
-        write(draft, place, link, &mut out).map_err(|error| error.to_string())?;
-        let line = Line::parse(&out[start..out.len() - 1]).map_err(|error| error.to_string())?;
+        codec.write(draft, place, link, &mut out).map_err(|error| error.to_string())?;
+        let stored = codec.decode(&out[start..out.len() - 1], &mut room);
+        let line = Line::parse(stored).map_err(|error| error.to_string())?;
         let end = position.log_offset + (out.len() - start) as u64;
         replay.push(&line, end).map_err(|problem| problem.to_string())?;
     }

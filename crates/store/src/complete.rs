@@ -10,6 +10,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use crate::aside::is_aside;
+use crate::codec::Codec;
 use crate::disk::{Disk, OpenMode, refresh, write_all_at};
 use crate::layout::Layout;
 use crate::log::{Cursor, Damage, LogReader};
@@ -110,7 +111,7 @@ pub(crate) fn carry_out(
 
 /// Opens a log that may not be there.
 pub(crate) fn open(disk: &dyn Disk, layout: &Layout, stream: StreamId) -> io::Result<Option<LogReader>> {
-    match LogReader::open(disk, &layout.stream_log(stream)) {
+    match LogReader::open(disk, &layout.stream_log(stream), layout.codec()) {
         Ok(reader) => Ok(Some(reader)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -128,13 +129,13 @@ pub(crate) fn plan_for(
     if reader.is_none() && stream.session().is_some_and(|session| is_aside(disk, layout, session)) {
         return Ok(Plan::Leave(Completion::SetAside));
     }
-    plan(reader, stream, tail)
+    plan(layout.codec(), reader, stream, tail)
 }
 
 /// Compares a log with what the write-ahead log knows of it. Reads only.
-fn plan(reader: Option<&LogReader>, stream: StreamId, tail: &Tail<'_>) -> io::Result<Plan> {
+fn plan(codec: Codec, reader: Option<&LogReader>, stream: StreamId, tail: &Tail<'_>) -> io::Result<Plan> {
     if let (None, Some(session)) = (reader, stream.session())
-        && tail.is_deleted()
+        && tail.is_deleted(codec)
     {
         return Ok(Plan::Remove(session));
     }
@@ -156,10 +157,10 @@ fn plan(reader: Option<&LogReader>, stream: StreamId, tail: &Tail<'_>) -> io::Re
         }
     };
     let extra = match reader {
-        Some(reader) => whole_lists_behind(reader, stream, tail, base, &wanted)?,
+        Some(reader) => whole_lists_behind(codec, reader, stream, tail, base, &wanted)?,
         None => 0,
     };
-    put_right(reader, Ends { base, wanted, extra })
+    put_right(codec, reader, Ends { base, wanted, extra })
 }
 
 /// Checks that the log reaches the base and that the record there is the right one, whole.
@@ -229,7 +230,7 @@ struct Ends {
     extra: u64,
 }
 
-fn put_right(reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
+fn put_right(codec: Codec, reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
     let Ends { base, mut wanted, extra } = ends;
     let have = reader.map_or(Ok(Vec::new()), |reader| reader.bytes(base, wanted.len()))?;
     let have_len = reader.map_or(0, |reader| reader.len() - base);
@@ -251,7 +252,7 @@ fn put_right(reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
             offset: base + same as u64,
             cut_bytes: have_len - same as u64,
             refilled: memchr::memchr_iter(b'\n', &wanted[keep..]).count() as u64,
-            healed: have.len() == wanted.len() && have.ends_with(b"\"}\n"),
+            healed: have.len() == wanted.len() && codec.ends_record(&have),
         }
     };
     Ok(Plan::Rewrite { keep: base + keep as u64, lines: wanted.split_off(keep), completion })
@@ -264,6 +265,7 @@ fn line_start(lines: &[u8], at: usize) -> usize {
 /// Returns how many bytes behind what the write-ahead log has are whole lists that continue its history:
 /// they were written from it once, before its own end was lost.
 fn whole_lists_behind(
+    codec: Codec,
     reader: &LogReader,
     stream: StreamId,
     tail: &Tail<'_>,
@@ -271,7 +273,9 @@ fn whole_lists_behind(
     wanted: &[u8],
 ) -> io::Result<u64> {
     let last_line = wanted.strip_suffix(b"\n").map(|lines| &lines[line_start(lines, lines.len())..]);
-    let last = match (last_line.map(Line::parse), tail.checkpoint) {
+    let mut room = Vec::new();
+    let last_line = last_line.map(|line| Line::parse(codec.decode(line, &mut room)));
+    let last = match (last_line, tail.checkpoint) {
         (Some(Ok(line)), _) => Some((line.seq, line.hash)),
         (None, Some(position)) => Some((position.last_seq, position.last_hash)),
         // Without a record to continue from, nothing behind can be told from rubbish.

@@ -1,9 +1,11 @@
-//! Every path on disk, named once.
+//! Every path on disk, named once; which streams a home has, and how the lines of its logs are stored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rekindle_domain::id::{SessionId, StreamId, StreamKind};
+
+use crate::codec::Codec;
 
 const LOG_SUFFIX: &str = ".messages.jsonl";
 const TOKENS_SUFFIX: &str = ".tokens.json";
@@ -21,6 +23,7 @@ const DAMAGE_NOTE_SUFFIX: &str = ".damaged.json";
 pub struct Layout {
     home: PathBuf,
     streams: Streams,
+    codec: Codec,
 }
 
 /// The kinds of streams that a home may have: sessions, and those listed here.
@@ -75,7 +78,18 @@ impl Layout {
 
     /// Returns the layout of a home that has streams of other kinds beside sessions.
     pub fn with_streams(home: impl Into<PathBuf>, streams: &'static [StreamType]) -> Layout {
-        Layout { home: home.into(), streams: Streams(streams) }
+        Layout { home: home.into(), streams: Streams(streams), codec: Codec::default() }
+    }
+
+    /// Returns the layout of the same home with lines stored in another way.
+    #[cfg(test)]
+    pub(crate) fn with_codec(self, codec: Codec) -> Layout {
+        Layout { codec, ..self }
+    }
+
+    /// Returns how the lines of the home's logs are stored.
+    pub(crate) fn codec(&self) -> Codec {
+        self.codec
     }
 
     /// Returns the kinds of streams that the home may have.

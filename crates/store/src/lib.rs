@@ -9,6 +9,7 @@ pub mod aside;
 pub mod blobs;
 mod cache;
 pub mod check;
+mod codec;
 pub mod commit;
 mod complete;
 pub mod disk;
@@ -35,6 +36,7 @@ mod store;
 mod survey;
 mod wal;
 
+pub use codec::Codec;
 pub use complete::Completion;
 pub use error::AppendError;
 pub use load::{LoadError, Loaded, Want};

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
@@ -69,7 +68,7 @@ pub(crate) fn load_logged(
 ) -> Result<Loaded, LoadError> {
     let path = layout.log(session);
     let read_error = |source: io::Error| LoadError::Read { path: path.clone(), source };
-    let reader = match LogReader::open(disk, &path) {
+    let reader = match LogReader::open(disk, &path, layout.codec()) {
         Ok(reader) => reader,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // Gone altogether: only the note knows that there was one.
@@ -139,7 +138,7 @@ pub(crate) fn legacy(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Op
 pub(crate) fn stand_in(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Loaded {
     let mut replay = Replay::new(session).deferring_tools();
     let mut damage = damage_note(disk, layout, session);
-    if let Ok(reader) = LogReader::open(disk, &layout.log(session))
+    if let Ok(reader) = LogReader::open(disk, &layout.log(session), layout.codec())
         && let Ok(Stop::Damaged(found)) = walk(&reader, &mut replay, u64::MAX)
     {
         damage = damage.or(Some(found));
@@ -185,7 +184,7 @@ fn fold(
         Cached::Good(tokens)
             if tokens.id == session
                 && tokens.last_seq >= state.last_seq
-                && hash_before(reader, tokens.log_offset).is_ok_and(|hash| hash == tokens.last_hash) =>
+                && reader.hash_before(tokens.log_offset).is_ok_and(|hash| hash == tokens.last_hash) =>
         {
             walk(Replay::from(state, Some(tokens)))
         }
@@ -225,7 +224,8 @@ fn cached_start(
         );
         return Ok(Start::Misfit(Damage { offset: reader.len(), detail }));
     }
-    if hash_before(reader, position.log_offset)
+    if reader
+        .hash_before(position.log_offset)
         .map_err(|source| LoadError::Read { path: layout.log(session), source })?
         != position.last_hash
     {
@@ -233,16 +233,6 @@ fn cached_start(
         return Ok(Start::Misfit(Damage { offset: position.log_offset, detail }));
     }
     Ok(Start::Cached(Box::new(state)))
-}
-
-/// Reads the hash of the record that ends at `offset`, without reading the record.
-pub(crate) fn hash_before(reader: &LogReader, offset: u64) -> io::Result<Option<ChainHash>> {
-    // `"h":"` digits `"}` newline
-    const END: usize = 5 + ChainHash::DIGITS + 3;
-    let Some(from) = offset.checked_sub(END as u64) else { return Ok(None) };
-    let bytes = reader.bytes(from, END)?;
-    let digits = bytes.strip_prefix(br#""h":""#).and_then(|rest| rest.strip_suffix(b"\"}\n"));
-    Ok(digits.and_then(ChainHash::from_hex))
 }
 
 /// Reads the note that records are missing from a log.

@@ -36,7 +36,7 @@ pub(crate) fn load_stream<F: Fold>(
         return Err(LoadError::Read { path, source });
     }
     let noted = damage_note(disk, layout, stream);
-    let reader = match LogReader::open(disk, &path) {
+    let reader = match LogReader::open(disk, &path, layout.codec()) {
         Ok(reader) => reader,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(LoadedStream { fold: empty, damage: noted, torn: None });

@@ -154,7 +154,7 @@ impl Offline {
 
     /// Opens a session's log for reading.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.disk, &self.layout.log(session))
+        LogReader::open(&*self.disk, &self.layout.log(session), self.layout.codec())
     }
 
     /// Lists the sessions.

@@ -203,7 +203,7 @@ fn settle(
     }
     let path = layout.stream_log(stream);
     disk.open(&path, OpenMode::Create)?.sync()?;
-    let reader = LogReader::open(disk, &path)?;
+    let reader = LogReader::open(disk, &path, layout.codec())?;
     let last = reader.last(reader.end(), 1)?;
     let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
     // A deleted session's log may go at any time: nothing must vouch for it.

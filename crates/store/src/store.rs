@@ -444,12 +444,12 @@ impl<C: Commits> Store<C> {
 
     /// Opens a session's log for reading.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.disk, &self.layout.log(session))
+        LogReader::open(&*self.disk, &self.layout.log(session), self.layout.codec())
     }
 
     /// Follows a session's log from an offset on.
     pub fn follower(&self, session: SessionId, from: Cursor) -> Follower {
-        Follower::new(self.disk.clone(), self.layout.log(session), from)
+        Follower::new(self.disk.clone(), self.layout.log(session), self.layout.codec(), from)
     }
 }
 

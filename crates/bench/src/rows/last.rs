@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use rekindle_domain::chain::Link;
 use rekindle_domain::line::{Place, peek_seq, write};
+use rekindle_store::Codec;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::log::LogReader;
 
@@ -106,5 +107,5 @@ impl Log {
 }
 
 fn open(path: &Path) -> std::io::Result<LogReader> {
-    LogReader::open(&RealDisk, path)
+    LogReader::open(&RealDisk, path, Codec::Plain)
 }

@@ -46,7 +46,7 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
     let mut pending = wal::pending(view, session);
     checked.findings.extend(noted_damage(view, session));
-    let reader = match LogReader::open(&*view.disk, &path) {
+    let reader = match LogReader::open(&*view.disk, &path, view.layout.codec()) {
         Ok(reader) => reader,
         Err(error) => {
             // Without the log nobody can say what is in its caches alone.

@@ -119,7 +119,7 @@ pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: b
 }
 
 fn begins_with_record(view: &View, session: SessionId, offset: u64) -> bool {
-    let reader = LogReader::open(&*view.raw, &view.layout.log(session));
+    let reader = LogReader::open(&*view.raw, &view.layout.log(session), view.layout.codec());
     reader.is_ok_and(|reader| {
         let mut lines = reader.forward(Cursor::at(offset));
         matches!(lines.next(), Ok(Some(raw)) if raw.whole && Line::parse(raw.bytes).is_ok_and(|line| line.more))

@@ -259,7 +259,7 @@ impl Core {
     fn new_group(&mut self) -> Group {
         self.groups += 1;
         let frames = mem::take(&mut self.frames);
-        Group::new(self.groups, self.clock.now(), self.reserve.is_released(), frames)
+        Group::new(self.groups, self.layout.codec(), self.clock.now(), self.reserve.is_released(), frames)
     }
 
     fn commit_group(&mut self, mut group: Group) {

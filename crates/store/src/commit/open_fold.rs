@@ -4,11 +4,12 @@
 use std::any::Any;
 
 use rekindle_domain::chain::Link;
-use rekindle_domain::line::{self, Draft, Place};
+use rekindle_domain::line::{Draft, Place};
 use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
 use super::Receipt;
+use crate::codec::Codec;
 use crate::error::AppendError;
 use crate::fold::{Fold, Record};
 
@@ -20,6 +21,7 @@ pub(super) struct Encoder<'a> {
     /// The group's number, so that what is remembered for another group is not mistaken for this one's.
     pub(super) group: u64,
     pub(super) frames: &'a mut Vec<u8>,
+    pub(super) codec: Codec,
     pub(super) ts: Timestamp,
     /// The same time, as it is written.
     pub(super) ts_text: &'a str,
@@ -79,7 +81,9 @@ impl<F: Fold> Folded<F> {
             let at = fold.happened_at(draft.at.filter(|_| draft.source.is_some()), encoder.ts);
             let place = Place { seq, ts: encoder.ts_text, at, more: index + 1 < records.len() };
             let link = Link::new(stream, position.last_hash);
-            let hash = line::write(draft, place, link, encoder.frames)
+            let hash = encoder
+                .codec
+                .write(draft, place, link, encoder.frames)
                 .map_err(|error| AppendError::Unwritable(error.to_string()))?;
             let size = encoder.frames.len() - start;
             if size > MAX_RECORD {

@@ -14,6 +14,7 @@ use super::live::Live;
 use super::lives::{Find, Lives};
 use super::open_fold::Encoder;
 use super::{Append, Expect, Handed, Persist, Receipts, Reply};
+use crate::codec::Codec;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
@@ -49,21 +50,22 @@ pub(super) struct Group {
     pub(super) sync: bool,
     /// The disk is full: only what ends work is taken in.
     urgent_only: bool,
+    codec: Codec,
     ts: Timestamp,
     ts_text: String,
 }
 
 impl Group {
     /// Begins a group that is encoded into `frames`, whatever that held.
-    pub(super) fn new(id: u64, ts: Timestamp, urgent_only: bool, mut frames: Vec<u8>) -> Group {
+    pub(super) fn new(id: u64, codec: Codec, ts: Timestamp, urgent_only: bool, mut frames: Vec<u8>) -> Group {
         frames.clear();
         let (entries, lines, ts_text) = (Vec::new(), Vec::new(), ts.to_string());
-        Group { id, entries, lines, frames, sync: false, urgent_only, ts, ts_text }
+        Group { id, entries, lines, frames, sync: false, urgent_only, codec, ts, ts_text }
     }
 
     /// Returns an empty group that can be joined to this one later.
     pub(super) fn sibling(&self) -> Group {
-        Group::new(self.id, self.ts, self.urgent_only, Vec::new())
+        Group::new(self.id, self.codec, self.ts, self.urgent_only, Vec::new())
     }
 
     /// Takes in a sibling.
@@ -141,8 +143,13 @@ impl Group {
             let Position { last_seq, log_offset: offset, .. } = live.position();
             check(live, last_seq, expect)?;
             let begin = frame::begin_part(&mut self.frames, stream, last_seq + 1, offset);
-            let mut encoder =
-                Encoder { group: self.id, frames: &mut self.frames, ts: self.ts, ts_text: &self.ts_text };
+            let mut encoder = Encoder {
+                group: self.id,
+                frames: &mut self.frames,
+                codec: self.codec,
+                ts: self.ts,
+                ts_text: &self.ts_text,
+            };
             let receipt = live.fold.append(&mut encoder, records)?;
             frame::end_part(&mut self.frames, begin);
             // The log of a stream that no checkpoint knows may only be touched once the write-ahead

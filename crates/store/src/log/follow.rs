@@ -8,6 +8,7 @@ use rekindle_domain::line::Line;
 
 use super::cursor::Cursor;
 use super::reader::LogReader;
+use crate::codec::Codec;
 use crate::disk::SharedDisk;
 
 /// What a look found.
@@ -23,6 +24,7 @@ pub enum Follow {
 pub struct Follower {
     disk: SharedDisk,
     path: PathBuf,
+    codec: Codec,
     at: Cursor,
     last_hash: Option<ChainHash>,
     identity: Option<(u64, u64)>,
@@ -30,8 +32,8 @@ pub struct Follower {
 
 impl Follower {
     /// Begins at a place.
-    pub fn new(disk: SharedDisk, path: PathBuf, at: Cursor) -> Follower {
-        Follower { disk, path, at, last_hash: None, identity: None }
+    pub fn new(disk: SharedDisk, path: PathBuf, codec: Codec, at: Cursor) -> Follower {
+        Follower { disk, path, codec, at, last_hash: None, identity: None }
     }
 
     /// Returns where it is.
@@ -41,7 +43,7 @@ impl Follower {
 
     /// Looks for new lines.
     pub fn poll(&mut self) -> io::Result<Follow> {
-        let reader = match LogReader::open(&*self.disk, &self.path) {
+        let reader = match LogReader::open(&*self.disk, &self.path, self.codec) {
             Ok(reader) => reader,
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.at == Cursor::START => {
                 return Ok(Follow::Lines(Vec::new()));

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use rekindle_domain::chain::ChainHash;
 use rekindle_domain::line::peek_seq;
 
 use super::cursor::Cursor;
+use crate::codec::Codec;
 use crate::disk::{Disk, DiskFile, OpenMode, read_up_to};
 
 /// Longest line that is held in memory; a longer one is reported by its place alone.
@@ -17,7 +19,7 @@ const CHUNK: usize = 256 << 10;
 /// Below this a search by halves is slower than reading on.
 const LINEAR: u64 = 64 << 10;
 
-/// A line as it stands in the file.
+/// A line as it is read, and where it stands in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawLine<'a> {
     /// Where it begins.
@@ -34,14 +36,15 @@ pub struct RawLine<'a> {
 pub struct LogReader {
     file: Box<dyn DiskFile>,
     len: u64,
+    codec: Codec,
 }
 
 impl LogReader {
     /// Opens a log; what is appended later is not seen by this reader.
-    pub fn open(disk: &dyn Disk, path: &Path) -> io::Result<LogReader> {
+    pub fn open(disk: &dyn Disk, path: &Path, codec: Codec) -> io::Result<LogReader> {
         let file = disk.open(path, OpenMode::Read)?;
         let len = file.stat()?.len;
-        Ok(LogReader { file, len })
+        Ok(LogReader { file, len, codec })
     }
 
     /// Returns where the log ends.
@@ -64,7 +67,7 @@ impl LogReader {
         self.file.stat().map(|stat| stat.identity)
     }
 
-    /// Reads a stretch of bytes; fewer at the end.
+    /// Reads a stretch of bytes as they are stored; fewer at the end.
     pub(crate) fn bytes(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; len.min(self.len.saturating_sub(offset) as usize)];
         let read = read_up_to(&*self.file, &mut bytes, offset)?;
@@ -75,7 +78,7 @@ impl LogReader {
     /// Reads lines from a place on.
     pub fn forward(&self, from: Cursor) -> Forward<'_> {
         let offset = from.offset();
-        Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset }
+        Forward { reader: self, buffer: Vec::new(), used: 0, offset, read_to: offset, decoded: Vec::new() }
     }
 
     /// Returns the last lines before `end`, oldest first; fewer if they would take more than the limit of
@@ -95,13 +98,23 @@ impl LogReader {
             if starts.len() >= count || from == 0 || window >= MAX_LINE as u64 {
                 starts.reverse();
                 let ends = starts.iter().skip(1).map(|start| start - 1).chain([body.len()]);
-                let lines = starts.iter().zip(ends);
-                return Ok(lines
-                    .map(|(start, end)| (Cursor::at(from + *start as u64), body[*start..end].to_vec()))
+                let mut room = Vec::new();
+                let mut line = |stored: &[u8]| self.codec.decode(stored, &mut room).to_vec();
+                return Ok(starts
+                    .iter()
+                    .zip(ends)
+                    .map(|(start, end)| (Cursor::at(from + *start as u64), line(&body[*start..end])))
                     .collect());
             }
             window *= 4;
         }
+    }
+
+    /// Reads the hash of the record that ends at `offset`, without reading the record.
+    pub(crate) fn hash_before(&self, offset: u64) -> io::Result<Option<ChainHash>> {
+        let len = self.codec.hash_len();
+        let Some(from) = offset.checked_sub(len as u64) else { return Ok(None) };
+        Ok(self.codec.hash(&self.bytes(from, len)?))
     }
 
     /// Finds where a record begins, by halves: numbers rise along the file.
@@ -153,6 +166,8 @@ pub struct Forward<'a> {
     offset: u64,
     /// The file offset behind the buffer.
     read_to: u64,
+    /// Room for a line that is not stored as it is read.
+    decoded: Vec<u8>,
 }
 
 impl Forward<'_> {
@@ -166,7 +181,8 @@ impl Forward<'_> {
                 let start = self.offset;
                 self.offset += (self.used - from) as u64;
                 let whole = to - from <= MAX_LINE;
-                let bytes = if whole { &self.buffer[from..to] } else { &[] };
+                let stored = if whole { &self.buffer[from..to] } else { &[] };
+                let bytes = self.reader.codec.decode(stored, &mut self.decoded);
                 return Ok(Some(RawLine {
                     start: Cursor::at(start),
                     end: Cursor::at(self.offset),
@@ -188,7 +204,11 @@ impl Forward<'_> {
         self.offset = self.read_to;
         let rest = &self.buffer[from..];
         let (start, end) = (Cursor::at(start), Cursor::at(self.offset));
-        Ok((!rest.is_empty()).then_some(RawLine { start, end, bytes: rest, whole: false }))
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let bytes = self.reader.codec.decode(rest, &mut self.decoded);
+        Ok(Some(RawLine { start, end, bytes, whole: false }))
     }
 
     /// Reads more behind what was not given out; false at the end of the file.

@@ -12,6 +12,7 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
 use super::frame::{self, BadFrame, BadHeader, Body, FRAME_MAGIC, Frame, HEADER_LEN, Header, Part, Unknown};
+use crate::codec::Codec;
 use crate::disk::{Disk, read_all};
 use crate::layout::{Layout, Streams, segment_number};
 
@@ -297,11 +298,12 @@ impl Tail<'_> {
     }
 
     /// Tells whether the last thing appended was the deletion of a session.
-    pub(crate) fn is_deleted(&self) -> bool {
+    pub(crate) fn is_deleted(&self, codec: Codec) -> bool {
+        let mut room = Vec::new();
         let last = self.appends.last().and_then(|append| {
             let lines = append.lines.strip_suffix(b"\n")?;
             let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
-            Line::parse(&lines[start..]).ok()
+            Line::parse(codec.decode(&lines[start..], &mut room)).ok()
         });
         last.is_some_and(|line| line.kind == Kind::SessionDeleted.as_str())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use rekindle_store::Codec;
 use rekindle_store::commit::Append;
 use rekindle_store::log::{Cursor, Follow, Follower, LogReader};
 use rekindle_testkit::sim::SimDisk;
@@ -12,7 +13,7 @@ use crate::common::{Home, marked};
 fn reader(bytes: &[u8]) -> LogReader {
     let disk = SimDisk::new(1);
     disk.write_file("/log", bytes);
-    LogReader::open(&disk, "/log".as_ref()).expect("opens")
+    LogReader::open(&disk, "/log".as_ref(), Codec::Plain).expect("opens")
 }
 
 fn numbered(lengths: &[usize]) -> Vec<u8> {
@@ -121,7 +122,7 @@ fn a_follower_sees_each_line_once_and_never_half_a_line() {
 #[test]
 fn following_a_log_that_does_not_exist_yet_waits_for_it() {
     let disk = SimDisk::new(1);
-    let mut follower = Follower::new(Arc::new(disk.clone()), "/log".into(), Cursor::START);
+    let mut follower = Follower::new(Arc::new(disk.clone()), "/log".into(), Codec::Plain, Cursor::START);
     assert_eq!(follower.poll().expect("nothing yet"), Follow::Lines(Vec::new()));
     disk.write_file("/log", b"{\"seq\":1}\n");
     assert_eq!(follower.poll().expect("readable"), Follow::Lines(vec![b"{\"seq\":1}".to_vec()]));
