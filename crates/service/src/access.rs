@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use rekindle_domain::access::{AccessList, BadAccess, Bearer, Denial, NewAccess, Scope, Shown, Standing};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::Timestamp;
-use rekindle_store::access::{self, AccessError, Stamp, Used};
+use rekindle_store::access_list::{self, AccessError, Stamp, Used};
 use rekindle_store::disk::{Disk, SharedDisk};
 use rekindle_store::layout::Layout;
 use rekindle_wire::code::Code;
@@ -53,7 +53,7 @@ struct LastUse {
 impl Access {
     pub(crate) fn new(disk: SharedDisk, home: &Path, steady: Steady) -> Access {
         let layout = Layout::new(home);
-        let used = LastUse { used: access::read_used(&*disk, &layout), kept: true };
+        let used = LastUse { used: access_list::read_used(&*disk, &layout), kept: true };
         let (looking, known, used) = (Mutex::default(), Mutex::default(), Mutex::new(used));
         Access { disk, layout, steady, looking, known, used, changed: watch::Sender::new(()) }
     }
@@ -109,16 +109,16 @@ impl Access {
         drop(known);
         let used = last.used.clone();
         drop(last);
-        if let Err(error) = access::write_used(&*self.disk, &self.layout, &used) {
+        if let Err(error) = access_list::write_used(&*self.disk, &self.layout, &used) {
             tracing::warn!("when access tokens were last used cannot be kept: {error}");
         }
     }
 
     /// Reads the list if it is another one. Whoever calls holds `looking`.
     fn look(&self) {
-        let stamp = access::stamp(&*self.disk, &self.layout);
+        let stamp = access_list::stamp(&*self.disk, &self.layout);
         let fresh = locked(&self.known).stamp == Some(stamp);
-        let read = (!fresh).then(|| access::read(&*self.disk, &self.layout));
+        let read = (!fresh).then(|| access_list::read(&*self.disk, &self.layout));
         let now = self.steady.now();
         let mut known = locked(&self.known);
         if let Some(read) = read {
@@ -216,7 +216,7 @@ impl AccessFile<'_> {
         secret[16..].copy_from_slice(&random()?.to_le_bytes());
         let (text, shown) = Shown::mint(id, secret);
         crash_point("access.before");
-        access::change(self.disk, &self.layout, |list| list.add(&shown, new, self.now))??;
+        access_list::change(self.disk, &self.layout, |list| list.add(&shown, new, self.now))??;
         crash_point("access.after");
         Ok((id, text))
     }
@@ -224,7 +224,7 @@ impl AccessFile<'_> {
     /// Takes back the token whose id begins so; returns it, and where it stood.
     pub fn revoke(&self, prefix: &str) -> Result<(AccessId, Standing), ChangeError> {
         crash_point("access.before");
-        let revoked = access::change(self.disk, &self.layout, |list| {
+        let revoked = access_list::change(self.disk, &self.layout, |list| {
             let id = find(list, prefix)?;
             let stood = list.revoke(id, self.now).ok_or_else(|| ChangeError::Unknown(prefix.to_owned()))?;
             Ok::<_, ChangeError>((id, stood))
@@ -235,7 +235,7 @@ impl AccessFile<'_> {
 
     /// Returns the tokens, and when each was last used.
     pub fn list(&self) -> Result<(AccessList, Used), AccessError> {
-        Ok((access::read(self.disk, &self.layout)?, access::read_used(self.disk, &self.layout)))
+        Ok((access_list::read(self.disk, &self.layout)?, access_list::read_used(self.disk, &self.layout)))
     }
 }
 

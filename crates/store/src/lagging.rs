@@ -1,4 +1,4 @@
-//! Logs that are behind: their file could not be written when a record was committed. What the file lacks is kept in
+//! Lagging logs: their file could not be written when a record was committed. What the file lacks is kept in
 //! memory, and laid over the file for everyone who reads: what was acknowledged is seen at once (I1, I12). The committer adds
 //! to it, and takes it away once the file has everything.
 
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::id::StreamId;
 
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat};
-use crate::offline::Patched;
+use crate::offline::PatchedFile;
 
-/// How a log fell behind, which decides how it is brought up to date.
+/// The cause of a lag, which decides how it is brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// It could not be opened or written: what stands before that place is right.
@@ -23,7 +23,7 @@ pub(crate) enum Cause {
     Recovery,
 }
 
-/// What a file lacks of a log.
+/// A lag: what a file lacks of a log.
 #[derive(Clone)]
 pub(crate) struct Lag {
     /// Where the log is.
@@ -39,31 +39,32 @@ pub(crate) struct Lag {
     pub(crate) why: String,
 }
 
-/// All logs that are behind.
+/// All lagging logs, with what each lacks.
 #[derive(Default)]
-pub(crate) struct Behind(Mutex<Lags>);
+pub(crate) struct LaggingLogs(Mutex<Lags>);
 
+/// Lags by stream, and streams by path.
 #[derive(Default)]
 struct Lags {
     streams: BTreeMap<StreamId, Lag>,
-    /// The same by the paths of their logs.
+    /// The streams by the paths of their logs.
     paths: HashMap<PathBuf, StreamId>,
 }
 
-impl Behind {
+impl LaggingLogs {
     fn lock(&self) -> MutexGuard<'_, Lags> {
         // Changed in single steps: a panic elsewhere leaves it whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A log falls behind; one that is behind stays as it is.
-    pub(crate) fn fall(&self, stream: StreamId, lag: Lag) {
+    /// Adds a log that lags; one that is there already stays as it is.
+    pub(crate) fn add(&self, stream: StreamId, lag: Lag) {
         let mut all = self.lock();
         all.paths.insert(lag.path.clone(), stream);
         all.streams.entry(stream).or_insert(lag);
     }
 
-    /// Adds lines to a log that is behind; tells whether it is.
+    /// Adds lines to what a log lacks, if it lags; tells whether it does.
     pub(crate) fn extend(&self, stream: StreamId, lines: &[u8]) -> bool {
         let mut all = self.lock();
         let lag = all.streams.get_mut(&stream);
@@ -71,14 +72,14 @@ impl Behind {
     }
 
     /// Says what went wrong with bringing a log up to date.
-    pub(crate) fn blame(&self, stream: StreamId, why: &io::Error) {
+    pub(crate) fn set_error(&self, stream: StreamId, why: &io::Error) {
         if let Some(lag) = self.lock().streams.get_mut(&stream) {
             lag.why = why.to_string();
         }
     }
 
-    /// A log has everything, or is gone.
-    pub(crate) fn forget(&self, stream: StreamId) {
+    /// Removes a log that has everything, or is gone.
+    pub(crate) fn remove(&self, stream: StreamId) {
         let mut all = self.lock();
         if let Some(lag) = all.streams.remove(&stream) {
             all.paths.remove(&lag.path);
@@ -89,20 +90,20 @@ impl Behind {
         self.lock().streams.get(&stream).cloned()
     }
 
-    /// Returns what the file at a path lacks, if it is a log that is behind.
+    /// Returns what the file at a path lacks, if it is a lagging log.
     fn at(&self, path: &Path) -> Option<Lag> {
         let all = self.lock();
         all.streams.get(all.paths.get(path)?).cloned()
     }
 
-    /// Returns the names of the logs in a directory that are behind.
+    /// Returns the names of the lagging logs in a directory.
     fn names_in(&self, dir: &Path) -> Vec<String> {
         let all = self.lock();
         let paths = all.paths.keys().filter(|path| path.parent() == Some(dir));
         paths.map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned()).collect()
     }
 
-    pub(crate) fn has(&self, stream: StreamId) -> bool {
+    pub(crate) fn contains(&self, stream: StreamId) -> bool {
         self.lock().streams.contains_key(&stream)
     }
 
@@ -115,15 +116,15 @@ impl Behind {
     }
 }
 
-/// A disk that shows logs that are behind as they are committed. What is written goes to the disk itself.
-pub(crate) struct Complete {
+/// A disk that shows lagging logs as they are committed. What is written goes to the disk itself.
+pub(crate) struct LaggingOverlay {
     pub(crate) disk: SharedDisk,
-    pub(crate) behind: Arc<Behind>,
+    pub(crate) lagging: Arc<LaggingLogs>,
 }
 
-impl Disk for Complete {
+impl Disk for LaggingOverlay {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
-        let Some(lag) = (mode == OpenMode::Read).then(|| self.behind.at(path)).flatten() else {
+        let Some(lag) = (mode == OpenMode::Read).then(|| self.lagging.at(path)).flatten() else {
             return self.disk.open(path, mode);
         };
         let file = match lag.file {
@@ -132,11 +133,11 @@ impl Disk for Complete {
             Some(file) => Some(file),
             None => Some(self.disk.open(path, mode)?.into()),
         };
-        Ok(Box::new(Patched { file, keep: lag.keep, lines: lag.lines }))
+        Ok(Box::new(PatchedFile { file, keep: lag.keep, lines: lag.lines }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
-        match self.behind.at(path) {
+        match self.lagging.at(path) {
             Some(_) => self.open(path, OpenMode::Read)?.stat(),
             None => self.disk.stat(path),
         }
@@ -144,7 +145,7 @@ impl Disk for Complete {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         let mut entries = self.disk.list(dir)?;
-        for name in self.behind.names_in(dir) {
+        for name in self.lagging.names_in(dir) {
             if !entries.iter().any(|entry| entry.name == name) {
                 entries.push(Entry { name, kind: EntryKind::File });
             }

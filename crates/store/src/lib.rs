@@ -4,14 +4,14 @@
 //! logs that are read without being loaded ([`log`]), caches that may be deleted, blobs, and the lock that
 //! makes one process the owner of a home. All of it touches files through [`disk`] alone.
 
-pub mod access;
+pub mod access_list;
 pub mod aside;
+pub mod blob_references;
 pub mod blobs;
 mod cache;
 pub mod check;
 mod codec;
 pub mod commit;
-mod complete;
 pub mod disk;
 mod error;
 pub mod fold;
@@ -24,10 +24,10 @@ mod load_stream;
 pub mod log;
 pub mod meter;
 mod missing_logs;
-pub mod names;
 mod observers;
 pub mod offline;
 mod recover;
+mod redo;
 pub mod repairs;
 mod reserve;
 mod session_files;
@@ -37,11 +37,11 @@ mod survey;
 mod wal;
 
 pub use codec::Codec;
-pub use complete::Completion;
 pub use error::AppendError;
 pub use load::{LoadError, Loaded, Want};
 pub use observers::Observer;
 pub use recover::{RecoverError, Recovered};
+pub use redo::Completion;
 pub use session_fold::SessionFold;
 pub use store::{OpenError, OpenSessionError, Opener, Store};
 pub use wal::frame::Unknown;

@@ -7,19 +7,19 @@ use rekindle_domain::id::StreamId;
 
 use crate::commit::{Append, Receipt, Receipts};
 
-/// Someone who is told of every append that succeeded: must not block.
+/// An observer of a store, told of every append that succeeded: must not block.
 pub trait Observer: Send + Sync {
-    /// It is done, and whoever made it does not know yet.
-    fn done(&self, stream: StreamId, receipt: &Receipt);
-    /// Whoever made it is being told.
-    fn told(&self, stream: StreamId, receipt: &Receipt);
+    /// An append is committed, and whoever made it does not know yet.
+    fn committed(&self, stream: StreamId, receipt: &Receipt);
+    /// Whoever made it is being answered.
+    fn answered(&self, stream: StreamId, receipt: &Receipt);
 }
 
 /// All observers of a store.
 #[derive(Default)]
 pub(crate) struct Observers(RwLock<Arc<[Arc<dyn Observer>]>>);
 
-/// Those who are to be told of an append, and which streams it touches.
+/// The audience of an append: who is to be told of it, and which streams it touches.
 pub(crate) struct Audience {
     observers: Arc<[Arc<dyn Observer>]>,
     first: StreamId,
@@ -42,14 +42,14 @@ impl Observers {
 }
 
 impl Audience {
-    /// Says that the append is done.
-    pub(crate) fn done(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, stream, receipt| observer.done(stream, receipt));
+    /// Says that the append is committed.
+    pub(crate) fn committed(&self, receipts: &Receipts) {
+        self.each(receipts, |observer, stream, receipt| observer.committed(stream, receipt));
     }
 
-    /// Says that whoever made it is being told.
-    pub(crate) fn told(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, stream, receipt| observer.told(stream, receipt));
+    /// Says that whoever made it is being answered.
+    pub(crate) fn answered(&self, receipts: &Receipts) {
+        self.each(receipts, |observer, stream, receipt| observer.answered(stream, receipt));
     }
 
     fn each(&self, receipts: &Receipts, tell: impl Fn(&dyn Observer, StreamId, &Receipt)) {

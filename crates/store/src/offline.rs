@@ -11,12 +11,12 @@ use std::sync::Arc;
 use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::blobs::Blobs;
-use crate::complete::{Completion, Plan, open, plan_for};
-use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat, Steady};
+use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, RetryDisk, SharedDisk, Stat};
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
 use crate::log::{Damage, LogReader, broken_before};
+use crate::redo::{Completion, Plan, open, plan_for};
 use crate::survey::{Listing, list, survey};
 use crate::wal::scan::{self, ScanError, WalDamage};
 
@@ -52,7 +52,7 @@ pub struct Offline {
 impl Offline {
     /// Looks at a home.
     pub fn open(disk: SharedDisk, home: impl Into<PathBuf>) -> Result<Offline, OfflineError> {
-        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        let (disk, layout) = (Arc::new(RetryDisk(disk)) as SharedDisk, Layout::new(home));
         home::check(&*disk, &layout)?;
         Ok(Offline::regardless(disk, layout)?)
     }
@@ -223,7 +223,7 @@ impl Disk for Overlay {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(Box::new(Patched { file: file.map(Into::into), keep: patch.keep, lines: patch.lines.clone() }))
+        Ok(Box::new(PatchedFile { file: file.map(Into::into), keep: patch.keep, lines: patch.lines.clone() }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -270,13 +270,13 @@ impl Disk for Overlay {
 }
 
 /// A log as completed: the file's good part, and behind it what the write-ahead log has.
-pub(crate) struct Patched {
+pub(crate) struct PatchedFile {
     pub(crate) file: Option<Arc<dyn DiskFile>>,
     pub(crate) keep: u64,
     pub(crate) lines: Arc<Vec<u8>>,
 }
 
-impl DiskFile for Patched {
+impl DiskFile for PatchedFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if let Some(behind) = offset.checked_sub(self.keep) {
             let rest = self.lines.get(behind as usize..).unwrap_or_default();

@@ -12,15 +12,15 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
 
-use crate::complete::{Completion, Plan, carry_out, gather, open, plan_for};
 use crate::disk::{Disk, OpenMode, SharedDisk, is_shortage, refresh, replace};
-use crate::lagging::{Behind, Cause, Lag};
+use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
 use crate::log::{Damage, LogReader};
+use crate::redo::{Completion, Plan, carry_out, gather, open, plan_for};
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
 use crate::wal::writer::Wal;
 
-/// What recovery found and did.
+/// The outcome of recovery: what it found and did.
 #[derive(Debug, Default, Clone)]
 pub struct Recovered {
     /// Streams the write-ahead log mentions, and what became of each.
@@ -53,11 +53,11 @@ pub enum RecoverError {
     },
 }
 
-/// What recovery could not finish: the committer goes on with it, and everything is served meanwhile (I10).
+/// The rest of a recovery that could not be finished: the committer goes on with it, and everything is served meanwhile (I10).
 #[derive(Default)]
 pub(crate) struct Unfinished {
-    /// Logs that lack what the write-ahead log has of them.
-    pub(crate) behind: Arc<Behind>,
+    /// Lagging logs: they lack what the write-ahead log has of them.
+    pub(crate) lagging: Arc<LaggingLogs>,
     /// Deleted sessions whose files could not all be removed.
     pub(crate) removals: BTreeSet<SessionId>,
     /// The write-ahead log begins anew: nothing older is needed.
@@ -67,14 +67,14 @@ pub(crate) struct Unfinished {
 }
 
 /// Completes the logs and begins a new segment; on a full disk in the room the reserve gives up. A log that cannot be
-/// completed is behind, and the write-ahead log goes on from where it is.
+/// completed lags, and the write-ahead log goes on from where it is.
 pub(crate) fn recover(
     disk: &SharedDisk,
     layout: &Layout,
     segment_bytes: u64,
 ) -> Result<(Wal, Recovered, Unfinished), RecoverError> {
     let scan = scan::scan(&**disk, layout)?;
-    secure(&**disk, layout, &scan);
+    sync_tail(&**disk, layout, &scan);
     let mut recovered = Recovered { streams: Vec::new(), wal_damage: scan.damage.clone() };
     let mut unfinished = Unfinished::default();
     let mut positions = Vec::new();
@@ -87,7 +87,7 @@ pub(crate) fn recover(
         }
         recovered.streams.push((stream, completion));
     }
-    let needed = unfinished.behind.len() > 0 || !unfinished.removals.is_empty();
+    let needed = unfinished.lagging.len() > 0 || !unfinished.removals.is_empty();
     let begin = || {
         if needed {
             return Err(io::Error::other("what the write-ahead log has is still needed"));
@@ -106,14 +106,14 @@ pub(crate) fn recover(
         Ok(wal) => {
             unfinished.checkpointed = true;
             if keep_segments {
-                put_aside(&**disk, layout, &scan);
+                keep_damaged_segments(&**disk, layout, &scan);
             }
             wal.drop_older();
             Ok((wal, recovered, unfinished))
         }
         Err(source) => {
             let error = RecoverError::Begin { path: layout.wal(), source };
-            let wal = Wal::go_on(disk.clone(), layout.clone(), segment_bytes, &scan, keep_segments);
+            let wal = Wal::resume(disk.clone(), layout.clone(), segment_bytes, &scan, keep_segments);
             let mut wal = wal.ok_or(error)?;
             // In a segment of its own if there is room for one; else with the first append that finds some.
             if wal.sync().is_err() {
@@ -139,7 +139,7 @@ fn recover_one(
     let fall = |keep: u64, lines: Vec<u8>, error: &io::Error| {
         let lines = Arc::new(lines);
         let (path, why) = (layout.stream_log(stream), error.to_string());
-        unfinished.behind.fall(stream, Lag { path, keep, lines, file: None, cause: Cause::Recovery, why });
+        unfinished.lagging.add(stream, Lag { path, keep, lines, file: None, cause: Cause::Recovery, why });
     };
     let planned = open(disk, layout, stream).and_then(|reader| {
         let plan = plan_for(disk, layout, reader.as_ref(), stream, tail)?;
@@ -157,7 +157,7 @@ fn recover_one(
         Err(error) => return damaged(&error),
     };
     let done = carry_out(disk, layout, stream, tail, reader.as_ref(), &plan);
-    let error = match done.and_then(|done| settle(disk, layout, stream, done, positions)) {
+    let error = match done.and_then(|done| make_durable(disk, layout, stream, done, positions)) {
         Ok(completion) => return completion,
         Err(error) => error,
     };
@@ -180,7 +180,7 @@ fn recover_one(
 
 /// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead
 /// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it.
-fn secure(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
+fn sync_tail(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
     let Some((number, from, to)) = scan.unsynced() else { return };
     // A failure changes nothing: each completed log is made durable by itself before this one goes.
     let _ = disk.open(&layout.segment(number), OpenMode::Write).and_then(|segment| {
@@ -190,7 +190,7 @@ fn secure(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
 }
 
 /// Makes a completed log durable and remembers where it ends.
-fn settle(
+fn make_durable(
     disk: &dyn Disk,
     layout: &Layout,
     stream: StreamId,
@@ -226,7 +226,7 @@ fn note_damage(disk: &dyn Disk, layout: &Layout, stream: StreamId, damage: &Dama
 }
 
 /// Keeps the segments that something may still be got from.
-fn put_aside(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
+fn keep_damaged_segments(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
     for (number, _) in scan.summary() {
         let path = layout.segment(number);
         let mut name = path.clone().into_os_string();

@@ -1,4 +1,4 @@
-//! Room kept aside for the records that end work: a full disk must not make a cancel or a deletion fail.
+//! The disk reserve: room kept for the records that end work. A full disk must not make a cancel or a deletion fail.
 
 use std::path::PathBuf;
 

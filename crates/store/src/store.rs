@@ -16,14 +16,14 @@ use rekindle_domain::token::TokenIndex;
 use crate::blobs::Blobs;
 use crate::cache::{self, Cached};
 use crate::commit::{
-    Append, Commits, Committed, Committer, Core, Current, Inline, Limits, Receipt, Receipts,
+    Append, CommitMachine, Commits, Committed, Committer, Current, Inline, Limits, Receipt, Receipts,
 };
-use crate::disk::{OpenMode, RealDisk, SharedDisk, Steady};
+use crate::disk::{OpenMode, RealDisk, RetryDisk, SharedDisk};
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
-use crate::lagging::{Behind, Complete};
+use crate::lagging::{LaggingLogs, LaggingOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::load_stream::load_stream;
@@ -64,9 +64,9 @@ pub struct Store<C: Commits = Committer> {
     // the case that the store is let go of on the committer's own thread, which goes on for a moment.
     committer: C,
     lock: Arc<HomeLock>,
-    /// The disk, on which logs that are behind are seen as they are committed.
+    /// The disk, on which lagging logs are seen as they are committed.
     disk: SharedDisk,
-    behind: Arc<Behind>,
+    lagging: Arc<LaggingLogs>,
     layout: Layout,
     recovered: Recovered,
     /// Repairs made when the home was opened that their sessions have not recorded yet.
@@ -88,7 +88,7 @@ impl Store {
         opener: Opener,
         clock: Arc<dyn Clock>,
     ) -> Result<Store, OpenError> {
-        let start = |core, lock| Committer::start(core, lock).map_err(OpenError::Thread);
+        let start = |machine, lock| Committer::start(machine, lock).map_err(OpenError::Thread);
         // Half of what may be open at once is for everything else.
         let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
         let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
@@ -104,9 +104,9 @@ impl Store {
         let audience = self.observers.of(&append);
         self.committer.submit_with(append, move |outcome| match outcome {
             Ok(receipts) => {
-                audience.done(&receipts);
+                audience.committed(&receipts);
                 reply(Ok(receipts.first));
-                audience.told(&receipts);
+                audience.answered(&receipts);
             }
             Err(error) => reply(Err(error)),
         });
@@ -127,7 +127,7 @@ impl Store<Inline> {
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Result<Store<Inline>, OpenError> {
-        Store::open_with(disk, layout, opener, clock, limits, |core, _| Ok(Inline::new(core)))
+        Store::open_with(disk, layout, opener, clock, limits, |machine, _| Ok(Inline::new(machine)))
     }
 
     /// Opens a home whose lock the caller has, with its committer on the caller's thread.
@@ -137,9 +137,9 @@ impl Store<Inline> {
         lock: HomeLock,
         clock: Arc<dyn Clock>,
     ) -> Result<Store<Inline>, OpenError> {
-        let (disk, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+        let (disk, layout) = (Arc::new(RetryDisk(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
-        Store::open_locked(disk, layout, lock, clock, Limits::default(), |core, _| Ok(Inline::new(core)))
+        Store::open_locked(disk, layout, lock, clock, Limits::default(), |machine, _| Ok(Inline::new(machine)))
     }
 
     /// Closes the home and gives its lock back.
@@ -157,9 +157,9 @@ impl<C: Commits> Store<C> {
         opener: Opener,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(Core, Arc<HomeLock>) -> Result<C, OpenError>,
+        start: impl FnOnce(CommitMachine, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
-        let disk = Arc::new(Steady(disk)) as SharedDisk;
+        let disk = Arc::new(RetryDisk(disk)) as SharedDisk;
         home::prepare(&*disk, &layout)?;
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
         Store::open_locked(disk, layout, lock, clock, limits, start)
@@ -171,17 +171,17 @@ impl<C: Commits> Store<C> {
         lock: HomeLock,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(Core, Arc<HomeLock>) -> Result<C, OpenError>,
+        start: impl FnOnce(CommitMachine, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
         note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
-        let core = Core::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
-        let (meter, behind) = (core.meter(), core.behind());
-        let disk = Arc::new(Complete { disk, behind: behind.clone() }) as SharedDisk;
+        let machine = CommitMachine::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
+        let (meter, lagging) = (machine.meter(), machine.lagging());
+        let disk = Arc::new(LaggingOverlay { disk, lagging: lagging.clone() }) as SharedDisk;
         let lock = Arc::new(lock);
-        let committer = start(core, lock.clone())?;
+        let committer = start(machine, lock.clone())?;
         let unannounced = Mutex::new(announce::repairs(&recovered));
         let (loading, writing) = (Mutex::new(()), Arc::default());
         let observers = Observers::default();
@@ -189,7 +189,7 @@ impl<C: Commits> Store<C> {
             committer,
             lock,
             disk,
-            behind,
+            lagging,
             layout,
             recovered,
             unannounced,
@@ -200,7 +200,7 @@ impl<C: Commits> Store<C> {
         })
     }
 
-    /// Returns where everything lives.
+    /// Returns where everything streams.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -227,8 +227,8 @@ impl<C: Commits> Store<C> {
 
     /// Returns why a session's log lacks records that were committed; none if it has all of them. They are served from memory,
     /// and written when that can be done.
-    pub fn behind(&self, session: SessionId) -> Option<String> {
-        self.behind.get(session.into()).map(|lag| lag.why)
+    pub fn lagging(&self, session: SessionId) -> Option<String> {
+        self.lagging.get(session.into()).map(|lag| lag.why)
     }
 
     /// Gives up the room that is kept for the records that end work, for a file without which nobody could give such an order.
@@ -355,8 +355,8 @@ impl<C: Commits> Store<C> {
     pub fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
         let audience = self.observers.of(&append);
         let receipts = self.committer.append_together(append)?;
-        audience.done(&receipts);
-        audience.told(&receipts);
+        audience.committed(&receipts);
+        audience.answered(&receipts);
         Ok(receipts)
     }
 

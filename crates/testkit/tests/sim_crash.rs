@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use rekindle_store::disk::{Disk, DiskFile, OpenMode, Steady, replace, write_all_at};
+use rekindle_store::disk::{Disk, DiskFile, OpenMode, RetryDisk, replace, write_all_at};
 use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::{Fault, FaultKind, Faults, OpKind, Physics, SimDisk};
 
@@ -241,7 +241,7 @@ fn interrupted_calls_lose_nothing() -> Outcome {
         disk.inject(per_call.clone().on(&[kind]));
     }
     disk.inject(per_call.on(&[OpKind::Read]));
-    let steady = Steady(std::sync::Arc::new(disk.clone()));
+    let steady = RetryDisk(std::sync::Arc::new(disk.clone()));
     replace(&steady, Path::new("/f"), &[1; 100])?;
     assert_eq!(disk.faults_struck(), 5);
     assert_eq!(images(&disk, "/f"), BTreeSet::from([Some(vec![1; 100])]));

@@ -48,7 +48,7 @@ const BANS: &[Ban] = &[
     },
     Ban {
         below: "crates/store/src/",
-        except: &["crates/store/src/disk/real.rs", "crates/store/src/disk/spare.rs"],
+        except: &["crates/store/src/disk/real.rs", "crates/store/src/disk/reserved_descriptors.rs"],
         tests: Tests::Free,
         words: &["std::fs"],
         remedy: "go through the `Disk` seam, so that the simulated disk sees it",

@@ -7,7 +7,7 @@ use rekindle_domain::access::{AccessToken, NewAccess, Scope, Standing};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_service::access::{AccessFile, ChangeError};
-use rekindle_store::access::{AccessError, Used};
+use rekindle_store::access_list::{AccessError, Used};
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use serde_json::{Value, json};

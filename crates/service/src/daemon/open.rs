@@ -109,13 +109,13 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn done(&self, stream: StreamId, _: &Receipt) {
+    fn committed(&self, stream: StreamId, _: &Receipt) {
         if let Some(session) = stream.session() {
             self.directory.touch(session);
         }
     }
 
-    fn told(&self, stream: StreamId, receipt: &Receipt) {
+    fn answered(&self, stream: StreamId, receipt: &Receipt) {
         if let Some(session) = stream.session() {
             self.feed.tell(session, News::Appended(receipt.last_seq));
         }

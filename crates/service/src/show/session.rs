@@ -32,7 +32,7 @@ impl Views {
                 (None, Some(trouble)) => {
                     Health { state: HealthState::Degraded, detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
                 }
-                (None, None) => match self.store().behind(state.id) {
+                (None, None) => match self.store().lagging(state.id) {
                     Some(why) => Health { state: HealthState::Degraded, detail: Some(behind(&why)) },
                     None => Health { state: HealthState::Ok, detail: None },
                 },

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::code::{Code, Severity};
 use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
-use super::{Progress, View, Watcher};
+use super::{HomeView, Progress, Watcher};
 use crate::blobs::{BlobError, BlobId, BlobRef, Blobs};
 use crate::disk::{Entry, EntryKind};
 
@@ -19,14 +19,14 @@ const PAYLOADS: &[&str] = &["content", "line", "raw", "kept"];
 /// How a reference begins; inside a string its quotes would be escaped.
 const MARK: &[u8] = br#""blob":""#;
 
-/// Every blob there is, and whether a record names it.
-pub(super) struct Book {
+/// The use of blobs: every one there is, and whether a record names it.
+pub(super) struct BlobUsage {
     blobs: HashMap<BlobId, AtomicBool>,
 }
 
-impl Book {
+impl BlobUsage {
     /// Lists the blobs.
-    pub(super) fn new(view: &View, findings: &mut Findings) -> Book {
+    pub(super) fn new(view: &HomeView, findings: &mut Findings) -> BlobUsage {
         let mut blobs = HashMap::new();
         let root = view.layout.blobs();
         for shard in list(&*view.raw, &root, findings) {
@@ -45,11 +45,11 @@ impl Book {
                 }
             }
         }
-        Book { blobs }
+        BlobUsage { blobs }
     }
 
     /// Notes that a record names a blob, and tells whether it is there.
-    pub(super) fn name(&self, view: &View, id: &BlobId) -> bool {
+    pub(super) fn name(&self, view: &HomeView, id: &BlobId) -> bool {
         match self.blobs.get(id) {
             Some(named) => {
                 named.store(true, Ordering::Relaxed);
@@ -94,11 +94,16 @@ fn collect(value: &Value, found: &mut Vec<BlobId>) {
 }
 
 /// Checks every blob's bytes and returns how many there are.
-pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: Watcher<'_>) -> u64 {
+pub(super) fn check(
+    view: &HomeView,
+    blob_usage: &BlobUsage,
+    findings: &mut Findings,
+    watcher: Watcher<'_>,
+) -> u64 {
     let blobs = Blobs::new(view.raw.clone(), view.layout.clone(), Arc::default());
-    let total = book.blobs.len() as u64;
+    let total = blob_usage.blobs.len() as u64;
     let mut unnamed = Vec::new();
-    for (done, (id, named)) in book.blobs.iter().enumerate() {
+    for (done, (id, named)) in blob_usage.blobs.iter().enumerate() {
         if !named.load(Ordering::Relaxed) {
             unnamed.push(id);
         }
@@ -124,7 +129,7 @@ pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: 
     total
 }
 
-fn unnamed_blobs(view: &View, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {
+fn unnamed_blobs(view: &HomeView, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {
     unnamed.sort_unstable();
     let path = match unnamed {
         [one] => view.layout.blob(one.as_str()),

@@ -8,7 +8,7 @@ use rekindle_domain::session::{Position, SessionState};
 use rekindle_domain::token::TokenIndex;
 use serde::Serialize;
 
-use super::View;
+use super::HomeView;
 use super::code::Code;
 use super::finding::Finding;
 use super::wal::RESTORE;
@@ -146,7 +146,7 @@ fn delete(path: &Path) -> String {
 
 /// Compares a snapshot with the fold of the log up to the same record.
 pub(super) fn compare_snapshot(
-    view: &View,
+    view: &HomeView,
     snapshot: &SessionState,
     folded: &SessionState,
 ) -> Option<Finding> {
@@ -168,7 +168,7 @@ pub(super) fn compare_snapshot(
 }
 
 /// Compares a token index with the fold of the log up to the same record.
-pub(super) fn compare_tokens(view: &View, tokens: &TokenIndex, folded: &TokenIndex) -> Option<Finding> {
+pub(super) fn compare_tokens(view: &HomeView, tokens: &TokenIndex, folded: &TokenIndex) -> Option<Finding> {
     let folded = TokenIndex { version: tokens.version, ..folded.clone() };
     if folded == *tokens {
         return None;
@@ -196,7 +196,7 @@ fn differing(found: &impl Serialize, expected: &impl Serialize) -> String {
     format!("it differs in {}", differing.join(", "))
 }
 
-fn misfit(view: &View, snapshot: &SessionState) -> Finding {
+fn misfit(view: &HomeView, snapshot: &SessionState) -> Finding {
     let path = view.layout.log(snapshot.id);
     let what = format!("Record {} of the log is not the one the snapshot was made at.", snapshot.last_seq);
     let finding = Finding::new(Code::LogDiffersFromSnapshot, path, what, RESTORE);
@@ -204,7 +204,7 @@ fn misfit(view: &View, snapshot: &SessionState) -> Finding {
 }
 
 /// A snapshot knows of records that the good part of the log does not have.
-pub(super) fn ahead_of_log(view: &View, snapshot: &SessionState, whole: Position, len: u64) -> Finding {
+pub(super) fn ahead_of_log(view: &HomeView, snapshot: &SessionState, whole: Position, len: u64) -> Finding {
     if snapshot.last_seq <= whole.last_seq {
         return misfit(view, snapshot);
     }
@@ -217,7 +217,7 @@ pub(super) fn ahead_of_log(view: &View, snapshot: &SessionState, whole: Position
 }
 
 /// The list cache was made when the log was longer than its good part is now: it is made when everything is on disk.
-pub(super) fn list_ahead(view: &View, index: &Index, whole: &SessionState) -> Option<Finding> {
+pub(super) fn list_ahead(view: &HomeView, index: &Index, whole: &SessionState) -> Option<Finding> {
     let known = index.log_offset(whole.id).filter(|known| *known > whole.log_offset)?;
     // Of one that was set aside the good beginning may have been made its log again.
     if aside::newest(&*view.raw, &view.layout, whole.id).is_ok_and(|aside| aside.is_some()) {
@@ -232,7 +232,7 @@ pub(super) fn list_ahead(view: &View, index: &Index, whole: &SessionState) -> Op
 }
 
 /// A token index knows of records that the good part of the log does not have.
-pub(super) fn tokens_ahead(view: &View, tokens: &TokenIndex, whole: Position) -> Finding {
+pub(super) fn tokens_ahead(view: &HomeView, tokens: &TokenIndex, whole: Position) -> Finding {
     let path = view.layout.tokens(tokens.id);
     let what = format!(
         "The token index reaches record {}, but the log is good up to record {} only.",
@@ -251,7 +251,7 @@ pub(super) struct Listed {
 
 /// Compares the list cache's entry of a session with the fold of its whole log.
 pub(super) fn listed(
-    view: &View,
+    view: &HomeView,
     index: &Index,
     session: SessionId,
     log_len: u64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Holding;
 use super::code::Code;
 use super::finding::{Finding, Findings};
-use crate::access;
+use crate::access_list;
 use crate::disk::{Disk, Entry, EntryKind};
 use crate::home::{self, HomeError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
@@ -89,7 +89,7 @@ fn description(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Res
 
 /// Looks whether the list of access tokens can be read: without it nobody is let in from elsewhere.
 fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
-    if let Err(error) = access::read(disk, layout) {
+    if let Err(error) = access_list::read(disk, layout) {
         let path = layout.access();
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let what = format!("Nobody is let in over TCP: {error}{cause}.");

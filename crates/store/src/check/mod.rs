@@ -23,10 +23,10 @@ use serde::{Serialize, Serializer};
 pub use code::{Code, Severity};
 pub use finding::{Finding, MAX_OF_A_KIND, Place};
 
-use crate::complete::Completion;
-use crate::disk::{SharedDisk, Steady};
+use crate::disk::{RetryDisk, SharedDisk};
 use crate::layout::Layout;
 use crate::offline::{Offline, OfflineError};
+use crate::redo::Completion;
 use crate::wal::scan::ScanError;
 use finding::Findings;
 
@@ -93,8 +93,8 @@ pub struct Progress {
 /// Told of progress, from any thread.
 pub type Watcher<'a> = &'a mut (dyn FnMut(Progress) + Send);
 
-/// A home as the check sees it.
-struct View {
+/// The home as the check sees it.
+struct HomeView {
     /// The files as they are.
     raw: SharedDisk,
     /// The files with the write-ahead log laid over them.
@@ -106,13 +106,13 @@ struct View {
     owned: bool,
 }
 
-impl View {
-    fn new(raw: &SharedDisk, layout: &Layout, owned: bool) -> Result<(View, Offline), ScanError> {
+impl HomeView {
+    fn new(raw: &SharedDisk, layout: &Layout, owned: bool) -> Result<(HomeView, Offline), ScanError> {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
         let pending = offline.pending.iter().cloned();
         let pending = pending.filter_map(|(stream, done)| stream.session().map(|id| (id, done))).collect();
         let disk = offline.disk().clone();
-        Ok((View { raw: raw.clone(), disk, layout: layout.clone(), pending, owned }, offline))
+        Ok((HomeView { raw: raw.clone(), disk, layout: layout.clone(), pending, owned }, offline))
     }
 }
 
@@ -132,10 +132,10 @@ pub fn check(
     holding: Holding,
     watcher: Watcher<'_>,
 ) -> Result<Report, OfflineError> {
-    let (raw, layout) = (Arc::new(Steady(disk)) as SharedDisk, Layout::new(home));
+    let (raw, layout) = (Arc::new(RetryDisk(disk)) as SharedDisk, Layout::new(home));
     let mut findings = Findings::default();
     let owned = home::check(&*raw, &layout, holding, &mut findings)?;
-    let view = match View::new(&raw, &layout, owned) {
+    let view = match HomeView::new(&raw, &layout, owned) {
         Ok((view, offline)) => {
             wal::check(&view, &offline, &mut findings);
             view
@@ -143,12 +143,12 @@ pub fn check(
         Err(newer @ (ScanError::Newer { .. } | ScanError::Unknown { .. })) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
-            View { raw: raw.clone(), disk: raw, layout, pending: HashMap::new(), owned }
+            HomeView { raw: raw.clone(), disk: raw, layout, pending: HashMap::new(), owned }
         }
     };
-    let book = blobs::Book::new(&view, &mut findings);
-    let mut counts = sessions::check(&view, &book, &mut findings, watcher);
-    counts.blobs = blobs::check(&view, &book, &mut findings, watcher);
+    let blob_usage = blobs::BlobUsage::new(&view, &mut findings);
+    let mut counts = sessions::check(&view, &blob_usage, &mut findings, watcher);
+    counts.blobs = blobs::check(&view, &blob_usage, &mut findings, watcher);
     let (findings, kinds) = findings.finish();
     Ok(Report { findings, kinds, counts })
 }

@@ -6,16 +6,16 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Replay;
 
-use super::View;
-use super::blobs::{Book, references};
+use super::HomeView;
+use super::blobs::{BlobUsage, references};
 use super::caches::{self, Caches};
 use super::code::{Code, Severity};
 use super::finding::Finding;
 use super::wal::{self, RESTORE};
 use crate::blobs::BlobId;
-use crate::complete::Completion;
 use crate::index::Index;
 use crate::log::{LogReader, Stop, Torn, walk_each};
+use crate::redo::Completion;
 
 /// Most records of one log that are reported one by one: the first ones tell what is wrong.
 const MAX_RECORDS_NAMED: usize = 20;
@@ -41,7 +41,13 @@ impl Checked {
 
 /// Checks one session. The caches must have been read before `view` was made or its log is opened: a log
 /// only grows, so that whatever they say must be in it.
-pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId, caches: Caches) -> Checked {
+pub(super) fn check(
+    view: &HomeView,
+    blob_usage: &BlobUsage,
+    index: &Index,
+    session: SessionId,
+    caches: Caches,
+) -> Checked {
     let path = view.layout.log(session);
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
     let mut pending = wal::pending(view, session);
@@ -57,24 +63,24 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
         }
     };
     checked.bytes = reader.len();
-    let mut look = Look::new(view, book, session, &caches);
+    let mut checks = RecordChecks::new(view, blob_usage, session, &caches);
     let mut replay = Replay::new(session);
-    let stop = match walk_each(&reader, &mut replay, u64::MAX, &mut |replay, line| look.record(replay, line))
-    {
-        Ok(stop) => stop,
-        Err(error) => {
-            checked.findings.extend(caches.problems(&view.layout, session, true));
-            checked.findings.extend(pending);
-            checked.findings.push(unreadable(view, session, &error));
-            return checked;
-        }
-    };
-    checked.records = look.whole_lines;
+    let stop =
+        match walk_each(&reader, &mut replay, u64::MAX, &mut |replay, line| checks.record(replay, line)) {
+            Ok(stop) => stop,
+            Err(error) => {
+                checked.findings.extend(caches.problems(&view.layout, session, true));
+                checked.findings.extend(pending);
+                checked.findings.push(unreadable(view, session, &error));
+                return checked;
+            }
+        };
+    checked.records = checks.whole_lines;
     // What has no beginning in the log has it nowhere but beside it.
     let only_copy = replay.state.is_nameless() || replay.state.last_seq == 0;
     checked.findings.extend(caches.problems(&view.layout, session, only_copy));
-    let unreached = look.unreached(&replay, &stop, reader.len());
-    let Look { findings, lines, whole_lines, unreadable, .. } = look;
+    let unreached = checks.unreached(&replay, &stop, reader.len());
+    let RecordChecks { findings, lines, whole_lines, unreadable, .. } = checks;
     // What is pending at the end of the log begins behind the last whole list.
     if let Some(finding) =
         pending.take_if(|finding| matches!(finding.code, Code::LogTorn | Code::LogHalfList))
@@ -124,7 +130,7 @@ pub(super) fn check(view: &View, book: &Book, index: &Index, session: SessionId,
     checked
 }
 
-fn unreadable(view: &View, session: SessionId, error: &std::io::Error) -> Finding {
+fn unreadable(view: &HomeView, session: SessionId, error: &std::io::Error) -> Finding {
     let path = view.layout.log(session);
     let what = format!("The log cannot be read: {error}.");
     let remedy =
@@ -132,7 +138,7 @@ fn unreadable(view: &View, session: SessionId, error: &std::io::Error) -> Findin
     Finding::new(Code::LogUnreadable, path, what, remedy).of(session)
 }
 
-fn noted_damage(view: &View, session: SessionId) -> Option<Finding> {
+fn noted_damage(view: &HomeView, session: SessionId) -> Option<Finding> {
     let damage = crate::load::damage_note(&*view.disk, &view.layout, session)?;
     let path = view.layout.damage_note(session);
     let what = format!("Records are missing from the log, as an earlier start found: {}.", damage.detail);
@@ -140,10 +146,10 @@ fn noted_damage(view: &View, session: SessionId) -> Option<Finding> {
     Some(Finding::new(Code::DamageNoted, path, what, remedy).of(session).byte(damage.offset))
 }
 
-/// What is looked at in each record.
-struct Look<'a> {
-    view: &'a View,
-    book: &'a Book,
+/// The checks of each record, and what they found.
+struct RecordChecks<'a> {
+    view: &'a HomeView,
+    blob_usage: &'a BlobUsage,
     session: SessionId,
     caches: &'a Caches,
     findings: Vec<Finding>,
@@ -157,11 +163,16 @@ struct Look<'a> {
     tokens_reached: bool,
 }
 
-impl<'a> Look<'a> {
-    fn new(view: &'a View, book: &'a Book, session: SessionId, caches: &'a Caches) -> Look<'a> {
-        Look {
+impl<'a> RecordChecks<'a> {
+    fn new(
+        view: &'a HomeView,
+        blob_usage: &'a BlobUsage,
+        session: SessionId,
+        caches: &'a Caches,
+    ) -> RecordChecks<'a> {
+        RecordChecks {
             view,
-            book,
+            blob_usage,
             session,
             caches,
             findings: Vec::new(),
@@ -192,7 +203,7 @@ impl<'a> Look<'a> {
             self.unreadable.insert(line.seq);
         }
         for blob in references(line.text) {
-            if !self.book.name(self.view, &blob) && self.missing.insert(blob.clone()) {
+            if !self.blob_usage.name(self.view, &blob) && self.missing.insert(blob.clone()) {
                 let path = self.view.layout.blob(blob.as_str());
                 let what =
                     format!("Record {} of {} names this blob, and it is missing.", line.seq, self.session);
@@ -239,7 +250,12 @@ impl<'a> Look<'a> {
 }
 
 /// Records that the fold could not make sense of, besides those that do not decode.
-fn odd_records(view: &View, session: SessionId, replay: &Replay, unreadable: &HashSet<u64>) -> Vec<Finding> {
+fn odd_records(
+    view: &HomeView,
+    session: SessionId,
+    replay: &Replay,
+    unreadable: &HashSet<u64>,
+) -> Vec<Finding> {
     let odd = replay.oddities.iter().filter(|(seq, _)| !unreadable.contains(seq)).take(MAX_RECORDS_NAMED);
     odd.map(|(seq, why)| {
         let what = format!("Record {seq} cannot follow what came before it: {why}.");

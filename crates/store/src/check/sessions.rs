@@ -7,19 +7,19 @@ use std::sync::{Mutex, PoisonError};
 
 use rekindle_domain::id::SessionId;
 
-use super::blobs::Book;
+use super::blobs::BlobUsage;
 use super::caches::Caches;
 use super::code::Code;
 use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
 use super::session::{self, Checked};
-use super::{Counts, Progress, View, Watcher};
+use super::{Counts, HomeView, Progress, Watcher};
 use crate::aside::is_aside;
-use crate::complete::Completion;
 use crate::disk::Entry;
 use crate::home::last_life;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
+use crate::redo::Completion;
 
 /// How often a session that is being written to is looked at again before what was seen counts.
 const TRIES: usize = 3;
@@ -28,20 +28,32 @@ const TRIES: usize = 3;
 const MAX_THREADS: usize = 8;
 
 /// Checks every session.
-pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: Watcher<'_>) -> Counts {
+pub(super) fn check(
+    view: &HomeView,
+    blob_usage: &BlobUsage,
+    findings: &mut Findings,
+    watcher: Watcher<'_>,
+) -> Counts {
     let names = list(&*view.disk, &view.layout.sessions(), findings);
     let sessions = logs(&names);
     beside(view, &names, &sessions, findings);
     let index = Index::read(&*view.disk, &view.layout);
     let total = sessions.len() as u64;
-    let all =
-        Mutex::new(All { findings, watcher, counts: Counts::default(), bare: 0, behind: 0, done: 0, total });
+    let totals = Mutex::new(Totals {
+        findings,
+        watcher,
+        counts: Counts::default(),
+        bare: 0,
+        behind: 0,
+        done: 0,
+        total,
+    });
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let checked = check_one(view, book, &index, *session);
+            let checked = check_one(view, blob_usage, &index, *session);
             // Whoever panicked while holding this left whole numbers behind.
-            all.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
+            totals.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
@@ -51,15 +63,15 @@ pub(super) fn check(view: &View, book: &Book, findings: &mut Findings, watcher: 
         }
         work();
     });
-    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (counts, bare, behind) = (all.counts, all.bare, all.behind);
+    let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (counts, bare, behind) = (totals.counts, totals.bare, totals.behind);
     lost(view, &names, &index, &sessions, findings);
     summary(view, &index, &sessions, (bare, behind), findings);
     counts
 }
 
-/// Where the threads bring what they found.
-struct All<'a, 'b> {
+/// The findings and counts of all threads together.
+struct Totals<'a, 'b> {
     findings: &'a mut Findings,
     watcher: Watcher<'b>,
     counts: Counts,
@@ -71,7 +83,7 @@ struct All<'a, 'b> {
     total: u64,
 }
 
-impl All<'_, '_> {
+impl Totals<'_, '_> {
     fn take(&mut self, checked: Checked) {
         self.counts.sessions += 1;
         self.counts.records += checked.records;
@@ -85,16 +97,16 @@ impl All<'_, '_> {
 }
 
 /// Checks a session; one that seems wrong while someone writes to the home is looked at afresh.
-fn check_one(view: &View, book: &Book, index: &Index, session: SessionId) -> Checked {
+fn check_one(view: &HomeView, blob_usage: &BlobUsage, index: &Index, session: SessionId) -> Checked {
     let caches = || Caches::read(&*view.raw, &view.layout, session);
-    let mut checked = session::check(view, book, index, session, caches());
+    let mut checked = session::check(view, blob_usage, index, session, caches());
     for _ in 0..TRIES {
         if !view.owned || !checked.is_doubtful() {
             break;
         }
         let caches = caches();
-        let Ok((fresh, _)) = View::new(&view.raw, &view.layout, true) else { break };
-        checked = session::check(&fresh, book, index, session, caches);
+        let Ok((fresh, _)) = HomeView::new(&view.raw, &view.layout, true) else { break };
+        checked = session::check(&fresh, blob_usage, index, session, caches);
     }
     checked
 }
@@ -110,7 +122,7 @@ fn logs(names: &[Entry]) -> Vec<SessionId> {
 }
 
 /// Looks at what stands in `sessions/` besides logs.
-fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
+fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
     let directory = view.layout.sessions();
     let removed = |id: &SessionId| view.pending.get(id) == Some(&Completion::Removed);
     let has_log = |id: &SessionId| sessions.binary_search(id).is_ok();
@@ -177,7 +189,7 @@ fn beside(view: &View, names: &[Entry], sessions: &[SessionId], findings: &mut F
 }
 
 /// Looks for sessions of which nothing is left but their entry in the list.
-fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], findings: &mut Findings) {
+fn lost(view: &HomeView, names: &[Entry], index: &Index, sessions: &[SessionId], findings: &mut Findings) {
     if view.owned {
         return;
     }
@@ -205,7 +217,7 @@ fn lost(view: &View, names: &[Entry], index: &Index, sessions: &[SessionId], fin
 
 /// Says once what would be tedious to say of every session.
 fn summary(
-    view: &View,
+    view: &HomeView,
     index: &Index,
     sessions: &[SessionId],
     (bare, behind): (u64, u64),

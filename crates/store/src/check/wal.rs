@@ -3,18 +3,18 @@
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 
-use super::View;
+use super::HomeView;
 use super::code::Code;
 use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
-use crate::complete::Completion;
 use crate::layout::{DAMAGED_SUFFIX, Layout, segment_number};
 use crate::log::{Cursor, LogReader};
 use crate::offline::Offline;
+use crate::redo::Completion;
 use crate::wal::scan::{ScanError, WalDamage};
 
 /// Checks the write-ahead log's directory and what reading it found.
-pub(super) fn check(view: &View, offline: &Offline, findings: &mut Findings) {
+pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings) {
     names(view, findings);
     for damage in &offline.wal_damage {
         let what =
@@ -29,7 +29,7 @@ pub(super) fn check(view: &View, offline: &Offline, findings: &mut Findings) {
     }
 }
 
-fn torn_end(view: &View, torn: &WalDamage) -> Finding {
+fn torn_end(view: &HomeView, torn: &WalDamage) -> Finding {
     let path = view.layout.segment(torn.segment);
     let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
     let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
@@ -48,7 +48,7 @@ pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
     Finding::new(Code::WalUnreadable, path, what, remedy)
 }
 
-fn names(view: &View, findings: &mut Findings) {
+fn names(view: &HomeView, findings: &mut Findings) {
     let directory = view.layout.wal();
     for entry in list(&*view.raw, &directory, findings) {
         let kept = entry.name.strip_suffix(DAMAGED_SUFFIX);
@@ -64,7 +64,7 @@ fn names(view: &View, findings: &mut Findings) {
 }
 
 /// Says what the next start is going to do to a session's log.
-pub(super) fn pending(view: &View, session: SessionId) -> Option<Finding> {
+pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
     let path = view.layout.log(session);
     let found = match view.pending.get(&session)? {
         Completion::Whole | Completion::Removed | Completion::SetAside => return None,
@@ -118,7 +118,7 @@ pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: b
     Finding::new(code, path, what, remedy).byte(offset)
 }
 
-fn begins_with_record(view: &View, session: SessionId, offset: u64) -> bool {
+fn begins_with_record(view: &HomeView, session: SessionId, offset: u64) -> bool {
     let reader = LogReader::open(&*view.raw, &view.layout.log(session), view.layout.codec());
     reader.is_ok_and(|reader| {
         let mut lines = reader.forward(Cursor::at(offset));

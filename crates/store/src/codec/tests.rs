@@ -12,11 +12,11 @@ use rekindle_domain::time::{Clock, Timestamp};
 use super::Codec;
 use crate::aside::{keep_prefix, set_aside};
 use crate::commit::{Append, Commits, Inline, Limits};
-use crate::complete::Completion;
 use crate::disk::{RealDisk, SharedDisk};
 use crate::layout::Layout;
 use crate::log::{Cursor, Follow};
 use crate::offline::Offline;
+use crate::redo::Completion;
 use crate::{Opener, Store, Want};
 
 struct Still;

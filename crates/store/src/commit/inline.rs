@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{SessionId, StreamId};
 
-use super::core::Core;
-use super::live::Live;
+use super::machine::CommitMachine;
+use super::open_stream::OpenStream;
 use super::{Append, Commits, Committed, Receipts, Reply};
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::log::Damage;
 
 /// A committer without a thread.
-pub struct Inline(Mutex<Core>);
+pub struct Inline(Mutex<CommitMachine>);
 
 impl Inline {
-    pub(crate) fn new(core: Core) -> Inline {
-        Inline(Mutex::new(core))
+    pub(crate) fn new(machine: CommitMachine) -> Inline {
+        Inline(Mutex::new(machine))
     }
 
-    fn core(&self) -> MutexGuard<'_, Core> {
+    fn machine(&self) -> MutexGuard<'_, CommitMachine> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,17 +37,17 @@ impl Inline {
             (append, reply)
         });
         let requests = requests.collect();
-        let mut core = self.core();
-        core.commit(requests);
-        core.forget_spent();
-        drop(core);
+        let mut machine = self.machine();
+        machine.commit(requests);
+        machine.drop_answered();
+        drop(machine);
         let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         outcomes.clone()
     }
 
     /// Does what a thread does after a while: syncs, tries again what failed, refills the reserve.
     pub fn tick(&self) {
-        self.core().tick();
+        self.machine().tick();
     }
 }
 
@@ -57,34 +57,34 @@ impl Commits for Inline {
     }
 
     fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
-        self.core().register(Live::new(fold, damage));
+        self.machine().register(OpenStream::new(fold, damage));
     }
 
     fn release(&self, stream: StreamId) {
-        self.core().release(stream);
+        self.machine().release(stream);
     }
 
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        self.core().current(stream)
+        self.machine().current(stream)
     }
 
     fn sync(&self) -> Result<(), AppendError> {
-        self.core().sync()
+        self.machine().sync()
     }
 
     fn checkpoint(&self) -> io::Result<()> {
-        self.core().checkpoint().map_err(io::Error::other)
+        self.machine().checkpoint().map_err(io::Error::other)
     }
 
     fn make_room(&self) {
-        self.core().make_room();
+        self.machine().make_room();
     }
 
     fn remove(&self, session: SessionId) -> io::Result<()> {
-        self.core().remove(session)
+        self.machine().remove(session)
     }
 
     fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
-        self.core().set_aside(session)
+        self.machine().set_aside(session)
     }
 }

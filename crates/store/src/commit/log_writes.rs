@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rekindle_domain::id::StreamId;
 
-use super::second::Second;
+use super::helper_thread::HelperThread;
 use crate::disk::{DiskFile, write_all_at};
 
 /// Lines on their way into a stream's log.
 pub(super) struct LogWrite {
     pub(super) stream: StreamId,
-    /// The log, unless it is behind.
+    /// The log, unless it lags.
     pub(super) log: Option<Arc<dyn DiskFile>>,
     /// Where the lines are among the bytes.
     pub(super) lines: Range<usize>,
@@ -30,7 +30,7 @@ pub(super) struct LogWrites {
     next: AtomicUsize,
 }
 
-/// From this many logs on a second thread is worth waking.
+/// From this many logs on the helper thread is worth waking.
 const LOGS_FOR_TWO: usize = 128;
 
 /// How many logs a thread takes at a time: whoever comes late gets fewer.
@@ -60,14 +60,14 @@ impl LogWrites {
     }
 
     /// Writes to all logs, and returns which writes failed and why.
-    pub(super) fn carry_out(self: &Arc<LogWrites>, second: &mut Second) -> BTreeMap<usize, io::Error> {
+    pub(super) fn carry_out(self: &Arc<LogWrites>, helper: &mut HelperThread) -> BTreeMap<usize, io::Error> {
         let mut failed = BTreeMap::new();
         if self.writes.len() < LOGS_FOR_TWO {
             self.work(&mut failed);
             return failed;
         }
         let theirs = self.clone();
-        let pending = second.begin(move || {
+        let pending = helper.begin(move || {
             let mut failed = BTreeMap::new();
             theirs.work(&mut failed);
             failed

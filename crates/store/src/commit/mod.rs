@@ -1,28 +1,28 @@
 //! The committer: takes the records of all streams, writes them to the write-ahead log in one write, syncs
 //! once if anyone asks, then brings the streams' logs up to date, then answers. What a stream's records mean is its fold's affair.
 //!
-//! `core` is the machine, driven step by step and without a clock or thread of its own, so that tests can
+//! `machine` is the state machine, driven step by step and without a clock or thread of its own, so that tests can
 //! crash it anywhere; `thread` runs it for real.
 
-mod core;
+mod group;
+mod helper_thread;
 mod inline;
-mod live;
-mod lives;
 mod log_writes;
+mod machine;
 mod open_fold;
-mod prepare;
+mod open_stream;
+mod open_streams;
+mod published;
 mod rewrite;
-mod second;
-mod shown;
 mod thread;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use core::Core;
-pub use core::Limits;
 pub use inline::Inline;
+pub(crate) use machine::CommitMachine;
+pub use machine::Limits;
 pub use open_fold::MAX_RECORD;
 pub use thread::{Committer, Ticket};
 
@@ -38,7 +38,7 @@ use crate::fold::Fold;
 use crate::log::Damage;
 use crate::session_fold::SessionFold;
 
-/// How durable an append is when it is answered.
+/// The durability of an append when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Persist {
     /// Handed to the kernel: survives our death; on disk within a second.
@@ -47,7 +47,7 @@ pub enum Persist {
     Disk,
 }
 
-/// What the caller thinks of the stream's log.
+/// An expectation: what the caller thinks of the stream's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Nothing: append behind whatever is there.
@@ -112,7 +112,7 @@ impl Append {
     }
 }
 
-/// Where an append ended up.
+/// The receipt for one list of records: where it is in its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     /// The number of its first record.
@@ -125,7 +125,7 @@ pub struct Receipt {
     pub ts: Timestamp,
 }
 
-/// Where each list of an append ended up.
+/// The receipts of an append, one for each of its lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipts {
     /// That of the append's own stream.
@@ -161,7 +161,7 @@ impl From<Committed<SessionFold>> for Current {
     }
 }
 
-/// The ways of running a committer: on a thread of its own, or on the caller's.
+/// A committer, run on a thread of its own or on the caller's.
 pub trait Commits: Send + Sync {
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {
@@ -187,7 +187,7 @@ pub trait Commits: Send + Sync {
     fn set_aside(&self, session: SessionId) -> io::Result<PathBuf>;
 }
 
-/// Where the outcome of an append goes.
+/// The reply to an append: where its outcome goes.
 pub(crate) enum Reply {
     /// To someone who waits for it, or will: one of the places that were handed over together.
     Slot(Arc<[Slot]>, usize),
@@ -195,8 +195,8 @@ pub(crate) enum Reply {
     Call(Box<dyn FnOnce(Outcome) + Send>),
 }
 
-/// An append and where its outcome goes.
-pub(crate) type Handed = (Append, Reply);
+/// An append that was submitted, and where its outcome goes.
+pub(crate) type Submitted = (Append, Reply);
 
 pub(crate) type Outcome = Result<Receipts, AppendError>;
 

@@ -1,4 +1,4 @@
-//! Bringing a log that is behind up to date: in place where what stands in the file is right, else a new file from
+//! Bringing a lagging log up to date: in place where what stands in the file is right, else a new file from
 //! what is left of the old one and what the write-ahead log has.
 
 use std::io;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rekindle_domain::id::StreamId;
 
-use crate::complete::{Completion, complete};
 use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
 use crate::lagging::Lag;
 use crate::layout::Layout;
+use crate::redo::{Completion, redo};
 use crate::session_files::temporary;
 use crate::wal::scan::Scan;
 
@@ -39,13 +39,8 @@ pub(super) fn in_place(
 }
 
 /// Completes a log as opening the home would have, and makes it durable.
-pub(super) fn complete_late(
-    disk: &SharedDisk,
-    layout: &Layout,
-    stream: StreamId,
-    scan: &Scan,
-) -> io::Result<()> {
-    match complete(&**disk, layout, stream, &scan.of_stream(stream))? {
+pub(super) fn redo_late(disk: &SharedDisk, layout: &Layout, stream: StreamId, scan: &Scan) -> io::Result<()> {
+    match redo(&**disk, layout, stream, &scan.of_stream(stream))? {
         Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
         Completion::Removed | Completion::SetAside => Ok(()),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {

@@ -1,4 +1,4 @@
-//! The committer's thread: a bounded queue in front of the machine, and a clock behind it.
+//! The committer's thread: a bounded queue in front of the state machine, and a clock behind it.
 
 use std::io;
 use std::mem;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{SessionId, StreamId};
 
-use super::core::Core;
-use super::live::Live;
-use super::shown::Shown;
+use super::machine::CommitMachine;
+use super::open_stream::OpenStream;
+use super::published::Published;
 use super::{Append, Commits, Committed, Outcome, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::fold::Fold;
@@ -28,10 +28,10 @@ const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
-    Register(Box<Live>),
+    Register(Box<OpenStream>),
     Release(StreamId),
-    /// Has something looked at; what was seen goes where the function says.
-    Look(Box<dyn FnOnce(&Core) + Send>),
+    /// Calls a function with the state machine; what it sees goes where it says.
+    Look(Box<dyn FnOnce(&CommitMachine) + Send>),
     Sync(mpsc::SyncSender<Result<(), AppendError>>),
     Checkpoint(mpsc::SyncSender<io::Result<()>>),
     MakeRoom(mpsc::SyncSender<()>),
@@ -56,7 +56,7 @@ struct Shared {
     answers: Mutex<Answers>,
 }
 
-/// Whether there will be more answers.
+/// The answers: whether there will be more of them.
 #[derive(Default)]
 struct Answers {
     over: bool,
@@ -137,7 +137,7 @@ impl Shared {
     }
 }
 
-/// An append under way.
+/// A ticket for an append under way.
 pub struct Ticket {
     slot: Arc<[Slot]>,
     shared: Arc<Shared>,
@@ -150,23 +150,23 @@ impl Ticket {
     }
 }
 
-/// The way to the committer; one for all streams of a home.
+/// The committer on a thread of its own; one for all streams of a home.
 pub struct Committer {
     shared: Arc<Shared>,
-    shown: Arc<Shown>,
+    published: Arc<Published>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Committer {
     /// Starts the committer; `lock` is let go of when its thread has ended.
-    pub(crate) fn start(core: Core, lock: impl Send + 'static) -> io::Result<Committer> {
-        let (shared, shown) = (Arc::new(Shared::default()), core.shown());
+    pub(crate) fn start(machine: CommitMachine, lock: impl Send + 'static) -> io::Result<Committer> {
+        let (shared, published) = (Arc::new(Shared::default()), machine.published());
         let queue = shared.clone();
         let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
-            run(core, &queue);
+            run(machine, &queue);
             drop(lock);
         })?;
-        Ok(Committer { shared, shown, thread: Some(thread) })
+        Ok(Committer { shared, published, thread: Some(thread) })
     }
 
     /// Hands over an append and returns at once; appends of one caller are committed in order.
@@ -196,9 +196,9 @@ impl Committer {
         self.hand_over(append, Reply::Call(Box::new(reply)));
     }
 
-    /// Returns a stream that is shown.
+    /// Returns a stream that is published.
     pub(crate) fn at_hand<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        self.shown.get(stream)
+        self.published.get(stream)
     }
 
     fn hand_over(&self, append: Append, reply: Reply) {
@@ -220,7 +220,7 @@ impl Commits for Committer {
     }
 
     fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
-        let _ = self.shared.push(Request::Register(Box::new(Live::new(fold, damage))));
+        let _ = self.shared.push(Request::Register(Box::new(OpenStream::new(fold, damage))));
     }
 
     fn release(&self, stream: StreamId) {
@@ -229,9 +229,9 @@ impl Commits for Committer {
 
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
         let look = |sender: mpsc::SyncSender<_>| {
-            Request::Look(Box::new(move |core| drop(sender.send(core.current(stream)))))
+            Request::Look(Box::new(move |machine| drop(sender.send(machine.current(stream)))))
         };
-        self.shown.get(stream).or_else(|| self.ask(look).flatten())
+        self.published.get(stream).or_else(|| self.ask(look).flatten())
     }
 
     fn sync(&self) -> Result<(), AppendError> {
@@ -271,10 +271,10 @@ fn closed() -> io::Error {
     io::Error::other("the store is closed")
 }
 
-/// Says that no more answers will come, however the thread ends.
-struct Farewell<'a>(&'a Shared);
+/// Closes the queue and ends the answers when it is dropped: however the thread ends.
+struct CloseOnExit<'a>(&'a Shared);
 
-impl Drop for Farewell<'_> {
+impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
         self.0.close();
         self.0.answers().over = true;
@@ -282,29 +282,29 @@ impl Drop for Farewell<'_> {
     }
 }
 
-fn run(mut core: Core, shared: &Shared) {
-    let _farewell = Farewell(shared);
-    let meter = core.meter();
+fn run(mut machine: CommitMachine, shared: &Shared) {
+    let _close = CloseOnExit(shared);
+    let meter = machine.meter();
     let (mut requests, mut answered) = (Vec::new(), Vec::new());
     // What opening the home could not finish is gone on with, also if nobody asks for anything.
-    let mut tick_at = core.needs_tick().then(|| Instant::now() + SYNC_WITHIN);
+    let mut tick_at = machine.needs_tick().then(|| Instant::now() + SYNC_WITHIN);
     loop {
         let closing = wait_for_work(shared, &mut requests, tick_at);
-        handle(&mut core, &mut requests, &mut answered);
+        handle(&mut machine, &mut requests, &mut answered);
         shared.wake();
         let now = Instant::now();
-        core.forget_spent();
+        machine.drop_answered();
         answered.drain(..).for_each(|since| meter.appends.observe(now.duration_since(since)));
         if tick_at.is_some_and(|at| Instant::now() >= at) {
-            core.tick();
+            machine.tick();
             tick_at = None;
         }
-        tick_at = core.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
+        tick_at = machine.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
         if closing {
             // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
             // start short, and one that fails loses nothing.
-            let _ = core.sync();
-            let _ = core.checkpoint();
+            let _ = machine.sync();
+            let _ = machine.checkpoint();
             return;
         }
     }
@@ -347,7 +347,7 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_a
 }
 
 /// Does what was asked, in order; `answered` gets the time at which each append was handed over.
-fn handle(core: &mut Core, requests: &mut Vec<(Request, Instant)>, answered: &mut Vec<Instant>) {
+fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, answered: &mut Vec<Instant>) {
     let mut appends = Vec::new();
     for (request, since) in requests.drain(..) {
         if let Request::Append(append, reply) = request {
@@ -356,21 +356,21 @@ fn handle(core: &mut Core, requests: &mut Vec<(Request, Instant)>, answered: &mu
             continue;
         }
         // Order matters between appends and everything else.
-        core.commit(mem::take(&mut appends));
+        machine.commit(mem::take(&mut appends));
         match request {
             Request::Append(..) => {}
-            Request::Register(live) => core.register(*live),
-            Request::Release(stream) => core.release(stream),
-            Request::Look(look) => look(core),
-            Request::Sync(sender) => drop(sender.send(core.sync())),
-            Request::Checkpoint(sender) => drop(sender.send(core.checkpoint().map_err(io::Error::other))),
+            Request::Register(open) => machine.register(*open),
+            Request::Release(stream) => machine.release(stream),
+            Request::Look(look) => look(machine),
+            Request::Sync(sender) => drop(sender.send(machine.sync())),
+            Request::Checkpoint(sender) => drop(sender.send(machine.checkpoint().map_err(io::Error::other))),
             Request::MakeRoom(sender) => {
-                core.make_room();
+                machine.make_room();
                 let _ = sender.send(());
             }
-            Request::Remove(session, sender) => drop(sender.send(core.remove(session))),
-            Request::SetAside(session, sender) => drop(sender.send(core.set_aside(session))),
+            Request::Remove(session, sender) => drop(sender.send(machine.remove(session))),
+            Request::SetAside(session, sender) => drop(sender.send(machine.set_aside(session))),
         }
     }
-    core.commit(appends);
+    machine.commit(appends);
 }

@@ -4,8 +4,8 @@
 //! faults drawn from a seed, lives in the test kit. Nothing here decides when to sync: callers do.
 
 mod real;
-mod spare;
-mod steady;
+mod reserved_descriptors;
+mod retry;
 mod tools;
 
 use std::io;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use real::RealDisk;
-pub use spare::check_descriptors;
-pub use steady::Steady;
+pub use reserved_descriptors::check_descriptors;
+pub use retry::RetryDisk;
 pub use tools::{copy, is_shortage, read_all, read_exact_at, read_up_to, refresh, replace, write_all_at};
 
 /// How [`Disk::open`] treats a path that exists or does not.

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use rustix::fs::FallocateFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::spare::{self, GiveBack};
+use super::reserved_descriptors::{self, RefillOnDrop};
 use super::{Disk, DiskFile, Entry, EntryKind, OpenMode, Stat};
 
 /// More open files than this gain nothing.
@@ -28,7 +28,7 @@ impl RealDisk {
     /// Between two checkpoints every log that was written to stays open; the usual limit of 1,024 would make
     /// checkpoints frequent in a home with many busy sessions.
     pub fn raise_descriptor_limit() -> u64 {
-        spare::keep_back();
+        reserved_descriptors::fill_reserve();
         let limit = getrlimit(Resource::Nofile);
         let wanted = limit.maximum.unwrap_or(MOST_DESCRIPTORS).min(MOST_DESCRIPTORS);
         match limit.current {
@@ -64,10 +64,12 @@ impl Disk for RealDisk {
                 options.write(true).create(true).truncate(true);
             }
         }
-        let (file, give_back) = match mode {
-            OpenMode::Read => spare::open(&options, path)?,
+        let (file, refill) = match mode {
+            OpenMode::Read => reserved_descriptors::open(&options, path)?,
             // Logs stay open. What is replaced is closed at once, or must not wait: the write-ahead log.
-            OpenMode::Write | OpenMode::Create => (spare::leave_the_last(options.open(path)?)?, None),
+            OpenMode::Write | OpenMode::Create => {
+                (reserved_descriptors::leave_the_last_free(options.open(path)?)?, None)
+            }
             OpenMode::CreateNew | OpenMode::Replace => (options.open(path)?, None),
         };
         let metadata = file.metadata()?;
@@ -78,7 +80,7 @@ impl Disk for RealDisk {
         if mode != OpenMode::Read && metadata.mode() & 0o777 != FILE_MODE {
             file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
         }
-        Ok(Box::new(RealFile { file, _give_back: give_back }))
+        Ok(Box::new(RealFile { file, _refill: refill }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -132,7 +134,7 @@ impl Disk for RealDisk {
 struct RealFile {
     file: File,
     /// Dropped behind the file.
-    _give_back: Option<GiveBack>,
+    _refill: Option<RefillOnDrop>,
 }
 
 impl DiskFile for RealFile {

@@ -10,12 +10,12 @@ use rekindle_domain::line::Draft;
 use super::{OpenSessionError, Store, locked};
 use crate::blobs::{BlobRef, MAX_BLOB};
 use crate::commit::{Append, Commits};
-use crate::complete::Completion;
 use crate::disk::{OpenMode, read_exact_at};
 use crate::error::AppendError;
 use crate::load::Loaded;
 use crate::log::Torn;
 use crate::recover::Recovered;
+use crate::redo::Completion;
 
 impl<C: Commits> Store<C> {
     /// Keeps what is about to be cut off as a blob. The beginning of one line is what a crash leaves and nobody

@@ -71,7 +71,7 @@ pub(crate) struct OpenEnd {
     pub(crate) older: (u64, u64),
 }
 
-/// What the write-ahead log knows of one stream.
+/// The tail of a stream: what the write-ahead log knows of it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail<'a> {
     /// Where its log was on disk when the log of logs began.

@@ -95,7 +95,7 @@ impl Wal {
 
     /// Goes on from what was found: everything in it is still needed. Nothing is written yet: the next append or sync begins a
     /// new segment, or says that there is no room for one. None if there is nothing to go on from.
-    pub(crate) fn go_on(
+    pub(crate) fn resume(
         disk: SharedDisk,
         layout: Layout,
         segment_bytes: u64,
@@ -124,7 +124,7 @@ impl Wal {
     }
 
     /// Has syncs counted elsewhere from now on.
-    pub(crate) fn count_into(&mut self, meter: &Arc<Meter>) {
+    pub(crate) fn set_meter(&mut self, meter: &Arc<Meter>) {
         self.meter = meter.clone();
     }
 
@@ -174,7 +174,7 @@ impl Wal {
         match self.sync_segment() {
             Ok(()) => {
                 self.end += frames.len() as u64;
-                self.settle();
+                self.mark_synced();
                 Ok(())
             }
             Err(error) => {
@@ -197,7 +197,7 @@ impl Wal {
             return Ok(());
         }
         if !self.poisoned && self.sync_segment().is_ok() {
-            self.settle();
+            self.mark_synced();
             return Ok(());
         }
         self.poisoned = true;
@@ -250,7 +250,7 @@ impl Wal {
         Err(io::Error::other("the write-ahead log was removed"))
     }
 
-    fn settle(&mut self) {
+    fn mark_synced(&mut self) {
         self.synced = self.end;
         self.unsynced.clear();
     }
@@ -261,7 +261,7 @@ impl Wal {
         self.end = (HEADER_LEN + frames) as u64;
         self.reserved = false;
         self.poisoned = false;
-        self.settle();
+        self.mark_synced();
     }
 
     /// Writes what is not known to be on disk, and `extra`, into a new segment that goes on from this one.
@@ -282,7 +282,7 @@ impl Wal {
     fn cut_off(&mut self, error: io::Error) -> WalFailure {
         let cut = self.file.set_len(self.end).and_then(|()| self.file.sync());
         if cut.is_ok() {
-            self.settle();
+            self.mark_synced();
             return WalFailure::Refused(error);
         }
         self.poisoned = true;

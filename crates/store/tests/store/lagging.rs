@@ -80,18 +80,18 @@ fn what_was_acknowledged_is_read_at_once_though_its_log_could_not_be_written() {
                 home.append(marker).expect("the write-ahead log has it");
             }
             assert_eq!(markers(&home.disk, session), [0], "{what}: the file does not");
-            let why = home.store.behind(session).expect("that is said");
-            assert!(!why.is_empty() && home.store.behind(home.sessions[1]).is_none(), "{what}");
+            let why = home.store.lagging(session).expect("that is said");
+            assert!(!why.is_empty() && home.store.lagging(home.sessions[1]).is_none(), "{what}");
             if kind != FaultKind::NoDescriptors {
                 assert_served(&home, session, 7, &what);
             }
             home.store.committer().tick();
-            assert!(home.store.behind(session).is_some(), "{what}: it lasts");
+            assert!(home.store.lagging(session).is_some(), "{what}: it lasts");
             home.disk.clear_faults();
             assert_served(&home, session, 7, &what);
             home.store.committer().tick();
             assert_eq!(markers(&home.disk, session), [0, 100, 101, 102, 103, 104], "{what}: by itself");
-            assert_eq!(home.store.behind(session), None, "{what}");
+            assert_eq!(home.store.lagging(session), None, "{what}");
             assert_served(&home, session, 7, &what);
             home.append(105).expect("and it goes on");
             assert_eq!(markers(&home.disk, session).last(), Some(&105), "{what}: in the file");
@@ -124,7 +124,7 @@ fn a_session_made_while_no_log_can_be_made_is_there_and_gets_its_log() {
         home.disk.clear_faults();
         home.store.committer().tick();
         assert_eq!(markers(&home.disk, new), [1], "{kind:?}");
-        assert_eq!(home.store.behind(new), None);
+        assert_eq!(home.store.lagging(new), None);
     }
 }
 
@@ -175,7 +175,7 @@ fn caches_and_deletions_of_a_log_that_is_behind_are_right() {
     assert_served(&home, first, 3, "with a snapshot");
     home.store.append(Append::durable(second, vec![SessionDeleted::default().into()])).expect("recorded");
     home.store.remove(second).expect("removed");
-    assert_eq!(home.store.behind(second), None);
+    assert_eq!(home.store.lagging(second), None);
     assert!(home.store.reader(second).is_err(), "nothing of it is shown any more");
     let image = home.disk.process_kill(&mut Rng::new(1));
     let again = open(&image, &home.clock).expect("the home opens");
@@ -210,8 +210,8 @@ fn a_home_opens_on_a_full_disk_and_serves_what_its_logs_lack() {
         image.set_faults(fault.at(&part));
         let store = open(&image, &home.clock).expect("one log does not keep the home shut");
         let home = Home { disk: image, clock: home.clock.clone(), store, sessions: home.sessions.clone() };
-        assert!(home.store.behind(bad).is_some(), "{full:?}");
-        assert_eq!(home.store.behind(home.sessions[1]), None, "{full:?}");
+        assert!(home.store.lagging(bad).is_some(), "{full:?}");
+        assert_eq!(home.store.lagging(home.sessions[1]), None, "{full:?}");
         assert_served(&home, home.sessions[1], 3, "the others");
         if full != FaultKind::NoDescriptors {
             assert_served(&home, bad, 3, "from the write-ahead log");
@@ -229,7 +229,7 @@ fn a_home_opens_on_a_full_disk_and_serves_what_its_logs_lack() {
         for _ in 0..10 {
             home.store.committer().tick();
         }
-        assert_eq!(home.store.behind(bad), None, "{full:?}");
+        assert_eq!(home.store.lagging(bad), None, "{full:?}");
         assert_eq!(markers(&home.disk, bad)[..2], [0, 100], "{full:?}: by itself");
         home.store.committer().checkpoint().expect("a checkpoint passes");
         let image = home.disk.power_cut(&mut Rng::new(1));
@@ -261,7 +261,7 @@ fn a_disk_without_any_room_keeps_no_home_shut() {
     }
     home.append(102).expect("there is room again");
     for session in &home.sessions {
-        assert_eq!(home.store.behind(*session), None);
+        assert_eq!(home.store.lagging(*session), None);
         assert_eq!(markers(&home.disk, *session)[..2], [0, 100]);
     }
     assert_eq!(markers(&home.disk, home.sessions[0]), [0, 100, 102]);

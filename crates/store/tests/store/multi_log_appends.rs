@@ -15,12 +15,12 @@ use crate::common::{Home, created, marked};
 struct Counts(Mutex<BTreeMap<StreamId, Vec<u64>>>);
 
 impl Observer for Counts {
-    fn done(&self, stream: StreamId, receipt: &Receipt) {
+    fn committed(&self, stream: StreamId, receipt: &Receipt) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.entry(stream).or_default().extend(receipt.first_seq..=receipt.last_seq);
     }
 
-    fn told(&self, _: StreamId, _: &Receipt) {}
+    fn answered(&self, _: StreamId, _: &Receipt) {}
 }
 
 #[test]

@@ -6,11 +6,11 @@ use std::io;
 use std::time::SystemTime;
 
 use rekindle_store::aside;
+use rekindle_store::blob_references::referenced_blobs;
 use rekindle_store::blobs::{BlobId, Blobs};
 use rekindle_store::check::{Finding, Report, Severity};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
-use rekindle_store::names::named_blobs;
 
 use super::{Freed, Gone, Left};
 use crate::test_knobs::crash_point;
@@ -50,19 +50,19 @@ pub(super) fn collect(
     if candidates.is_empty() {
         return Ok(());
     }
-    let names = named_blobs(&**disk, layout)?;
-    if let Some(closed) = names.closed.first() {
+    let references = referenced_blobs(&**disk, layout)?;
+    if let Some(closed) = references.unreadable.first() {
         let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
         freed.left.push(left(why));
         return Ok(());
     }
     crash_point("gc.blobs_named");
     let unnamed: Vec<(BlobId, u64)> =
-        candidates.into_iter().filter(|(id, _)| !names.named.contains(id)).collect();
+        candidates.into_iter().filter(|(id, _)| !references.referenced.contains(id)).collect();
     let gone: HashSet<BlobId> = if dry_run {
         unnamed.iter().map(|(id, _)| id.clone()).collect()
     } else {
-        blobs.collect(&names.named, now)?.into_iter().collect()
+        blobs.collect(&references.referenced, now)?.into_iter().collect()
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {

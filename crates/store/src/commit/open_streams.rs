@@ -6,13 +6,13 @@ use std::collections::hash_map::Entry;
 
 use rekindle_domain::id::StreamId;
 
-use super::live::Live;
+use super::open_stream::OpenStream;
 
-pub(super) type Half = HashMap<StreamId, Live>;
+pub(super) type Half = HashMap<StreamId, OpenStream>;
 
 /// All open streams.
 #[derive(Default)]
-pub(super) struct Lives {
+pub(super) struct OpenStreams {
     halves: [Half; 2],
 }
 
@@ -23,31 +23,31 @@ pub(super) fn half_of(stream: StreamId) -> usize {
 
 /// Where streams are found by their id.
 pub(super) trait Find {
-    fn find(&mut self, stream: StreamId) -> Option<&mut Live>;
+    fn find(&mut self, stream: StreamId) -> Option<&mut OpenStream>;
 }
 
 impl Find for Half {
-    fn find(&mut self, stream: StreamId) -> Option<&mut Live> {
+    fn find(&mut self, stream: StreamId) -> Option<&mut OpenStream> {
         self.get_mut(&stream)
     }
 }
 
-impl Find for Lives {
-    fn find(&mut self, stream: StreamId) -> Option<&mut Live> {
+impl Find for OpenStreams {
+    fn find(&mut self, stream: StreamId) -> Option<&mut OpenStream> {
         self.get_mut(stream)
     }
 }
 
-impl Lives {
-    pub(super) fn get(&self, stream: StreamId) -> Option<&Live> {
+impl OpenStreams {
+    pub(super) fn get(&self, stream: StreamId) -> Option<&OpenStream> {
         self.halves[half_of(stream)].get(&stream)
     }
 
-    pub(super) fn get_mut(&mut self, stream: StreamId) -> Option<&mut Live> {
+    pub(super) fn get_mut(&mut self, stream: StreamId) -> Option<&mut OpenStream> {
         self.halves[half_of(stream)].get_mut(&stream)
     }
 
-    pub(super) fn entry(&mut self, stream: StreamId) -> Entry<'_, StreamId, Live> {
+    pub(super) fn entry(&mut self, stream: StreamId) -> Entry<'_, StreamId, OpenStream> {
         self.halves[half_of(stream)].entry(stream)
     }
 

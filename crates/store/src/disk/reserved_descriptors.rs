@@ -1,4 +1,4 @@
-//! Descriptors kept back for answering: whatever stays open leaves the last ones alone, and some are kept for reading, so that
+//! Reserved descriptors: whatever stays open leaves the last ones alone, and some are kept for reading, so that
 //! callers can be accepted and logs be shown when everything else has taken what there is.
 
 use std::fs::{File, OpenOptions};
@@ -11,69 +11,69 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 /// Files that can be read at once while there is nothing left for anybody else.
-const KEPT: usize = 4;
+const RESERVED: usize = 4;
 
 /// Descriptors that whatever stays open leaves to those who come and go: connections, files that are read.
-const LAST: usize = 16;
+const LEFT_FREE: usize = 16;
 
-/// What is kept back: open files that nobody uses, each of which makes room for another one.
-static SPARE: Mutex<Vec<File>> = Mutex::new(Vec::new());
+/// The reserve: open files that nobody uses, each of which makes room for another one.
+static RESERVE: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// Keeps descriptors back, as far as there are any.
-pub(super) fn keep_back() {
-    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
-    while spare.len() < KEPT {
+/// Fills the reserve, as far as there are descriptors.
+pub(super) fn fill_reserve() {
+    let mut reserve = RESERVE.lock().unwrap_or_else(PoisonError::into_inner);
+    while reserve.len() < RESERVED {
         match File::open("/dev/null") {
-            Ok(file) => spare.push(file),
+            Ok(file) => reserve.push(file),
             Err(_) => return,
         }
     }
 }
 
-/// Gives a descriptor back to those that are kept, when it is dropped behind the file that had it.
-pub(super) struct GiveBack;
+/// Fills the reserve again when it is dropped, behind the file that had a reserved descriptor.
+pub(super) struct RefillOnDrop;
 
-impl Drop for GiveBack {
+impl Drop for RefillOnDrop {
     fn drop(&mut self) {
-        keep_back();
+        fill_reserve();
     }
 }
 
-/// Opens a file for reading, with a descriptor that was kept back if there is no other.
-pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<(File, Option<GiveBack>)> {
-    let mut give_back = None;
+/// Opens a file for reading, with a reserved descriptor if there is no other.
+pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<(File, Option<RefillOnDrop>)> {
+    let mut refill = None;
     loop {
         match options.open(path) {
-            Err(error) if is_lacking(&error) => {
-                let spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            Err(error) if is_out_of_descriptors(&error) => {
+                let reserve = RESERVE.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 // Closed here; somebody else may be faster, and then there may be another.
-                drop(spare.ok_or(error)?);
-                give_back = Some(GiveBack);
+                drop(reserve.ok_or(error)?);
+                refill = Some(RefillOnDrop);
             }
-            opened => return opened.map(|file| (file, give_back)),
+            opened => return opened.map(|file| (file, refill)),
         }
     }
 }
 
 /// Refuses a file that is meant to stay open if it has one of the last descriptors: the lowest free number is always taken.
-pub(super) fn leave_the_last(file: File) -> io::Result<File> {
+pub(super) fn leave_the_last_free(file: File) -> io::Result<File> {
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let number = u64::try_from(file.as_raw_fd()).unwrap_or(0);
-    if number.saturating_add(LAST as u64) >= most { Err(Errno::MFILE.into()) } else { Ok(file) }
+    if number.saturating_add(LEFT_FREE as u64) >= most { Err(Errno::MFILE.into()) } else { Ok(file) }
 }
 
 /// Checks that there are descriptors for something that stays open: an agent's connection, its journal, a worker. The last ones
 /// are not for that.
 pub fn check_descriptors() -> io::Result<()> {
-    let mut taken = Vec::with_capacity(LAST);
-    for _ in 0..LAST {
+    let mut taken = Vec::with_capacity(LEFT_FREE);
+    for _ in 0..LEFT_FREE {
         taken.push(File::open("/dev/null")?);
     }
     Ok(())
 }
 
 /// Tells whether the process, or the machine, has no descriptors left.
-fn is_lacking(error: &io::Error) -> bool {
+fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
@@ -89,29 +89,33 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let mut reading = OpenOptions::new();
         reading.read(true);
-        keep_back();
+        fill_reserve();
         let limit = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..limit }).expect("a lower limit");
         let mut taken: Vec<File> = std::iter::from_fn(|| File::open(&own).ok()).collect();
         assert!(File::open(&own).is_err());
         for _ in 0..3 {
-            let mut read: Vec<_> = (0..KEPT).map(|_| open(&reading, &own).expect("one kept back")).collect();
-            assert!(open(&reading, &own).is_err_and(|error| is_lacking(&error)), "no more than were kept");
+            let mut read: Vec<_> =
+                (0..RESERVED).map(|_| open(&reading, &own).expect("one kept back")).collect();
+            assert!(
+                open(&reading, &own).is_err_and(|error| is_out_of_descriptors(&error)),
+                "no more than were kept"
+            );
             assert!(open(&reading, Path::new("/nowhere")).is_err());
             read.pop();
             assert!(File::open(&own).is_err(), "it was given back");
             assert!(open(&reading, &own).is_ok());
         }
-        assert!(check_descriptors().is_err_and(|error| is_lacking(&error)));
-        taken.truncate(taken.len() - LAST / 2);
+        assert!(check_descriptors().is_err_and(|error| is_out_of_descriptors(&error)));
+        taken.truncate(taken.len() - LEFT_FREE / 2);
         let last = File::open(&own).expect("one of the last");
-        assert!(leave_the_last(last).is_err_and(|error| is_lacking(&error)));
+        assert!(leave_the_last_free(last).is_err_and(|error| is_out_of_descriptors(&error)));
         assert!(check_descriptors().is_err());
-        taken.truncate(taken.len() - LAST);
-        assert!(leave_the_last(File::open(&own).expect("a usual one")).is_ok());
+        taken.truncate(taken.len() - LEFT_FREE);
+        assert!(leave_the_last_free(File::open(&own).expect("a usual one")).is_ok());
         assert!(check_descriptors().is_ok());
-        let (_, give_back) = open(&reading, &own).expect("a usual one");
-        assert!(give_back.is_none());
+        let (_, refill) = open(&reading, &own).expect("a usual one");
+        assert!(refill.is_none());
         setrlimit(Resource::Nofile, limit).expect("as before");
     }
 }

@@ -1,4 +1,4 @@
-//! Logs that fall behind and catch up: what could not be written is kept in memory, and written when that can be done,
+//! Lagging logs, brought up to date: what could not be written is kept in memory, and written when that can be done,
 //! without a restart and without anybody asking for it.
 
 use std::io;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 
 use rekindle_domain::id::StreamId;
 
-use super::super::live::Live;
+use super::super::open_stream::OpenStream;
 use super::super::rewrite;
-use super::Core;
+use super::CommitMachine;
 use crate::disk::{DiskFile, is_shortage};
-use crate::lagging::{Behind, Cause, Lag};
+use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::Layout;
 use crate::wal::scan;
 
 /// Ticks after which a log that needs the whole write-ahead log read is tried again, at most.
 const MOST_PATIENCE: u32 = 8;
 
-/// A log falls behind at a place: from there on what belongs to it is kept in memory.
-pub(super) fn fall_behind(
-    behind: &Behind,
+/// Marks a log as lagging from a place on: from there on what belongs to it is kept in memory.
+pub(super) fn mark_lagging(
+    lagging: &LaggingLogs,
     layout: &Layout,
-    live: &mut Live,
+    open: &mut OpenStream,
     keep: u64,
     cause: Cause,
     error: &io::Error,
 ) {
-    live.fall_behind();
-    let (path, file, lines) = (layout.stream_log(live.stream()), live.log(), Arc::default());
-    behind.fall(live.stream(), Lag { path, keep, lines, file, cause, why: error.to_string() });
+    open.mark_lagging();
+    let (path, file, lines) = (layout.stream_log(open.stream()), open.log(), Arc::default());
+    lagging.add(open.stream(), Lag { path, keep, lines, file, cause, why: error.to_string() });
 }
 
-impl Core {
-    /// Brings the logs that are behind up to date, as far as that can be done. Those that need the whole write-ahead log read
+impl CommitMachine {
+    /// Brings the lagging logs up to date, as far as that can be done. Those that need the whole write-ahead log read
     /// are tried less and less often, unless it is `due`.
     pub(super) fn catch_up(&mut self, due: bool) {
         let mut rest = Vec::new();
-        for stream in self.behind.streams() {
-            let Some(lag) = self.behind.get(stream) else { continue };
+        for stream in self.lagging.streams() {
+            let Some(lag) = self.lagging.get(stream) else { continue };
             if lag.cause != Cause::Write {
                 rest.push((stream, lag));
                 continue;
@@ -45,7 +45,7 @@ impl Core {
             match rewrite::in_place(&self.disk, &self.layout, stream, &lag) {
                 Ok(log) => self.caught_up(stream, Some(log)),
                 Err(error) => {
-                    self.behind.blame(stream, &error);
+                    self.lagging.set_error(stream, &error);
                     // A new file would need more of what is lacking.
                     if !is_shortage(&error) {
                         rest.push((stream, lag));
@@ -76,16 +76,14 @@ impl Core {
         let scan = match scanned {
             Ok(scan) => scan,
             Err(error) => {
-                rest.iter().for_each(|(stream, _)| self.behind.blame(*stream, &error));
+                rest.iter().for_each(|(stream, _)| self.lagging.set_error(*stream, &error));
                 return false;
             }
         };
         let mut all = true;
         for (stream, lag) in rest {
             let done = match lag.cause {
-                Cause::Recovery => {
-                    rewrite::complete_late(&self.disk, &self.layout, stream, &scan).map(|()| None)
-                }
+                Cause::Recovery => rewrite::redo_late(&self.disk, &self.layout, stream, &scan).map(|()| None),
                 Cause::Write | Cause::Sync => {
                     rewrite::rewrite(&self.disk, &self.layout, stream, &lag, &scan).map(Some)
                 }
@@ -93,7 +91,7 @@ impl Core {
             match done {
                 Ok(log) => self.caught_up(stream, log),
                 Err(error) => {
-                    self.behind.blame(stream, &error);
+                    self.lagging.set_error(stream, &error);
                     all = false;
                 }
             }
@@ -102,10 +100,10 @@ impl Core {
     }
 
     fn caught_up(&mut self, stream: StreamId, log: Option<Arc<dyn DiskFile>>) {
-        if let Some(live) = self.lives.get_mut(stream) {
-            live.caught_up(log);
+        if let Some(open) = self.streams.get_mut(stream) {
+            open.caught_up(log);
         }
         // Last: whoever reads finds everything in the file, or here.
-        self.behind.forget(stream);
+        self.lagging.remove(stream);
     }
 }

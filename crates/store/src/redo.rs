@@ -1,4 +1,4 @@
-//! Completing one stream's log from the write-ahead log, at boot, before anything reads it.
+//! Redo of one stream's log: what the write-ahead log has of it is put into it, at boot, before anything reads it.
 //!
 //! Above the place where the write-ahead log takes over, the log is only a copy: it must agree byte
 //! for byte, and where it does not it is put right. Below that place nothing is touched.
@@ -17,7 +17,7 @@ use crate::log::{Cursor, Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;
 
-/// What was found and done.
+/// The outcome of redo for one log: what was found and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
     /// The log had everything.
@@ -46,7 +46,7 @@ pub enum Completion {
     Damaged(Damage),
 }
 
-/// What a stream's log ought to be, next to what it is.
+/// A plan for a stream's log: from what it ought to be, next to what it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// Nothing is to be done to the log.
@@ -65,7 +65,7 @@ pub(crate) enum Plan {
 }
 
 /// Brings a stream's log to what the write-ahead log knows of it. Running it again changes nothing.
-pub(crate) fn complete(
+pub(crate) fn redo(
     disk: &dyn Disk,
     layout: &Layout,
     stream: StreamId,

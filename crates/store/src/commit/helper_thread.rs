@@ -1,16 +1,16 @@
-//! A second thread for the committer, for groups that are worth dividing.
+//! The committer's helper thread, for groups that are worth dividing.
 
 use std::sync::mpsc;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread that is started at its first use and ends when this is dropped.
+/// A helper thread, which is started at its first use and ends when this is dropped.
 #[derive(Default)]
-pub(super) struct Second {
+pub(super) struct HelperThread {
     work: Option<mpsc::SyncSender<Work>>,
 }
 
-/// What the second thread was asked for.
+/// The answer of the helper thread, on its way.
 pub(super) struct Pending<T>(mpsc::Receiver<T>);
 
 impl<T> Pending<T> {
@@ -19,12 +19,12 @@ impl<T> Pending<T> {
     /// # Panics
     /// If the work panicked: then the committer has lost part of its memory, and must not go on.
     pub(super) fn wait(self) -> T {
-        self.0.recv().expect("the committer's second thread has died")
+        self.0.recv().expect("the committer's helper thread has died")
     }
 }
 
-impl Second {
-    /// Begins work on the second thread; where none can be had, it is done at once on this one.
+impl HelperThread {
+    /// Begins work on the helper thread; where none can be had, it is done at once on this one.
     pub(super) fn begin<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn work_is_done_in_order_and_on_one_other_thread() {
-        let mut second = Second::default();
+        let mut helper = HelperThread::default();
         let here = std::thread::current().id();
-        let first = second.begin(|| std::thread::current().id());
-        let next = second.begin(|| std::thread::current().id());
+        let first = helper.begin(|| std::thread::current().id());
+        let next = helper.begin(|| std::thread::current().id());
         let there = first.wait();
         assert_ne!(there, here);
         assert_eq!(next.wait(), there);

@@ -1,4 +1,4 @@
-//! The list of access tokens on disk: one small file, replaced whole, with a lock of its own. Whoever owns the home reads
+//! The list of access tokens as a file: one small file, replaced whole, with a lock of its own. Whoever owns the home reads
 //! it; commands change it, with or without a daemon. Beside it stands when tokens were last used, which is a cache.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Which blobs are named anywhere in a home. Too many names do no harm and one too few loses a payload: every run of 64 hex
+//! References to blobs, anywhere in a home. Too many names do no harm and one too few loses a payload: every run of 64 hex
 //! digits counts, in whichever file that may name blobs and whether the file is damaged or not.
 
 use std::collections::HashSet;
@@ -21,28 +21,33 @@ const DEPTH: usize = 8;
 /// What cannot name blobs: they themselves, programs, what agents say before it is in a log, and what the daemon says.
 const NOT_THERE: &[&str] = &["blobs", "bin", "holders", "logs"];
 
-/// What is known of the names in a home.
+/// The references to blobs in a home.
 #[derive(Debug, Default)]
-pub struct Names {
-    /// Every name found.
-    pub named: HashSet<BlobId>,
-    /// Files that may name blobs and cannot be looked into.
-    pub closed: Vec<PathBuf>,
+pub struct BlobReferences {
+    /// Every blob that is named.
+    pub referenced: HashSet<BlobId>,
+    /// Files that may name blobs and cannot be read.
+    pub unreadable: Vec<PathBuf>,
 }
 
 /// Looks for the names of blobs in everything that may have some. Someone may be writing to the home: what they keep while
 /// this looks is young, and nobody collects what is young.
-pub fn named_blobs(disk: &dyn Disk, layout: &Layout) -> io::Result<Names> {
-    let mut names = Names::default();
+pub fn referenced_blobs(disk: &dyn Disk, layout: &Layout) -> io::Result<BlobReferences> {
+    let mut references = BlobReferences::default();
     for entry in disk.list(layout.home())? {
         if entry.kind == EntryKind::Dir && !NOT_THERE.contains(&entry.name.as_str()) {
-            look_into(disk, &layout.home().join(&entry.name), DEPTH, &mut names)?;
+            look_into(disk, &layout.home().join(&entry.name), DEPTH, &mut references)?;
         }
     }
-    Ok(names)
+    Ok(references)
 }
 
-fn look_into(disk: &dyn Disk, directory: &Path, depth: usize, names: &mut Names) -> io::Result<()> {
+fn look_into(
+    disk: &dyn Disk,
+    directory: &Path,
+    depth: usize,
+    references: &mut BlobReferences,
+) -> io::Result<()> {
     let entries = match disk.list(directory) {
         Ok(entries) => entries,
         // Removed since it was listed: its session was deleted, or a segment dropped.
@@ -52,13 +57,13 @@ fn look_into(disk: &dyn Disk, directory: &Path, depth: usize, names: &mut Names)
     for entry in entries {
         let path = directory.join(&entry.name);
         match entry.kind {
-            EntryKind::Dir if depth == 0 => names.closed.push(path),
-            EntryKind::Dir => look_into(disk, &path, depth - 1, names)?,
-            EntryKind::File if is_packed(&entry.name) => names.closed.push(path),
-            EntryKind::File => match read_names(disk, &path, &mut names.named) {
+            EntryKind::Dir if depth == 0 => references.unreadable.push(path),
+            EntryKind::Dir => look_into(disk, &path, depth - 1, references)?,
+            EntryKind::File if is_packed(&entry.name) => references.unreadable.push(path),
+            EntryKind::File => match read_references(disk, &path, &mut references.referenced) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(_) => names.closed.push(path),
+                Err(_) => references.unreadable.push(path),
             },
             EntryKind::Other => {}
         }
@@ -71,7 +76,7 @@ fn is_packed(name: &str) -> bool {
     [".zst", ".gz", ".age", ".enc"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-fn read_names(disk: &dyn Disk, path: &Path, named: &mut HashSet<BlobId>) -> io::Result<()> {
+fn read_references(disk: &dyn Disk, path: &Path, named: &mut HashSet<BlobId>) -> io::Result<()> {
     let file = disk.open(path, OpenMode::Read)?;
     let mut buffer = vec![0; CHUNK];
     let (mut run, mut at) = (Vec::with_capacity(DIGITS + 1), 0);

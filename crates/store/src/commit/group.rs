@@ -1,4 +1,4 @@
-//! Turning a batch of appends into frames, and the way back if one is refused or the disk says no.
+//! Groups of appends: turned into frames together, and the way back if one is refused or the disk says no.
 
 use std::io;
 use std::ops::Range;
@@ -10,24 +10,24 @@ use rekindle_domain::id::StreamId;
 use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
-use super::live::Live;
-use super::lives::{Find, Lives};
 use super::open_fold::Encoder;
-use super::{Append, Expect, Handed, Persist, Receipts, Reply};
+use super::open_stream::OpenStream;
+use super::open_streams::{Find, OpenStreams};
+use super::{Append, Expect, Persist, Receipts, Reply, Submitted};
 use crate::codec::Codec;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::wal::frame;
 
-/// One append of a group that passed.
-pub(super) struct Entry {
+/// An append of a group that passed.
+pub(super) struct PreparedAppend {
     pub(super) append: Append,
     pub(super) reply: Reply,
     pub(super) receipts: Receipts,
 }
 
-/// Lines of a group that belong into one log.
-pub(super) struct Lines {
+/// The lines of a group that belong into one log.
+pub(super) struct StreamLines {
     pub(super) stream: StreamId,
     /// Where they are in the group's frames.
     pub(super) range: Range<usize>,
@@ -37,13 +37,13 @@ pub(super) struct Lines {
     pub(super) log: Option<Arc<dyn DiskFile>>,
 }
 
-/// A batch on its way to the disk.
+/// A group of appends that are written and synced together.
 pub(super) struct Group {
     /// Its number, so that what is remembered for another group is not mistaken for this one's.
     id: u64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) appends: Vec<PreparedAppend>,
     /// What they add to each log, in order.
-    pub(super) lines: Vec<Lines>,
+    pub(super) lines: Vec<StreamLines>,
     /// The frames, which have no place in the write-ahead log yet.
     pub(super) frames: Vec<u8>,
     /// Someone needs it on disk.
@@ -59,8 +59,8 @@ impl Group {
     /// Begins a group that is encoded into `frames`, whatever that held.
     pub(super) fn new(id: u64, codec: Codec, ts: Timestamp, urgent_only: bool, mut frames: Vec<u8>) -> Group {
         frames.clear();
-        let (entries, lines, ts_text) = (Vec::new(), Vec::new(), ts.to_string());
-        Group { id, entries, lines, frames, sync: false, urgent_only, codec, ts, ts_text }
+        let (appends, lines, ts_text) = (Vec::new(), Vec::new(), ts.to_string());
+        Group { id, appends, lines, frames, sync: false, urgent_only, codec, ts, ts_text }
     }
 
     /// Returns an empty group that can be joined to this one later.
@@ -73,7 +73,7 @@ impl Group {
         let shift = self.frames.len();
         self.frames.extend_from_slice(&other.frames);
         self.sync |= other.sync;
-        self.entries.extend(other.entries);
+        self.appends.extend(other.appends);
         self.lines.extend(other.lines.into_iter().map(|mut lines| {
             lines.range = lines.range.start + shift..lines.range.end + shift;
             lines
@@ -81,7 +81,12 @@ impl Group {
     }
 
     /// Adds appends until there are enough bytes.
-    pub(super) fn fill(&mut self, lives: &mut impl Find, appends: &mut vec::IntoIter<Handed>, enough: usize) {
+    pub(super) fn fill(
+        &mut self,
+        streams: &mut impl Find,
+        appends: &mut vec::IntoIter<Submitted>,
+        enough: usize,
+    ) {
         while self.frames.len() < enough
             && let Some((append, reply)) = appends.next()
         {
@@ -90,23 +95,23 @@ impl Group {
                 reply.send(Err(AppendError::StorageFull(Arc::new(full))));
                 continue;
             }
-            match self.add(lives, &append) {
-                Ok(receipts) => self.entries.push(Entry { append, reply, receipts }),
+            match self.add(streams, &append) {
+                Ok(receipts) => self.appends.push(PreparedAppend { append, reply, receipts }),
                 Err(error) => reply.send(Err(error)),
             }
         }
     }
 
     /// Adds one append as one frame, or none of it.
-    fn add(&mut self, lives: &mut impl Find, append: &Append) -> Result<Receipts, AppendError> {
+    fn add(&mut self, streams: &mut impl Find, append: &Append) -> Result<Receipts, AppendError> {
         let (start, known) = (self.frames.len(), self.lines.len());
         frame::begin_append(&mut self.frames);
         let mut saved: Vec<StreamId> = Vec::new();
-        let added = self.add_parts(lives, append, &mut saved);
+        let added = self.add_parts(streams, append, &mut saved);
         for stream in saved {
-            match lives.find(stream) {
-                Some(live) if added.is_ok() => live.fold.release_savepoint(),
-                Some(live) => live.fold.roll_back(),
+            match streams.find(stream) {
+                Some(open) if added.is_ok() => open.fold.release_savepoint(),
+                Some(open) => open.fold.roll_back(),
                 None => {}
             }
         }
@@ -127,7 +132,7 @@ impl Group {
     /// Adds the parts of an append; `saved` gets the streams of a shared one, which remember what they were before it.
     fn add_parts(
         &mut self,
-        lives: &mut impl Find,
+        streams: &mut impl Find,
         append: &Append,
         saved: &mut Vec<StreamId>,
     ) -> Result<Receipts, AppendError> {
@@ -136,12 +141,12 @@ impl Group {
         }
         let (mut first, mut more) = (None, Vec::new());
         for (stream, records, expect) in append.parts() {
-            let live = lives.find(stream).ok_or(AppendError::NotOpen(stream))?;
-            if append.is_shared() && live.fold.set_savepoint() {
+            let open = streams.find(stream).ok_or(AppendError::NotOpen(stream))?;
+            if append.is_shared() && open.fold.set_savepoint() {
                 saved.push(stream);
             }
-            let Position { last_seq, log_offset: offset, .. } = live.position();
-            check(live, last_seq, expect)?;
+            let Position { last_seq, log_offset: offset, .. } = open.position();
+            check(open, last_seq, expect)?;
             let begin = frame::begin_part(&mut self.frames, stream, last_seq + 1, offset);
             let mut encoder = Encoder {
                 group: self.id,
@@ -150,13 +155,13 @@ impl Group {
                 ts: self.ts,
                 ts_text: &self.ts_text,
             };
-            let receipt = live.fold.append(&mut encoder, records)?;
+            let receipt = open.fold.append(&mut encoder, records)?;
             frame::end_part(&mut self.frames, begin);
             // The log of a stream that no checkpoint knows may only be touched once the write-ahead
             // log is sure to mention it: else a torn tail could not be told from damage.
-            self.sync |= !live.is_touched();
-            let (range, log) = (begin..self.frames.len(), live.open_log());
-            self.lines.push(Lines { stream, range, offset, log });
+            self.sync |= !open.is_touched();
+            let (range, log) = (begin..self.frames.len(), open.open_log());
+            self.lines.push(StreamLines { stream, range, offset, log });
             match first {
                 None => first = Some(receipt),
                 Some(_) => more.push(receipt),
@@ -167,20 +172,20 @@ impl Group {
     }
 
     /// Takes everything back and returns the appends: none of them happened.
-    pub(super) fn take_back(self, lives: &mut Lives) -> Vec<Handed> {
+    pub(super) fn take_back(self, streams: &mut OpenStreams) -> Vec<Submitted> {
         for lines in &self.lines {
-            if let Some(live) = lives.get_mut(lines.stream) {
-                live.fold.take_back(self.id);
+            if let Some(open) = streams.get_mut(lines.stream) {
+                open.fold.take_back(self.id);
             }
         }
-        self.entries.into_iter().map(|entry| (entry.append, entry.reply)).collect()
+        self.appends.into_iter().map(|entry| (entry.append, entry.reply)).collect()
     }
 }
 
 /// Checks that a stream is what the caller thinks, and can be added to.
-fn check(live: &Live, found: u64, expect: Expect) -> Result<(), AppendError> {
-    let stream = live.stream();
-    if let Some(damage) = &live.damage {
+fn check(open: &OpenStream, found: u64, expect: Expect) -> Result<(), AppendError> {
+    let stream = open.stream();
+    if let Some(damage) = &open.damage {
         return Err(AppendError::Damaged { stream, damage: damage.clone() });
     }
     match expect {

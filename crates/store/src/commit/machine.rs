@@ -1,4 +1,4 @@
-//! The committer's machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but one
+//! The committer's state machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but one
 //! that helps when very many logs are written.
 
 mod catch_up;
@@ -13,19 +13,19 @@ use std::time::Instant;
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::time::Clock;
 
-use self::catch_up::fall_behind;
-use super::live::Live;
-use super::lives::{Lives, half_of};
+use self::catch_up::mark_lagging;
+use super::group::{Group, is_urgent};
+use super::helper_thread::HelperThread;
 use super::log_writes::{LogWrite, LogWrites};
-use super::prepare::{Group, is_urgent};
-use super::second::Second;
-use super::shown::Shown;
-use super::{Append, Committed, Handed, Persist};
+use super::open_stream::OpenStream;
+use super::open_streams::{OpenStreams, half_of};
+use super::published::Published;
+use super::{Append, Committed, Persist, Submitted};
 use crate::aside::set_aside;
 use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::fold::Fold;
-use crate::lagging::{Behind, Cause};
+use crate::lagging::{Cause, LaggingLogs};
 use crate::layout::Layout;
 use crate::meter::Meter;
 use crate::recover::Unfinished;
@@ -46,7 +46,7 @@ pub struct Limits {
     pub group_bytes: usize,
     /// Room kept for the records that end work when the disk is full.
     pub reserve_bytes: u64,
-    /// From this many appends at once a second thread is worth waking to encode half of them.
+    /// From this many appends at once the helper thread is worth waking to encode half of them.
     pub appends_for_two: usize,
 }
 
@@ -66,7 +66,7 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckpointError {
     #[error("{0} logs cannot be brought up to date")]
-    Behind(usize),
+    Lagging(usize),
     #[error("{0} deleted sessions cannot be removed yet")]
     Removals(usize),
     #[error("cannot make the logs' names durable")]
@@ -75,21 +75,21 @@ pub(crate) enum CheckpointError {
     Segment(#[source] io::Error),
 }
 
-/// The committer without its thread.
-pub(crate) struct Core {
+/// The committer's state machine, without a thread and without a clock that runs.
+pub(crate) struct CommitMachine {
     disk: SharedDisk,
     layout: Layout,
     limits: Limits,
     clock: Arc<dyn Clock>,
     wal: Wal,
     reserve: Reserve,
-    lives: Lives,
-    /// What others see of them.
-    shown: Arc<Shown>,
+    streams: OpenStreams,
+    /// Those of them that others look at.
+    published: Arc<Published>,
     /// Streams whose log has been written to since the last checkpoint.
     touched: BTreeSet<StreamId>,
     /// Streams whose log lacks something that was committed.
-    behind: Arc<Behind>,
+    lagging: Arc<LaggingLogs>,
     /// Ticks until a log that needs the whole write-ahead log read is tried again, and how many there were the last time.
     patience: (u32, u32),
     /// Deleted sessions whose files could not all be removed yet.
@@ -99,15 +99,15 @@ pub(crate) struct Core {
     /// What the next group is encoded into.
     frames: Vec<u8>,
     /// Helps with groups of very many appends.
-    second: Second,
+    helper: HelperThread,
     /// Appends that were answered and are only waiting to be dropped.
-    spent: Vec<Append>,
+    answered: Vec<Append>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
     meter: Arc<Meter>,
 }
 
-impl Core {
+impl CommitMachine {
     pub(crate) fn new(
         disk: SharedDisk,
         layout: Layout,
@@ -115,50 +115,50 @@ impl Core {
         clock: Arc<dyn Clock>,
         mut wal: Wal,
         unfinished: Unfinished,
-    ) -> Core {
+    ) -> CommitMachine {
         let meter = Arc::<Meter>::default();
-        wal.count_into(&meter);
+        wal.set_meter(&meter);
         // A write-ahead log begins with a checkpoint.
         meter.checkpointed(clock.now());
         let reserve = Reserve::new(disk.clone(), layout.reserve(), limits.reserve_bytes);
-        let mut core = Core {
+        let mut machine = CommitMachine {
             disk,
             layout,
             limits,
             clock,
             wal,
             reserve,
-            lives: Lives::default(),
-            shown: Arc::default(),
+            streams: OpenStreams::default(),
+            published: Arc::default(),
             touched: BTreeSet::new(),
-            behind: unfinished.behind,
+            lagging: unfinished.lagging,
             patience: (0, 1),
             removals: unfinished.removals,
             groups: 0,
             frames: Vec::new(),
-            second: Second::default(),
-            spent: Vec::new(),
+            helper: HelperThread::default(),
+            answered: Vec::new(),
             checkpoint_failed: !unfinished.checkpointed,
             meter,
         };
-        core.reserve.refill();
-        if unfinished.reserve_used && !core.reserve.is_kept() {
-            core.reserve.release();
+        machine.reserve.refill();
+        if unfinished.reserve_used && !machine.reserve.is_kept() {
+            machine.reserve.release();
         }
-        core.gauge();
-        core
+        machine.gauge();
+        machine
     }
 
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
-    pub(crate) fn register(&mut self, live: Live) {
-        let stream = live.stream();
+    pub(crate) fn register(&mut self, open: OpenStream) {
+        let stream = open.stream();
         if self.layout.streams().kind(stream.kind()).is_none() {
             // Nobody could read what the write-ahead log would say of it.
             return;
         }
-        let live = self.lives.entry(stream).or_insert(live);
-        if self.behind.has(stream) {
-            live.fall_behind();
+        let open = self.streams.entry(stream).or_insert(open);
+        if self.lagging.contains(stream) {
+            open.mark_lagging();
             self.touched.insert(stream);
         }
     }
@@ -166,26 +166,26 @@ impl Core {
     /// Lets go of a stream that has nothing on its way to disk.
     pub(crate) fn release(&mut self, stream: StreamId) {
         if !self.touched.contains(&stream) {
-            self.lives.remove(stream);
-            self.shown.hide(stream);
+            self.streams.remove(stream);
+            self.published.withdraw(stream);
         }
     }
 
-    /// Returns a stream as of everything committed; from now on it is shown.
+    /// Returns a stream as of everything committed; from now on it is published.
     pub(crate) fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        let committed = self.lives.get(stream)?.committed::<F>()?;
-        self.shown.show(committed.clone());
+        let committed = self.streams.get(stream)?.committed::<F>()?;
+        self.published.publish(committed.clone());
         Some(committed)
     }
 
-    /// Returns what others see of streams.
-    pub(crate) fn shown(&self) -> Arc<Shown> {
-        self.shown.clone()
+    /// Returns the published streams.
+    pub(crate) fn published(&self) -> Arc<Published> {
+        self.published.clone()
     }
 
     /// Returns the logs that lack something.
-    pub(crate) fn behind(&self) -> Arc<Behind> {
-        self.behind.clone()
+    pub(crate) fn lagging(&self) -> Arc<LaggingLogs> {
+        self.lagging.clone()
     }
 
     /// Gives up the room that is kept for the records that end work.
@@ -208,7 +208,7 @@ impl Core {
     }
 
     /// Commits appends and answers each of them; those to one stream in order.
-    pub(crate) fn commit(&mut self, appends: Vec<Handed>) {
+    pub(crate) fn commit(&mut self, appends: Vec<Submitted>) {
         if self.reserve.is_released() {
             self.reserve.refill();
         }
@@ -221,7 +221,7 @@ impl Core {
             let mut appends = appends.into_iter();
             while appends.len() > 0 {
                 let mut group = self.new_group();
-                group.fill(&mut self.lives, &mut appends, self.limits.group_bytes);
+                group.fill(&mut self.streams, &mut appends, self.limits.group_bytes);
                 self.commit_group(group);
             }
         }
@@ -230,7 +230,7 @@ impl Core {
     }
 
     /// Commits appends whose encoding two threads divide between them.
-    fn commit_divided(&mut self, appends: Vec<Handed>) {
+    fn commit_divided(&mut self, appends: Vec<Submitted>) {
         let enough = self.limits.group_bytes / 2;
         // The halves need not reach their bound at the same append: were only some of the groups synced, one
         // that was handed over later could be on disk before one that was handed over earlier.
@@ -241,14 +241,14 @@ impl Core {
         while mine.len() + theirs.len() > 0 {
             let mut group = self.new_group();
             let mut other = group.sibling();
-            let mut lives = mem::take(self.lives.half(1));
-            let pending = self.second.begin(move || {
-                other.fill(&mut lives, &mut theirs, enough);
-                (other, lives, theirs)
+            let mut streams = mem::take(self.streams.half(1));
+            let pending = self.helper.begin(move || {
+                other.fill(&mut streams, &mut theirs, enough);
+                (other, streams, theirs)
             });
-            group.fill(self.lives.half(0), &mut mine, enough);
-            let (other, lives, rest) = pending.wait();
-            *self.lives.half(1) = lives;
+            group.fill(self.streams.half(0), &mut mine, enough);
+            let (other, streams, rest) = pending.wait();
+            *self.streams.half(1) = streams;
             theirs = rest;
             group.join(other);
             group.sync |= sync;
@@ -263,7 +263,7 @@ impl Core {
     }
 
     fn commit_group(&mut self, mut group: Group) {
-        if group.entries.is_empty() {
+        if group.appends.is_empty() {
             return;
         }
         let error = match self.wal.append(&mut group.frames, group.sync) {
@@ -274,7 +274,7 @@ impl Core {
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
                 self.meter.unknown.inc();
-                for (_, reply) in group.take_back(&mut self.lives) {
+                for (_, reply) in group.take_back(&mut self.streams) {
                     reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
                 }
                 return;
@@ -284,7 +284,7 @@ impl Core {
         let full = matches!(AppendError::refused(&error), AppendError::StorageFull(_));
         if full { &self.meter.full } else { &self.meter.failed }.inc();
         let (urgent, others): (Vec<_>, Vec<_>) = group
-            .take_back(&mut self.lives)
+            .take_back(&mut self.streams)
             .into_iter()
             .partition(|(append, _)| full && self.reserve.is_kept() && is_urgent(append));
         for (_, reply) in others {
@@ -298,9 +298,9 @@ impl Core {
 
     /// Commits what must go through, in the room the reserve gave up. The reserve is gone by now, so this
     /// does not come round again.
-    fn commit_urgent(&mut self, appends: Vec<Handed>) {
+    fn commit_urgent(&mut self, appends: Vec<Submitted>) {
         let mut group = self.new_group();
-        group.fill(&mut self.lives, &mut appends.into_iter(), usize::MAX);
+        group.fill(&mut self.streams, &mut appends.into_iter(), usize::MAX);
         self.commit_group(group);
     }
 
@@ -310,24 +310,24 @@ impl Core {
         {
             let error = Arc::new(io::Error::other(error));
             self.meter.unknown.inc();
-            for entry in group.entries {
+            for entry in group.appends {
                 entry.reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
             }
             return;
         }
         // Whoever is answered sees what it did.
-        self.shown.renew(group.lines.iter().map(|lines| lines.stream), &self.lives);
-        for entry in group.entries {
+        self.published.refresh(group.lines.iter().map(|lines| lines.stream), &self.streams);
+        for entry in group.appends {
             entry.append.parts().for_each(|(_, records, _)| self.meter.records.count(records));
             entry.reply.send(Ok(entry.receipts));
-            self.spent.push(entry.append);
+            self.answered.push(entry.append);
         }
         self.frames = group.frames;
     }
 
     /// Lets go of what was committed; whoever waits need not wait for that.
-    pub(crate) fn forget_spent(&mut self) {
-        self.spent.clear();
+    pub(crate) fn drop_answered(&mut self) {
+        self.answered.clear();
     }
 
     /// Brings the logs up to what the write-ahead log has.
@@ -340,25 +340,25 @@ impl Core {
             }
             let mut log = lines.log.take();
             if log.is_none()
-                && let Some(live) = self.lives.get_mut(stream)
+                && let Some(open) = self.streams.get_mut(stream)
             {
                 self.touched.insert(stream);
-                log = live.touch(&self.disk, &self.layout, lines.offset).unwrap_or_else(|error| {
-                    fall_behind(&self.behind, &self.layout, live, lines.offset, Cause::Write, &error);
+                log = open.touch(&self.disk, &self.layout, lines.offset).unwrap_or_else(|error| {
+                    mark_lagging(&self.lagging, &self.layout, open, lines.offset, Cause::Write, &error);
                     None
                 });
             }
             writes.push(LogWrite { stream, log, lines: lines.range.clone(), offset: lines.offset });
         }
         let writes = Arc::new(writes);
-        let failed = writes.carry_out(&mut self.second);
-        if !failed.is_empty() || self.behind.len() > 0 {
+        let failed = writes.carry_out(&mut self.helper);
+        if !failed.is_empty() || self.lagging.len() > 0 {
             for (at, (write, lines)) in writes.each().enumerate() {
-                if let (Some(error), Some(live)) = (failed.get(&at), self.lives.get_mut(write.stream)) {
-                    fall_behind(&self.behind, &self.layout, live, write.offset, Cause::Write, error);
+                if let (Some(error), Some(open)) = (failed.get(&at), self.streams.get_mut(write.stream)) {
+                    mark_lagging(&self.lagging, &self.layout, open, write.offset, Cause::Write, error);
                 }
                 // What stands in the file behind a place that could not be written is written again with it.
-                self.behind.extend(write.stream, lines);
+                self.lagging.extend(write.stream, lines);
             }
         }
         group.frames = writes.into_bytes();
@@ -371,7 +371,7 @@ impl Core {
 
     /// Tells whether a tick has anything to try again.
     pub(crate) fn needs_tick(&self) -> bool {
-        let behind = self.behind.len() > 0 || !self.removals.is_empty();
+        let behind = self.lagging.len() > 0 || !self.removals.is_empty();
         self.is_dirty() || self.checkpoint_failed || behind || !self.reserve.is_kept()
     }
 
@@ -396,8 +396,8 @@ impl Core {
         // Room that was given up is for the records that end work; logs that lack something are served all the same.
         if !self.reserve.is_released() {
             self.catch_up(false);
-            // Reads and writes everything there is of it: in vain while a log is behind.
-            if self.checkpoint_failed && self.behind.len() == 0 {
+            // Reads and writes everything there is of it: in vain while a log lags.
+            if self.checkpoint_failed && self.lagging.len() == 0 {
                 let _ = self.checkpoint();
             }
         }
@@ -436,36 +436,36 @@ impl Core {
         for stream in self.touched.clone() {
             self.sync_log(stream);
             // A deleted stream's log may go at any time: nothing must vouch for it.
-            if let Some(live) = self.lives.get(stream).filter(|live| !live.fold.is_deleted()) {
-                positions.push((stream, live.position()));
+            if let Some(open) = self.streams.get(stream).filter(|open| !open.fold.is_deleted()) {
+                positions.push((stream, open.position()));
             }
         }
         // What catches up only now is not durable by what was synced before.
-        let late = self.behind.streams();
+        let late = self.lagging.streams();
         self.catch_up(true);
         late.into_iter().for_each(|stream| self.sync_log(stream));
-        match self.behind.len() {
+        match self.lagging.len() {
             0 => {}
-            behind => return Err(CheckpointError::Behind(behind)),
+            behind => return Err(CheckpointError::Lagging(behind)),
         }
         for directory in self.layout.log_directories(self.touched.iter().copied()) {
             self.disk.sync_dir(&directory).map_err(CheckpointError::Directory)?;
         }
         self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
         for stream in mem::take(&mut self.touched) {
-            if let Some(live) = self.lives.get_mut(stream) {
-                live.checkpointed();
+            if let Some(open) = self.streams.get_mut(stream) {
+                open.checkpointed();
             }
         }
         Ok(())
     }
 
-    /// Makes a stream's log durable by itself; one that cannot be is behind.
+    /// Makes a stream's log durable by itself; one that cannot be lags.
     fn sync_log(&mut self, stream: StreamId) {
-        let Some(live) = self.lives.get_mut(stream) else { return };
-        if let Err(error) = live.sync(&self.disk, &self.layout) {
-            let end = live.position().log_offset;
-            fall_behind(&self.behind, &self.layout, live, end, Cause::Sync, &error);
+        let Some(open) = self.streams.get_mut(stream) else { return };
+        if let Err(error) = open.sync(&self.disk, &self.layout) {
+            let end = open.position().log_offset;
+            mark_lagging(&self.lagging, &self.layout, open, end, Cause::Sync, &error);
         }
     }
 
@@ -473,8 +473,8 @@ impl Core {
     /// checkpoint passes, so that a replay finishes it.
     pub(crate) fn remove(&mut self, session: SessionId) -> io::Result<()> {
         let stream = StreamId::from(session);
-        if let Some(live) = self.lives.get(stream) {
-            if !live.fold.is_deleted() {
+        if let Some(open) = self.streams.get(stream) {
+            if !open.fold.is_deleted() {
                 return Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
                     "the session's deletion is not recorded",
@@ -483,10 +483,10 @@ impl Core {
             // The deletion must be on disk before the first file goes.
             self.sync().map_err(io::Error::other)?;
         }
-        self.lives.remove(stream);
-        self.shown.hide(stream);
+        self.streams.remove(stream);
+        self.published.withdraw(stream);
         self.touched.remove(&stream);
-        self.behind.forget(stream);
+        self.lagging.remove(stream);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;
         self.removals.remove(&session);
@@ -496,15 +496,15 @@ impl Core {
     /// Sets the files of a damaged session aside: nothing of it is on its way to disk, because nothing was added.
     pub(crate) fn set_aside(&mut self, session: SessionId) -> io::Result<PathBuf> {
         let stream = StreamId::from(session);
-        if self.lives.get(stream).is_none_or(|live| live.damage.is_none()) {
+        if self.streams.get(stream).is_none_or(|open| open.damage.is_none()) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "the session is not known to be damaged",
             ));
         }
         let path = set_aside(&*self.disk, &self.layout, session)?;
-        self.lives.remove(stream);
-        self.shown.hide(stream);
+        self.streams.remove(stream);
+        self.published.withdraw(stream);
         self.touched.remove(&stream);
         Ok(path)
     }

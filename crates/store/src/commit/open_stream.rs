@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::log::Damage;
 
 /// A stream that can be appended to.
-pub(crate) struct Live {
+pub(crate) struct OpenStream {
     stream: StreamId,
     pub(super) fold: Box<dyn OpenFold>,
     /// Where the log is damaged; then nothing may be appended.
@@ -25,14 +25,14 @@ pub(crate) struct Live {
     /// The log has bytes that no checkpoint covers, or is about to.
     touched: bool,
     /// The log could not be written; what it lacks is served from memory until it has everything.
-    behind: bool,
+    lagging: bool,
 }
 
-impl Live {
-    pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> Live {
+impl OpenStream {
+    pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
-        Live { stream, fold, damage, log: None, touched: false, behind: false }
+        OpenStream { stream, fold, damage, log: None, touched: false, lagging: false }
     }
 
     pub(super) fn stream(&self) -> StreamId {
@@ -55,11 +55,11 @@ impl Live {
 
     /// Returns the log if it is open and can be written to.
     pub(super) fn open_log(&self) -> Option<Arc<dyn DiskFile>> {
-        self.log.clone().filter(|_| !self.behind)
+        self.log.clone().filter(|_| !self.lagging)
     }
 
-    /// Opens the log for its first write since a checkpoint, at its end. One that cannot be is behind, and
-    /// loses nothing: the write-ahead log keeps the lines until the log has them. One that is behind stays closed.
+    /// Opens the log for its first write since a checkpoint, at its end. One that cannot be lags, and
+    /// loses nothing: the write-ahead log keeps the lines until the log has them. One that lags stays closed.
     pub(super) fn touch(
         &mut self,
         disk: &SharedDisk,
@@ -67,15 +67,15 @@ impl Live {
         end: u64,
     ) -> io::Result<Option<Arc<dyn DiskFile>>> {
         self.touched = true;
-        if !self.behind {
+        if !self.lagging {
             self.open(disk, layout, end)?;
         }
         Ok(self.open_log())
     }
 
     /// The log could not be written. It counts as touched: no checkpoint covers what it lacks.
-    pub(super) fn fall_behind(&mut self) {
-        (self.behind, self.touched) = (true, true);
+    pub(super) fn mark_lagging(&mut self) {
+        (self.lagging, self.touched) = (true, true);
     }
 
     /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
@@ -110,7 +110,7 @@ impl Live {
     /// The log has everything; it is open, or will be opened for its next write.
     pub(super) fn caught_up(&mut self, log: Option<Arc<dyn DiskFile>>) {
         self.log = log;
-        self.behind = false;
+        self.lagging = false;
     }
 
     /// A checkpoint covers the log: its descriptor has nothing more to tell.

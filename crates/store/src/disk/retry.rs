@@ -1,4 +1,4 @@
-//! A disk on which a call interrupted by a signal is made again, so that nobody above has to think of it.
+//! A disk that retries calls interrupted by a signal, so that nobody above has to think of it.
 
 use std::io;
 use std::path::Path;
@@ -18,13 +18,13 @@ fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     call()
 }
 
-/// Repeats calls that fail with `Interrupted`.
+/// A disk that makes calls again that fail with `Interrupted`.
 #[derive(Clone)]
-pub struct Steady(pub SharedDisk);
+pub struct RetryDisk(pub SharedDisk);
 
-impl Disk for Steady {
+impl Disk for RetryDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(SteadyFile(again(|| self.0.open(path, mode))?)))
+        Ok(Box::new(RetryFile(again(|| self.0.open(path, mode))?)))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -60,9 +60,9 @@ impl Disk for Steady {
     }
 }
 
-struct SteadyFile(Box<dyn DiskFile>);
+struct RetryFile(Box<dyn DiskFile>);
 
-impl DiskFile for SteadyFile {
+impl DiskFile for RetryFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         again(|| self.0.read_at(buf, offset))
     }
