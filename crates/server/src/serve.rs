@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::middleware;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::Daemon;
-use rustix::io::Errno;
+use rekindle_service::is_out_of_descriptors;
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::sleep;
 
@@ -133,7 +133,7 @@ async fn lacking(
     ours: &mut Connections,
     elsewhere: &mut Connections,
 ) {
-    if is_lacking(error) {
+    if is_out_of_descriptors(error) {
         if spare.give_up() {
             return;
         }
@@ -147,12 +147,6 @@ async fn lacking(
         () = elsewhere.ended() => {}
         () = sleep(REST) => {}
     }
-}
-
-/// Tells whether we, or the machine, have no descriptors left.
-fn is_lacking(error: &io::Error) -> bool {
-    let errno = error.raw_os_error();
-    errno == Some(Errno::MFILE.raw_os_error()) || errno == Some(Errno::NFILE.raw_os_error())
 }
 
 /// Looks at the list of tokens for those whose streams are open, and keeps when tokens were used.

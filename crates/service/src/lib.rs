@@ -28,4 +28,5 @@ mod ticks;
 pub mod upkeep;
 
 pub use drive::{live, look_for_holder};
+pub use rekindle_store::disk::is_out_of_descriptors;
 pub use show::{last_words, log, run_view, session_view};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use real::RealDisk;
-pub use reserved_descriptors::check_descriptors;
+pub use reserved_descriptors::{check_descriptors, is_out_of_descriptors};
 pub use retry::RetryDisk;
 pub use tools::{copy, is_shortage, read_all, read_exact_at, read_up_to, refresh, replace, write_all_at};
 

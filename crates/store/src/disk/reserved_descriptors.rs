@@ -72,8 +72,8 @@ pub fn check_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Tells whether the process, or the machine, has no descriptors left.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+/// Tells whether a call failed because the process, or the machine, has no descriptors left.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 

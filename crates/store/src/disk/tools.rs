@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Disk, DiskFile, OpenMode};
+use super::{Disk, DiskFile, OpenMode, is_out_of_descriptors};
 
 /// How much is read and written at a time.
 const CHUNK: usize = 1 << 20;
@@ -11,10 +11,8 @@ const CHUNK: usize = 1 << 20;
 /// Tells whether a call failed because something ran out that comes back: room on the disk, descriptors, memory. Whoever
 /// meets that waits; nothing is wrong with the file.
 pub fn is_shortage(error: &io::Error) -> bool {
-    // ENFILE and EMFILE have no kind of their own.
-    const NO_DESCRIPTORS: [i32; 2] = [23, 24];
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
-    kinds.contains(&error.kind()) || error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code))
+    kinds.contains(&error.kind()) || is_out_of_descriptors(error)
 }
 
 /// Writes all of `buf`, going on after short writes.
