@@ -58,7 +58,7 @@ pub trait Catalog: Sessions {
     /// Reads a log up to where a state stands, and tells where it is damaged.
     fn examine(&self, state: &SessionState) -> Result<Option<Damage>, LoadError>;
     /// Returns why a session's log lacks records that are in the write-ahead log, if it does.
-    fn behind(&self, session: SessionId) -> Option<String>;
+    fn lagging(&self, session: SessionId) -> Option<String>;
 }
 
 impl Sessions for Store {
@@ -132,7 +132,7 @@ impl Catalog for Store {
         self.broken_before(state.id, self.end_of(state))
     }
 
-    fn behind(&self, session: SessionId) -> Option<String> {
-        Store::behind(self, session)
+    fn lagging(&self, session: SessionId) -> Option<String> {
+        Store::lagging(self, session)
     }
 }

@@ -23,10 +23,10 @@ pub(super) struct Contended {
 
 impl Sessions for Contended {
     fn append_with(&self, append: Append, told: Told) {
-        let session = append.session;
+        let stream = append.stream;
         let others = self.before_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         match others {
-            Ok(_) => told(Err(AppendError::Moved { session, expected: 1, found: 2 })),
+            Ok(_) => told(Err(AppendError::Moved { stream, expected: 1, found: 2 })),
             Err(_) => self.store.append_with(append, told),
         }
     }

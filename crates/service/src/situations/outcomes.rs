@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::StreamId;
 use rekindle_domain::outcome::Outcome;
 use rekindle_store::Observer;
 use rekindle_store::commit::Receipt;
@@ -15,9 +15,10 @@ use crate::feed::{Feed, News, outcome};
 struct Tell(Arc<Feed>);
 
 impl Observer for Tell {
-    fn done(&self, _: SessionId, _: &Receipt) {}
+    fn committed(&self, _: StreamId, _: &Receipt) {}
 
-    fn told(&self, session: SessionId, receipt: &Receipt) {
+    fn answered(&self, stream: StreamId, receipt: &Receipt) {
+        let session = stream.session().expect("a session");
         self.0.tell(session, News::Appended(receipt.last_seq));
     }
 }
