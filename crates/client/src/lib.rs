@@ -6,6 +6,7 @@ pub mod content_text;
 pub mod default_home;
 pub mod failure;
 pub mod follow;
+mod hint_text;
 pub mod http;
 pub mod listen_options;
 pub mod logout;

@@ -1,10 +1,13 @@
 //! What the daemon sends, as far as commands look at it; fields that are not here are passed over. With `--json` its
 //! words are printed as they are.
 
+use std::borrow::Cow;
+
 use rekindle_wire::code::{Code, ErrorBody};
 use serde::Deserialize;
 
 use crate::failure::{Exit, Failure};
+use crate::hint_text::hint_text;
 
 /// A page of a log.
 #[derive(Debug, Deserialize)]
@@ -41,12 +44,34 @@ pub fn refusal(status: u16, body: &[u8]) -> Failure {
             let unknown =
                 [Code::SessionUnknown, Code::WaitUnknown].map(Code::as_str).contains(&failure.code());
             let failure = if unknown { failure.exit_with(Exit::Usage) } else { failure };
-            error.hint.into_iter().fold(failure, Failure::hint)
+            let command = error.advice.as_ref().and_then(hint_text).map(Cow::from);
+            command.or(error.hint).into_iter().fold(failure, Failure::hint)
         }
         Err(_) => {
             let text = String::from_utf8_lossy(body);
             let text = text.chars().take(200).collect::<String>();
             Failure::failed("refused", anyhow::anyhow!("the daemon answered {status}: {text}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_worded_as_a_command_and_what_is_not_known_in_the_daemon_s_words() {
+        for (advice, expected) in [
+            (r#","advice":{"kind":"list_sessions"}"#, "rekindle ps -a"),
+            (r#","advice":{"kind":"create_token","scope":"admin"}"#, "in its words"),
+            (r#","advice":{"kind":"of_a_newer_daemon","x":1}"#, "in its words"),
+            ("", "in its words"),
+        ] {
+            let body = format!(
+                r#"{{"error":{{"code":"session_unknown","message":"m","hint":"in its words"{advice}}}}}"#
+            );
+            let failure = refusal(404, body.as_bytes());
+            assert_eq!(failure.to_json()["error"]["hint"], expected, "{advice}");
         }
     }
 }

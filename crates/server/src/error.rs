@@ -9,8 +9,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use rekindle_service::error::ServiceError;
 use rekindle_wire::code::{Code, ErrorBody, ErrorDetail, REFUSED};
+use rekindle_wire::hint::Hint;
 
 use crate::body;
+use crate::hint_text::hint_text;
 
 /// A request that was refused, or that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,7 @@ pub struct ApiError {
     code: &'static str,
     message: String,
     hint: Option<String>,
+    advice: Option<Hint>,
 }
 
 /// What a response that carries an error says in the log; its presence marks the response as one of ours.
@@ -31,7 +34,8 @@ pub(crate) struct Noted {
 impl ApiError {
     /// Makes one without a hint.
     pub fn new(code: Code, message: impl Display) -> ApiError {
-        ApiError { status: status(code), code: code.as_str(), message: message.to_string(), hint: None }
+        let (message, code, status) = (message.to_string(), code.as_str(), status(code));
+        ApiError { status, code, message, hint: None, advice: None }
     }
 
     /// Something of ours is broken.
@@ -42,7 +46,7 @@ impl ApiError {
     /// The framework refused it, for a reason that only the status tells.
     pub fn refused(status: StatusCode) -> ApiError {
         let message = status.canonical_reason().unwrap_or(REFUSED).to_owned();
-        ApiError { status, code: REFUSED, message, hint: None }
+        ApiError { status, code: REFUSED, message, hint: None, advice: None }
     }
 
     /// Something of ours panicked.
@@ -53,9 +57,14 @@ impl ApiError {
             .hint("the daemon's log says where; please report it")
     }
 
-    /// Adds what to do next.
+    /// Adds what to do next, in words that hold for callers of the interface alone.
     pub fn hint(self, hint: impl Display) -> ApiError {
         ApiError { hint: Some(hint.to_string()), ..self }
+    }
+
+    /// Adds what to do next, in words for callers of the interface and as data for those who word it themselves.
+    pub fn advise(self, advice: Hint) -> ApiError {
+        ApiError { hint: Some(hint_text(&advice)), advice: Some(advice), ..self }
     }
 
     /// Returns the status of the response.
@@ -76,17 +85,17 @@ fn status(code: Code) -> StatusCode {
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> ApiError {
-        let ServiceError { code, message, hint } = error;
-        ApiError { status: status(code), code: code.as_str(), message, hint }
+        let refused = ApiError::new(error.code, error.text());
+        error.hint.into_iter().fold(refused, ApiError::advise)
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let ApiError { status, code, message, hint } = self;
+        let ApiError { status, code, message, hint, advice } = self;
         let hint = hint.as_deref().map(Cow::from);
-        let error = ErrorDetail { code: code.into(), message: message.as_str().into(), hint };
-        // Three strings always become JSON.
+        let error = ErrorDetail { code: code.into(), message: message.as_str().into(), hint, advice };
+        // Words and a choice among kinds always become JSON.
         let written = serde_json::to_vec(&ErrorBody { error }).unwrap_or_default();
         let mut response = body::json(status, written);
         response.extensions_mut().insert(Noted { code, message });
@@ -96,6 +105,7 @@ impl IntoResponse for ApiError {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_domain::access::Scope;
 
     use super::*;
 
@@ -132,5 +142,16 @@ mod tests {
         let expected =
             r#"{"error":{"code":"token_expired","message":"the token \"x\" expired","hint":null}}"#;
         assert_eq!(body, expected);
+    }
+
+    #[tokio::test]
+    async fn a_hint_comes_in_words_and_as_data() {
+        let error =
+            ServiceError::new(Code::TokenScope, "x").hint(Hint::CreateToken { scope: Some(Scope::Admin) });
+        let response = ApiError::from(error).into_response();
+        let body = axum::body::to_bytes(response.into_body(), 1000).await.expect("a body");
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body["error"]["advice"], serde_json::json!({"kind": "create_token", "scope": "admin"}));
+        assert!(body["error"]["hint"].as_str().is_some_and(|hint| hint.contains("--scope admin")), "{body}");
     }
 }

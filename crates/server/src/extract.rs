@@ -13,6 +13,7 @@ use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_service::daemon::BlobId;
 use rekindle_service::idempotency::Key;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -50,7 +51,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(Code::SessionUnknown, bad, "rekindle ps -a"))?;
+        let id = text.parse().map_err(|bad| unknown(Code::SessionUnknown, bad, Hint::ListSessions))?;
         Ok(Session(id))
     }
 }
@@ -59,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(Code::WaitUnknown, bad, "rekindle waits"))?;
+        let id = text.parse().map_err(|bad| unknown(Code::WaitUnknown, bad, Hint::ListWaits))?;
         Ok(Wait(id))
     }
 }
@@ -78,8 +79,8 @@ async fn name<S: Send + Sync>(parts: &mut Parts, state: &S) -> String {
     Path::<String>::from_request_parts(parts, state).await.map(|Path(text)| text).unwrap_or_default()
 }
 
-fn unknown(code: Code, bad: rekindle_domain::id::BadId, hint: &str) -> ApiError {
-    ApiError::new(code, bad).hint(hint)
+fn unknown(code: Code, bad: rekindle_domain::id::BadId, advice: Hint) -> ApiError {
+    ApiError::new(code, bad).advise(advice)
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {

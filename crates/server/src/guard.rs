@@ -19,6 +19,7 @@ use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::{Daemon, TokenWay};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -202,8 +203,7 @@ fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
     let bearer = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let (_, token) = bearer.filter(|_| values.next().is_none()).ok_or_else(missing)?;
     let unknown = |denial: rekindle_domain::access::Denial| {
-        ApiError::new(Code::TokenUnknown, denial)
-            .hint("on the daemon's machine, rekindle token create makes one")
+        ApiError::new(Code::TokenUnknown, denial).advise(Hint::CreateToken { scope: None })
     };
     token.trim().parse().map_err(unknown)
 }

@@ -9,6 +9,7 @@ mod connections;
 pub mod error;
 mod extract;
 mod guard;
+mod hint_text;
 mod hosts;
 mod openapi;
 mod quota;

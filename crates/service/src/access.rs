@@ -11,6 +11,7 @@ use rekindle_store::access_list::{self, AccessError, Stamp, Used};
 use rekindle_store::disk::{Disk, SharedDisk};
 use rekindle_store::layout::Layout;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use tokio::sync::watch;
 
 use crate::boottime::Steady;
@@ -142,8 +143,7 @@ impl Access {
 
 fn unreadable() -> ServiceError {
     let message = "the daemon cannot read its list of access tokens and lets in nobody from elsewhere";
-    ServiceError::new(Code::TokensUnreadable, message)
-        .hint("on its machine, rekindle token ls says what is wrong")
+    ServiceError::new(Code::TokensUnreadable, message).hint(Hint::ListTokens)
 }
 
 fn denied(denial: Denial) -> ServiceError {
@@ -153,13 +153,11 @@ fn denied(denial: Denial) -> ServiceError {
         Denial::Expired => Code::TokenExpired,
         Denial::Revoked => Code::TokenRevoked,
     };
-    let hint = match denial {
-        Denial::Scope { needs, .. } => {
-            format!("on the daemon's machine, rekindle token create --scope {} makes another", needs.as_str())
-        }
-        _ => "on the daemon's machine, rekindle token create makes another".to_owned(),
+    let scope = match denial {
+        Denial::Scope { needs, .. } => Some(needs),
+        _ => None,
     };
-    ServiceError::new(code, denial).hint(hint)
+    ServiceError::new(code, denial).hint(Hint::CreateToken { scope })
 }
 
 /// Why a token was not made or taken back.

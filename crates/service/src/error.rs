@@ -1,6 +1,7 @@
 //! Errors of the daemon, why something asked of it was not done: one code for programs, words for people, and what to do next.
 //! Errors of what lies below are mapped to these here, once.
 
+use std::error::Error;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -10,50 +11,64 @@ use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
 use rekindle_store::{AppendError, OpenSessionError};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use crate::ids::NoRandomness;
 
-/// What to do about a damaged session.
-const DAMAGED: &str = "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside";
-
 /// A request that was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ServiceError {
     /// A stable word for programs.
     pub code: Code,
-    /// What is wrong, for people.
+    /// What is wrong, for people; its causes come behind it.
     pub message: String,
     /// What to do next.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl ServiceError {
     /// Makes one without a hint.
     pub fn new(code: Code, message: impl Display) -> ServiceError {
-        ServiceError { code, message: message.to_string(), hint: None }
+        ServiceError { code, message: message.to_string(), hint: None, source: None }
+    }
+
+    /// Makes one of the error that caused it.
+    pub fn caused_by(code: Code, error: impl Error + Send + Sync + 'static) -> ServiceError {
+        ServiceError { code, message: error.to_string(), hint: None, source: Some(Arc::new(error)) }
+    }
+
+    /// Something is broken.
+    pub fn internal(error: impl Error + Send + Sync + 'static) -> ServiceError {
+        ServiceError::caused_by(Code::Internal, error)
     }
 
     /// Adds what to do next.
-    pub fn hint(self, hint: impl Display) -> ServiceError {
-        ServiceError { hint: Some(hint.to_string()), ..self }
+    pub fn hint(self, hint: Hint) -> ServiceError {
+        ServiceError { hint: Some(hint), ..self }
+    }
+
+    /// Returns the message with its causes in one line, as callers and logs get it.
+    pub fn text(&self) -> String {
+        chain(self)
     }
 
     /// There is no such session, or it is being removed: nobody who asks for it needs to know which.
     pub(crate) fn no_session(session: SessionId) -> ServiceError {
         ServiceError::new(Code::SessionUnknown, format!("there is no session {session} here"))
-            .hint("rekindle ps -a")
+            .hint(Hint::ListSessions)
     }
 
     /// There is no such wait.
     pub(crate) fn no_wait(wait: WaitId) -> ServiceError {
-        ServiceError::new(Code::WaitUnknown, format!("there is no wait {wait} here")).hint("rekindle waits")
+        ServiceError::new(Code::WaitUnknown, format!("there is no wait {wait} here")).hint(Hint::ListWaits)
     }
 
     /// A wait is over.
     pub(crate) fn wait_closed(wait: WaitId) -> ServiceError {
         ServiceError::new(Code::WaitClosed, format!("the wait {wait} is not open any more"))
-            .hint("rekindle waits")
+            .hint(Hint::ListWaits)
     }
 
     /// What was looked at has changed since.
@@ -73,12 +88,15 @@ impl ServiceError {
 
     /// Nothing can be added to a log that is damaged.
     pub fn damaged(damage: &Damage) -> ServiceError {
-        ServiceError::new(Code::SessionDamaged, damaged_log(damage)).hint(DAMAGED)
+        ServiceError::new(Code::SessionDamaged, damaged_log(damage)).hint(Hint::SetAside)
     }
+}
 
-    /// Something is broken; every cause is told.
-    pub fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
-        ServiceError::new(Code::Internal, chain(error))
+/// Errors that callers cannot tell apart are equal.
+#[cfg(test)]
+impl PartialEq for ServiceError {
+    fn eq(&self, other: &ServiceError) -> bool {
+        (self.code, self.text(), &self.hint) == (other.code, other.text(), &other.hint)
     }
 }
 
@@ -91,7 +109,7 @@ pub(crate) fn damaged_log(damage: &Damage) -> String {
 pub const LEFT_ALONE: &str = "nothing can be added to it";
 
 /// Returns an error with its causes in one line.
-pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -107,7 +125,7 @@ pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 
 impl From<NoRandomness> for ServiceError {
     fn from(error: NoRandomness) -> ServiceError {
-        ServiceError::new(Code::NoRandomness, error)
+        ServiceError::caused_by(Code::NoRandomness, error)
     }
 }
 
@@ -122,7 +140,7 @@ impl From<BlobError> for ServiceError {
             }
             BlobError::Io { .. } => Code::Storage,
         };
-        ServiceError::new(code, chain(&error)).hint("rekindle doctor says more")
+        ServiceError::caused_by(code, error).hint(Hint::ExamineHome)
     }
 }
 
@@ -143,12 +161,12 @@ impl From<AppendError> for ServiceError {
             AppendError::NotOpen(_) | AppendError::Unwritable(_) | AppendError::Storage(_) => Code::Storage,
         };
         let hint = match code {
-            Code::SessionDamaged => Some(DAMAGED),
-            Code::OutcomeUnknown => Some("repeat it with the same Idempotency-Key"),
-            Code::StorageFull => Some("free some room on the disk and try again"),
+            Code::SessionDamaged => Some(Hint::SetAside),
+            Code::OutcomeUnknown => Some(Hint::RepeatWithSameKey),
+            Code::StorageFull => Some(Hint::FreeDiskSpace),
             _ => None,
         };
-        ServiceError { code, message: chain(&error), hint: hint.map(Into::into) }
+        ServiceError { hint, ..ServiceError::caused_by(code, error) }
     }
 }
 
@@ -158,16 +176,15 @@ impl From<OpenSessionError> for ServiceError {
         match error {
             OpenSessionError::Append(error) => error.into(),
             OpenSessionError::Load(error @ LoadError::NotFound(_)) => {
-                ServiceError::new(Code::SessionUnknown, error).hint("rekindle ps -a")
+                ServiceError::caused_by(Code::SessionUnknown, error).hint(Hint::ListSessions)
             }
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
-                ServiceError::new(Code::SessionNewer, error)
-                    .hint("its files are left alone, and other sessions are not concerned")
+                ServiceError::caused_by(Code::SessionNewer, error).hint(Hint::UseNewerVersion)
             }
             OpenSessionError::Load(error @ LoadError::Read { .. }) => {
-                ServiceError::new(Code::Storage, chain(&error)).hint("rekindle doctor says what can be done")
+                ServiceError::caused_by(Code::Storage, error).hint(Hint::ExamineHome)
             }
-            error => ServiceError::internal(&error),
+            error => ServiceError::internal(error),
         }
     }
 }
@@ -201,5 +218,18 @@ mod tests {
         for why in [Rejection::Unknown, Rejection::Scope, Rejection::Consumed, Rejection::Expired, revoked] {
             assert_eq!(ServiceError::from(&why).code.as_str(), why.code());
         }
+    }
+
+    #[test]
+    fn the_causes_of_an_error_are_kept_behind_it_and_told_once() {
+        let full = std::io::Error::from_raw_os_error(28);
+        let words = full.to_string();
+        let error = ServiceError::from(AppendError::StorageFull(Arc::new(full)));
+        assert_eq!((error.code, error.hint.clone()), (Code::StorageFull, Some(Hint::FreeDiskSpace)));
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
+        let innermost = causes.last().expect("a cause");
+        assert_eq!(innermost.to_string(), words);
+        assert_eq!(error.text().matches(&words).count(), 1, "{}", error.text());
+        assert!(error.text().starts_with(&error.message), "{}", error.text());
     }
 }

@@ -2,6 +2,7 @@
 
 use rekindle_domain::session::MessageKey;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use crate::error::ServiceError;
 
@@ -29,7 +30,7 @@ impl Key {
             return Ok(true);
         }
         let message = format!("the key {:?} was used for another request", self.key);
-        Err(ServiceError::new(Code::KeyReused, message).hint("use a new Idempotency-Key for a new request"))
+        Err(ServiceError::new(Code::KeyReused, message).hint(Hint::UseNewKey))
     }
 }
 

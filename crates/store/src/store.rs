@@ -139,7 +139,9 @@ impl Store<Inline> {
     ) -> Result<Store<Inline>, OpenError> {
         let (disk, layout) = (Arc::new(RetryDisk(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
-        Store::open_locked(disk, layout, lock, clock, Limits::default(), |machine, _| Ok(Inline::new(machine)))
+        Store::open_locked(disk, layout, lock, clock, Limits::default(), |machine, _| {
+            Ok(Inline::new(machine))
+        })
     }
 
     /// Closes the home and gives its lock back.

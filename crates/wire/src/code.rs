@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::hint::Hint;
+
 macro_rules! codes {
     ($($name:ident = $word:literal, $status:literal: $meaning:literal;)*) => {
         /// A stable word for programs: why something was not done.
@@ -150,8 +152,11 @@ pub struct ErrorDetail<'a> {
     pub code: Cow<'a, str>,
     /// What is wrong, for people.
     pub message: Cow<'a, str>,
-    /// What to do next, if there is anything to advise.
+    /// What to do next, if there is anything to advise: in words for callers of the interface.
     pub hint: Option<Cow<'a, str>>,
+    /// The same for programs, where the hint is of a known kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Hint>,
 }
 
 #[cfg(test)]

@@ -7,5 +7,6 @@ mod words;
 
 pub mod code;
 pub mod filter;
+pub mod hint;
 pub mod request;
 pub mod view;

@@ -1,8 +1,23 @@
 //! A view of Rust text in which only code is left: comments, literals and, on request, tests are blanked.
 //! Lines stay where they are, so a place in the view is a place in the file.
 
+/// Stands for a character of a string, where strings are told from comments.
+const STRING: char = '\u{1}';
+
 /// Replaces comments and the literals of strings and characters by spaces.
 pub(crate) fn code_only(text: &str) -> String {
+    without_literals(text, ' ')
+}
+
+/// Replaces everything but the literals of strings by spaces; those of tests too.
+pub(crate) fn strings_only(text: &str) -> String {
+    let marked = without_tests(&without_literals(text, STRING));
+    let kept = |(c, mark)| if mark == STRING || c == '\n' { c } else { ' ' };
+    text.chars().zip(marked.chars()).map(kept).collect()
+}
+
+/// Replaces comments by spaces, and the literals of strings and characters by what they are to look like.
+fn without_literals(text: &str, literal: char) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
     let mut previous = ' ';
@@ -13,7 +28,7 @@ pub(crate) fn code_only(text: &str) -> String {
         };
         let (head, tail) = rest.split_at(length);
         if blank {
-            push_blanked(&mut code, head);
+            push_filled(&mut code, head, if head.starts_with('/') { ' ' } else { literal });
         } else {
             code.push_str(head);
         }
@@ -32,7 +47,7 @@ pub(crate) fn without_tests(code: &str) -> String {
         let (before, from_mark) = rest.split_at(start);
         kept.push_str(before);
         let (test, after) = from_mark.split_at(MARK.len() + item_length(&from_mark[MARK.len()..]));
-        push_blanked(&mut kept, test);
+        push_filled(&mut kept, test, ' ');
         rest = after;
     }
     kept.push_str(rest);
@@ -44,8 +59,8 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-fn push_blanked(code: &mut String, text: &str) {
-    code.extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+fn push_filled(code: &mut String, text: &str, fill: char) {
+    code.extend(text.chars().map(|c| if c == '\n' { '\n' } else { fill }));
 }
 
 /// Returns the length of the comment or literal that `rest` starts with, if it does.
@@ -155,6 +170,14 @@ mod tests {
         let text = "a\n/* b\nc */ \"d\ne\" f\n";
         assert_eq!(code_only(text).lines().count(), text.lines().count());
         assert_eq!(code_only(text).lines().last().map(str::trim), Some("f"));
+    }
+
+    #[test]
+    fn strings_stay_where_they_are_without_code_comments_and_tests() {
+        let text = "f(\"a ü\"); // \"b\"\ng(r#\"c\nd\"#);\n#[cfg(test)]\nmod tests { const E: &str = \"e\"; }\n\"f\"\n";
+        let strings = strings_only(text);
+        assert_eq!(words(&strings), ["\"a", "ü\"", "r#\"c", "d\"#", "\"f\""]);
+        assert_eq!(strings.lines().position(|line| line.contains("\"f\"")), Some(5));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod circles;
 mod code;
+mod commands;
 mod files;
 mod layers;
 mod paths;
@@ -65,6 +66,7 @@ fn check(files: &[SourceFile]) -> Vec<Violation> {
     violations.extend(circles::check(files));
     violations.extend(shape::check(files));
     violations.extend(words::check(files));
+    violations.extend(commands::check(files));
     violations.extend(promises::check(files));
     violations.sort();
     violations

@@ -94,9 +94,13 @@ fn check_file(file: &SourceFile) -> Vec<Violation> {
 }
 
 fn holds_for(ban: &Ban, path: &str) -> bool {
-    // `#[cfg(test)] mod tests;` puts tests in files of that name.
-    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
-    path.starts_with(ban.below) && !ban.except.contains(&path) && !(is_test && ban.tests == Tests::Free)
+    let free = ban.tests == Tests::Free && is_test(path);
+    path.starts_with(ban.below) && !ban.except.contains(&path) && !free
+}
+
+/// Tells whether a file is for tests alone: `#[cfg(test)] mod tests;` puts them in files of that name.
+pub(super) fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
 }
 
 /// Returns where code uses `word`, be it spelled out or, for `std::…`, in a braced import.

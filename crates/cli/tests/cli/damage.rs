@@ -90,6 +90,13 @@ fn a_damaged_log_is_shown_up_to_the_damage_and_said_to_be_damaged() {
     assert_eq!(error["error"]["code"], "session_damaged");
     let message = error["error"]["message"].as_str().expect("a message");
     assert!(message.contains(&format!("at byte {}", done["byte"])), "{message}");
+    // What to do about it names the command and the session, for people and for programs.
+    let command = format!("doctor --repair --set-aside {session}");
+    let report = home.json(&["doctor"]);
+    let remedy = findings(&report, "log_damaged")[0]["remedy"].as_str().expect("a remedy");
+    assert!(remedy.contains(&command), "{remedy}");
+    let words = stdout(&home.run(&["doctor"])).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&command), "{words}");
 }
 
 // I10: one newer snapshot isolates its session only.

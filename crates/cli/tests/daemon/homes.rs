@@ -194,8 +194,10 @@ fn a_byte_that_rotted_behind_a_snapshot_is_found_before_anything_is_added_and_th
         let reply = lab.ask(method, &path, &body);
         let code = &reply.body["error"]["code"];
         assert_eq!((reply.status, code), (409, &json!("session_damaged")), "{method} {path}");
-        assert!(hint(&reply).contains("rm --force"), "{}", reply.body);
+        assert!(hint(&reply).contains("DELETE /api/sessions/{id}?force=1"), "{}", reply.body);
+        assert_eq!(reply.body["error"]["advice"]["kind"], "set_aside", "{}", reply.body);
     }
+    lab.ran(&["send", &rotten, "say more"]).exits(1).tells("rekindle rm --force");
     assert_eq!(std::fs::read(&log).expect("a log"), before, "nothing was added");
     let shown = lab.show(&rotten);
     let detail = shown["health"]["detail"].as_str().unwrap_or_default();

@@ -50,7 +50,7 @@ pub enum ConnectError {
     },
     /// There is no version that both sides speak.
     #[error(
-        "the holder speaks versions {low} to {high} of the protocol: follow its journal, and command it with the version of rekindle that made it"
+        "the holder speaks versions {low} to {high} of the protocol: follow its journal, and command it with the version of Rekindle that made it"
     )]
     NoCommonVersion {
         /// Its lowest.

@@ -15,6 +15,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_service::log::{Damage, LogPage};
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::Filter;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::Change;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -216,7 +217,7 @@ pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page):
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
         return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
-            .hint(format_args!("limit is 1 to {MAX_PAGE}")));
+            .advise(Hint::ChooseLimit { most: MAX_PAGE }));
     }
     app.ask(move |daemon| {
         let page = daemon.log(id, page.after, limit.min(MAX_PAGE))?;

@@ -29,7 +29,8 @@ fn names_that_are_none_name_nothing() {
         {
             let reply = server.ask(method, &format!("/api/sessions/{id}{rest}"), "", "{}");
             assert_eq!(reply.refusal(), (404, "session_unknown"), "{method} {id} {rest}");
-            assert_eq!(reply.body["error"]["hint"], "rekindle ps -a");
+            assert_eq!(reply.body["error"]["hint"], "GET /api/sessions lists them");
+            assert_eq!(reply.body["error"]["advice"]["kind"], "list_sessions");
         }
     }
     let reply = server.ask("POST", "/api/waits/sess_1/answer", "", "{}");

@@ -99,7 +99,7 @@ fn as_message(
          Go on from there and finish the request. Do not repeat what is finished."
     );
     let text = serde_json::value::to_raw_value(&text);
-    let text = text.map_err(|error| ServiceError::internal(&error))?;
+    let text = text.map_err(ServiceError::internal)?;
     let new = NewMessage { content: Content(text), env: BTreeMap::new(), umask: None };
     let taken =
         messages::message(&views.workers, entry.state.id, &new, Some(&key_of(wait, own)), Some(wait))?;

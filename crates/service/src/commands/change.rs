@@ -10,6 +10,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_store::commit::Append;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::Change;
 
 use super::Locks;
@@ -67,7 +68,7 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
         }
         // What was cut may go on now, or not any more; its worker rests, or has left.
         if decides_anew && let Err(error) = at.tell(session, Command::Look) {
-            tracing::error!(%session, "nobody decides anew: {}", error.message);
+            tracing::error!(%session, "nobody decides anew: {}", error.text());
         }
     };
     Ok(workers.records.begin_append(Append::durable(session, vec![updated.into()]), told))
@@ -97,7 +98,7 @@ fn unless_removed(session: SessionId, error: ServiceError) -> ServiceError {
 /// Says that a command that is no agent has nothing to choose from.
 pub(super) fn no_settings() -> ServiceError {
     ServiceError::new(Code::SettingUnknown, "a command has no modes and models that could be asked for")
-        .hint("give it what it needs among its arguments")
+        .hint(Hint::PassArguments)
 }
 
 fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>, ServiceError> {

@@ -11,6 +11,7 @@ use rekindle_domain::projector::{HolderProof, WaitState, wait_state};
 use rekindle_domain::session::SessionState;
 use rekindle_store::commit::{Append, Expect, Receipt};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::MessageTaken;
 
@@ -86,7 +87,7 @@ impl New {
                 None => Command::Look,
             };
             if let Err(error) = at.tell(session, command) {
-                tracing::error!(%session, "nobody takes the message: {}", error.message);
+                tracing::error!(%session, "nobody takes the message: {}", error.text());
             }
         };
         Giving { appending: workers.records.begin_append(append, told), names }
@@ -121,7 +122,7 @@ fn plan(
     }
     if state.closed {
         return Err(ServiceError::new(Code::SessionClosed, "the session takes no more messages")
-            .hint("begin another one with rekindle run"));
+            .hint(Hint::StartSession));
     }
     if let Some(wait) = wait_id.filter(|wait| !is_void(state, *wait)) {
         return Err(ServiceError::wait_closed(wait));
@@ -133,8 +134,8 @@ fn plan(
     let (message, run_id) = named(workers, content.clone(), key, wait_id)?;
     let message_id = message.message_id;
     let given = composed::message(state, message, names, run_id, &workers.agents.supervisor.life());
-    let Given { records, turn } = given
-        .map_err(|full| ServiceError::new(Code::QueueFull, full).hint("rekindle cancel empties the queue"))?;
+    let Given { records, turn } =
+        given.map_err(|full| ServiceError::new(Code::QueueFull, full).hint(Hint::EmptyQueue))?;
     let begun = (turn == Turn::Now).then(|| Unsent::message(run_id, content));
     // Whoever gives another message its turn must have seen the queue as it is.
     let expect = if turn == Turn::BehindOldest { now } else { expect };

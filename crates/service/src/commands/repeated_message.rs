@@ -7,6 +7,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{MessageKey, SessionState};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::view::MessageTaken;
 
 use crate::drive::worker::Workers;
@@ -30,7 +31,7 @@ pub(crate) fn known(
         let taken = taken_before(workers, state.id, key, seq).map_err(|error| {
             let message =
                 format!("record {seq}, which may have the key {:?}, cannot be read: {error}", key.key);
-            ServiceError::new(Code::Storage, message).hint("rekindle doctor tells how the log stands")
+            ServiceError::new(Code::Storage, message).hint(Hint::ExamineHome)
         })?;
         if let Some(taken) = taken.transpose()? {
             return Ok(Some(taken));

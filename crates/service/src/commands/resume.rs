@@ -9,6 +9,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::Resume;
 use rekindle_wire::view::{ResumeMethod, Resumed};
 
@@ -44,8 +45,9 @@ pub(crate) fn resume(
             workers.tell(session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: ResumeMethod::Continue, attempt: run.attempt });
         }
-        return Err(ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
-            .hint("rekindle send gives the session a new message"));
+        return Err(
+            ServiceError::new(Code::NothingToResume, "nothing was interrupted here").hint(Hint::SendMessage)
+        );
     };
     let names = bring_what_it_lacks(workers, &state, &resume)?;
     let run_id = RunId::mint(millis(workers.records.now()), random()?);
@@ -58,7 +60,7 @@ pub(crate) fn resume(
     match workers.records.store.append(append) {
         Ok(_) => {}
         Err(AppendError::Moved { .. }) => {
-            return Err(ServiceError::moved().hint("look at its status and try again"));
+            return Err(ServiceError::moved().hint(Hint::TryAgain));
         }
         Err(error) => return Err(error.into()),
     }
@@ -82,7 +84,7 @@ fn bring_what_it_lacks(
     let names = workers.agents.environment.bring(state, &resume.env, resume.umask);
     if let Err(Obstacle::Env(missing)) = workers.agents.launching(state) {
         let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
-        return Err(ServiceError::new(Code::EnvMissing, message).hint("bring them in \"env\""));
+        return Err(ServiceError::new(Code::EnvMissing, message).hint(Hint::BringVariables));
     }
     Ok(names)
 }

@@ -11,6 +11,7 @@ use rekindle_domain::event::{CancelReason, Options, Raw, SessionClosed, SessionC
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewSession;
 
 use super::Locks;
@@ -54,9 +55,7 @@ pub(crate) fn create(
     let place = Path::new(&new.working_dir);
     if !place.is_absolute() || !place.is_dir() {
         let message = format!("the working directory {} is not there", new.working_dir);
-        return Err(
-            ServiceError::new(Code::InvalidWorkingDir, message).hint("give the absolute path of a directory")
-        );
+        return Err(ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory));
     }
     environment::check(&new.env)?;
     let prompt = new.prompt.as_ref().map(content).transpose()?;
@@ -86,7 +85,7 @@ pub(crate) fn create(
     };
     workers.agents.environment.keep(session, new.env);
     crash_point("create.before_file");
-    workers.records.store.create(session).map_err(|error| ServiceError::internal(&error))?;
+    workers.records.store.create(session).map_err(ServiceError::internal)?;
     keep_large(&*workers.records.store, &mut records)?;
     crash_point("create.before_record");
     workers.records.append(session, records)?;
@@ -118,16 +117,14 @@ fn options(new: &NewSession) -> Options {
 /// Says to whoever repeats a request that what it made is gone, or about to be.
 pub(crate) fn made_and_removed(session: SessionId) -> ServiceError {
     let message = format!("{session}, which this request made before, is being removed");
-    ServiceError::new(Code::NotNow, message).hint("use a new Idempotency-Key for a new session")
+    ServiceError::new(Code::NotNow, message).hint(Hint::UseNewKey)
 }
 
 /// Ends a session: its agent goes, its log stays.
 pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<(), ServiceError> {
     let state = workers.records.store.open_session(session)?.state;
     if state.open_run().is_some() {
-        return Err(
-            ServiceError::new(Code::StillRunning, "its run has not ended").hint("rekindle cancel first")
-        );
+        return Err(ServiceError::new(Code::StillRunning, "its run has not ended").hint(Hint::CancelFirst));
     }
     if !state.closed {
         workers.records.append(session, vec![SessionClosed { by: Some(by.to_owned().into()) }.into()])?;
@@ -149,8 +146,9 @@ pub(crate) fn delete(
     let state = current.state;
     if state.open_run().is_some() {
         if !force {
-            return Err(ServiceError::new(Code::StillRunning, "its run has not ended")
-                .hint("cancel it first, or force the removal"));
+            return Err(
+                ServiceError::new(Code::StillRunning, "its run has not ended").hint(Hint::CancelOrForce)
+            );
         }
         match cancel(workers, session, CancelReason::User, by) {
             // It may just have ended by itself.

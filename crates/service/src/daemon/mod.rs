@@ -24,6 +24,7 @@ use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
 use rekindle_wire::view::{
     About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
@@ -190,7 +191,7 @@ impl Daemon {
         match resume.token.clone() {
             None if resume.answer.is_some() => {
                 Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
-                    .hint("without a token a wait is answered at /api/waits/{id}/answer"))
+                    .hint(Hint::AnswerById))
             }
             Some(token) => answers::resume(&self.views, &entry, token, resume.answer, by),
             None => resume::resume(&self.workers, &self.locks, id, resume),

@@ -68,7 +68,7 @@ fn cancel_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &s
         Ok(_) => false,
         Err(error) if error.code == Code::NothingRunning => false,
         Err(error) => {
-            tracing::warn!(%session, "cannot be cancelled: {}", error.message);
+            tracing::warn!(%session, "cannot be cancelled: {}", error.text());
             matches!(error.code, Code::Internal | Code::Storage | Code::StorageFull | Code::OutcomeUnknown)
         }
     });

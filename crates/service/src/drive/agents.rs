@@ -12,6 +12,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use super::environment::{Environment, lacking};
 use super::holders::{Holders, Places};
@@ -85,7 +86,9 @@ impl Agents {
                 let found = find(known, OsStr::new(env.get("PATH").map_or("", String::as_str)));
                 if found.how == How::Missing {
                     let error = ServiceError::new(Code::AgentMissing, format!("{} is not here", known.title));
-                    return Err(Obstacle::Agent(error.hint(known.install)));
+                    return Err(Obstacle::Agent(
+                        error.hint(Hint::InstallAgent { command: known.install.to_owned() }),
+                    ));
                 }
                 found.command
             }

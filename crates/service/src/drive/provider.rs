@@ -9,6 +9,7 @@ use rekindle_agent::profile::Profile;
 use rekindle_domain::event::Provider;
 use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::AgentChoice;
 
 use crate::error::ServiceError;
@@ -41,14 +42,14 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>, Ser
         "acp" => Ok(Arc::new(Acp::default())),
         "exec" => Ok(Arc::new(Exec::of(command))),
         other => Err(ServiceError::new(Code::InvalidAgent, format!("there is no profile {other:?}"))
-            .hint("acp, or exec for any command")),
+            .hint(Hint::ChooseProfile)),
     }
 }
 
 pub(super) fn known(name: &str) -> Result<&'static KnownAgent, ServiceError> {
     by_id(name).ok_or_else(|| {
         ServiceError::new(Code::AgentUnknown, format!("there is no agent called {name:?}"))
-            .hint("rekindle agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}")
+            .hint(Hint::ListAgents)
     })
 }
 

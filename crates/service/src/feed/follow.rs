@@ -142,7 +142,7 @@ impl Following {
         if error.code == Code::SessionUnknown || removed() {
             self.ready.push_back(Told::Deleted);
         } else {
-            tracing::warn!(session = %self.session, "cannot be followed any further: {}", error.message);
+            tracing::warn!(session = %self.session, "cannot be followed any further: {}", error.text());
         }
     }
 
@@ -201,7 +201,7 @@ impl Following {
         let reader = reader(self.views.store(), self.session)?;
         let mut lines = reader.forward(self.next);
         while self.ready.len() < PAGE && self.last < self.known {
-            let next = lines.next().map_err(|error| ServiceError::internal(&error))?;
+            let next = lines.next().map_err(ServiceError::internal)?;
             let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
             let Some((line, end)) = read else { break };
             let read = Read { line: Arc::new(EncodedOnce::from(line)), end };
@@ -239,10 +239,9 @@ fn position(
     if after == 0 {
         return Ok(Some(Cursor::START));
     }
-    let failed = |error: std::io::Error| ServiceError::internal(&error);
-    let Some(begin) = reader.find(after).map_err(failed)? else { return Ok(None) };
+    let Some(begin) = reader.find(after).map_err(ServiceError::internal)? else { return Ok(None) };
     let mut lines = reader.forward(begin);
-    let Some(raw) = lines.next().map_err(failed)? else { return Ok(None) };
+    let Some(raw) = lines.next().map_err(ServiceError::internal)? else { return Ok(None) };
     let line = log_line(raw.bytes).filter(|line| line.seq == after);
     let same = line.is_some_and(|line| wanted.is_none_or(|hash| line.hash == Some(hash)));
     Ok(same.then_some(raw.end))

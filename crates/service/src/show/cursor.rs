@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use crate::error::ServiceError;
 
@@ -39,14 +40,14 @@ impl<Id: FromStr + ToString> Place<Id> {
 /// Says that a cursor is none.
 pub(crate) fn refused() -> ServiceError {
     ServiceError::new(Code::InvalidCursor, "the cursor is none that this list gave out")
-        .hint("take `next` of the page before as it is, or leave the cursor out to begin at the beginning")
+        .hint(Hint::RestartList)
 }
 
 /// Returns how many are to be on a page: what was asked for, within what is possible.
 pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ServiceError> {
     match asked {
         Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a page of none goes nowhere")
-            .hint(format_args!("limit is 1 to {most}"))),
+            .hint(Hint::ChooseLimit { most })),
         asked => Ok(asked.unwrap_or(usual).min(most)),
     }
 }

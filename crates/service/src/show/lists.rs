@@ -10,6 +10,7 @@ use rekindle_holder::client::{Inspection, LockState, inspect_each, list};
 use rekindle_holder::dir::HolderDir;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
+use rekindle_wire::hint::Hint;
 use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, WaitList};
 
 use super::Views;
@@ -39,8 +40,8 @@ impl Views {
         let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
         if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
             let message = format!("there is no status {unknown:?}");
-            return Err(ServiceError::new(Code::InvalidQuery, message)
-                .hint(SessionStatus::ALL.map(|status| status.as_str()).join(", ")));
+            let statuses = SessionStatus::ALL.map(|status| status.as_str().to_owned()).to_vec();
+            return Err(ServiceError::new(Code::InvalidQuery, message).hint(Hint::ChooseStatus { statuses }));
         }
         let wanted = |status: SessionStatus| {
             filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
@@ -101,8 +102,7 @@ impl Views {
         if after.is_some_and(|after| !after.starts_with("h_")) {
             return Err(cursor::refused());
         }
-        let mut dirs =
-            list(&self.workers.agents.places.holders).map_err(|error| ServiceError::internal(&error))?;
+        let mut dirs = list(&self.workers.agents.places.holders).map_err(ServiceError::internal)?;
         dirs.retain(|dir| after.is_none_or(|after| dir.name().as_str() > after));
         let more = dirs.len() > limit;
         dirs.truncate(limit);

@@ -43,14 +43,17 @@ pub(crate) fn page(
     after: u64,
     limit: usize,
 ) -> Result<LogPage, ServiceError> {
-    let failed = |error: std::io::Error| ServiceError::internal(&error);
     let reader = reader(store, entry.state.id)?;
     let whole = entry.damage.as_ref().map(|damage| damage.begin());
     // A log of an earlier layout may begin with any number.
-    let first = reader.forward(Cursor::START).next().map_err(failed)?.and_then(|line| peek_seq(line.bytes));
+    let first = reader
+        .forward(Cursor::START)
+        .next()
+        .map_err(ServiceError::internal)?
+        .and_then(|line| peek_seq(line.bytes));
     let begin = match first {
         Some(first) if first > after => Some(Cursor::START),
-        _ => reader.find(after.saturating_add(1)).map_err(failed)?,
+        _ => reader.find(after.saturating_add(1)).map_err(ServiceError::internal)?,
     };
     let Some(begin) = begin else {
         return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
@@ -58,8 +61,10 @@ pub(crate) fn page(
     let mut lines = reader.forward(begin);
     let mut records: Vec<LogLine> = Vec::new();
     while records.len() <= limit {
-        let Some(raw) =
-            lines.next().map_err(failed)?.filter(|raw| whole.is_none_or(|whole| raw.start < whole))
+        let Some(raw) = lines
+            .next()
+            .map_err(ServiceError::internal)?
+            .filter(|raw| whole.is_none_or(|whole| raw.start < whole))
         else {
             break;
         };
@@ -79,7 +84,7 @@ pub(crate) fn page(
 pub(crate) fn reader(store: &dyn Sessions, session: SessionId) -> Result<LogReader, ServiceError> {
     store.reader(session).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::no_session(session),
-        _ => ServiceError::internal(&error),
+        _ => ServiceError::internal(error),
     })
 }
 

@@ -119,7 +119,7 @@ fn a_holder_that_falls_silent_at_work_is_found_by_its_pulse() {
 fn holders_of_another_version_and_strangers_are_told_apart() {
     let mut table = Table::default();
     for (life, held) in [
-        ("connect=old", "its agent's holder is of another version of rekindle and speaks versions 8 to 9"),
+        ("connect=old", "its agent's holder is of another version of Rekindle and speaks versions 8 to 9"),
         (
             "connect=stranger",
             "its agent's holder does not answer: whoever listens for the agent's holder says that epoch 99 commands",

@@ -214,12 +214,12 @@ impl Holder {
             Standing::Orphan => (
                 Code::HolderOrphan,
                 format!("An agent lives, held by {pid}, and {whose} is not here: it was deleted, or the home was restored from a backup."),
-                "Nobody ends it by himself. If you do not want it, rekindle doctor --repair asks and ends it; what it said stays in its journal.",
+                "Nobody ends it by himself, and what it said stays in its journal. If you do not want it, have it ended.",
             ),
             Standing::Quarantined(why) => (
                 Code::HolderQuarantined,
                 format!("An agent lives, held by {pid}, and {whose} {why}."),
-                "It is left alone and works on; nobody commands it until its session can be used again, or is set aside and the agent ended by rekindle doctor --repair.",
+                "It is left alone and works on; nobody commands it until its session can be used again, or is set aside. Then the agent can be ended.",
             ),
             Standing::Copied => (
                 Code::HolderCopied,
@@ -239,17 +239,17 @@ impl Holder {
             Standing::Unclaimed(why) => (
                 Code::HolderUnclaimed,
                 format!("The holder is dead, and {whose} {why}: its journal may be the only place of what the agent said."),
-                "It is kept. Once you have no use for it: rekindle gc --orphans-older-than 1d",
+                "It is kept until you have no use for it.",
             ),
             Standing::Ingested => (
                 Code::HolderIngested,
                 format!("The holder is dead, and everything in its journal is in the log of {whose}."),
-                "Nothing to do: a daemon removes it, and so does rekindle gc.",
+                "Nothing to do: a daemon removes it, and so does a collection of garbage.",
             ),
             Standing::HalfMade => (
                 Code::HolderHalfMade,
                 "A crash left this directory half-made; no agent was ever started from it.".into(),
-                "Nothing to do, or rekindle doctor --repair takes it away.",
+                "Nothing to do; a repair takes it away.",
             ),
             Standing::JournalDamaged(how) => (
                 Code::HolderJournalDamaged,

@@ -93,10 +93,7 @@ fn access(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
         let path = layout.access();
         let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         let what = format!("Nobody is let in over TCP: {error}{cause}.");
-        let remedy = format!(
-            "Put it aside and make new tokens: mv {0} {0}.bad; rekindle token create",
-            path.display()
-        );
+        let remedy = format!("Put it aside (mv {0} {0}.bad) and make new tokens.", path.display());
         findings.add(Finding::new(Code::AccessUnreadable, path, what, remedy));
     }
 }

@@ -139,7 +139,7 @@ fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &m
             {
                 let what =
                     "The session was being set aside in damaged/ when that was cut short; this is left.";
-                let remedy = "rekindle doctor --repair finishes it.";
+                let remedy = "A repair finishes it.";
                 findings.add(Finding::new(Code::AsideUnfinished, path, what, remedy).of(id));
             }
             SessionFile::DamageNote(id) if !has_log(&id) && !removed(&id) => {

@@ -102,7 +102,7 @@ pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
 }
 
 /// What to do about records that are gone.
-pub(super) const RESTORE: &str = "Restore the file from a backup; until then the records before it can be read and none can be added. To give up what is lost: rekindle doctor --repair --set-aside SESSION, with --keep-prefix to go on from what is good.";
+pub(super) const RESTORE: &str = "Restore the file from a backup; until then the records before it can be read and none can be added. To give up what is lost, have the session set aside.";
 
 /// Says that a log ends in something that never counted.
 pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: bool) -> Finding {

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bar;
+mod remedy;
 mod repair;
 mod show;
 

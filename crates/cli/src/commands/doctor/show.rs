@@ -8,6 +8,7 @@ use rekindle_store::check::{Code, Finding, Place, Report, Severity};
 use serde_json::{Value, json};
 
 use super::Context;
+use super::remedy::remedy;
 use crate::failure::Failure;
 use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
 use crate::sanitise;
@@ -23,7 +24,10 @@ pub(super) fn to_json(context: &Context, report: &Report) -> Result<Value, Failu
         "healthy": report.is_healthy(),
         "errors": errors, "warnings": warnings, "notes": notes,
     });
-    let report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
+    let findings =
+        report.findings.iter().map(|finding| Finding { remedy: remedy(finding), ..finding.clone() });
+    let mut report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
+    report["findings"] = json!(findings.collect::<Vec<_>>());
     if let (Some(text), Value::Object(report)) = (text.as_object_mut(), report) {
         text.extend(report);
     }
@@ -72,7 +76,7 @@ fn print_group(
         writeln!(out, "  {code}{at}")?;
         writeln!(out, "    {}", styled(BOLD, sanitise::line(&below(&context.home, &finding.path))))?;
         writeln!(out, "{}", wrap(&sanitise::line(&finding.what), width, "    ", "    "))?;
-        writeln!(out, "{}\n", wrap(&sanitise::line(&finding.remedy), width, "    → ", "      "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&remedy(finding)), width, "    → ", "      "))?;
     }
     let count = group.first().and_then(|finding| report.kinds.get(&finding.code)).copied().unwrap_or(0);
     if let Some(more) = count.checked_sub(MAX_SHOWN as u64).filter(|more| *more > 0) {

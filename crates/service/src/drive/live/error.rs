@@ -145,7 +145,7 @@ impl From<LiveError> for ServiceError {
             LiveError::Blob(error @ BlobError::Io { .. }) => error.into(),
             LiveError::Answer(error) => ServiceError::new(Code::AnswerUnfit, error),
             LiveError::NoSuchWait(wait) => ServiceError::wait_closed(wait),
-            error => ServiceError::internal(&error),
+            error => ServiceError::internal(error),
         }
     }
 }

@@ -76,7 +76,7 @@ impl Worker {
         self.see(Found::Silent);
         self.hold(Some(match error {
             LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
-                "its agent's holder is of another version of rekindle and speaks versions {low} to {high} of its protocol: \
+                "its agent's holder is of another version of Rekindle and speaks versions {low} to {high} of its protocol: \
                  run that version, or wait until the agent ends"
             ),
             _ => format!("its agent's holder does not answer: {}", chain(error)),
@@ -124,7 +124,7 @@ impl Worker {
         let Some(agent) = &state.agent else { return Ok(Then::Again) };
         let dir = workers.agents.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.
-        let left = workers.agents.holders.harvest(&dir).map_err(|error| ServiceError::internal(&error))?;
+        let left = workers.agents.holders.harvest(&dir).map_err(ServiceError::internal)?;
         crash_point("harvest.after_tree");
         if !left.tree_gone {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();

@@ -8,6 +8,7 @@ use rekindle_domain::event::Event;
 use rekindle_domain::id::{MessageId, RunId};
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
+use rekindle_wire::hint::Hint;
 
 use super::step::Then;
 use super::{Worker, Workers};
@@ -34,8 +35,11 @@ impl Worker {
                 return Ok(Then::Rest(None));
             }
             Err(Obstacle::Agent(error)) => {
-                let hint = error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                self.fail(workers, state, format!("{}{hint}", error.message))?;
+                let install = match &error.hint {
+                    Some(Hint::InstallAgent { command }) => format!("; {command}"),
+                    _ => String::new(),
+                };
+                self.fail(workers, state, format!("{}{install}", error.text()))?;
                 return Ok(Then::Again);
             }
         };

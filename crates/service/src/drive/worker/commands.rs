@@ -10,6 +10,7 @@ use rekindle_domain::recovery::Found;
 use rekindle_domain::session::Run;
 use rekindle_store::{LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
 use crate::drive::answer::{Answered, Verdict, consumed, judge};
@@ -59,7 +60,7 @@ impl Worker {
 
     fn stop_or_warn(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) {
         if let Err(error) = self.stop(workers, why, by) {
-            tracing::warn!(session = %self.session, "cannot end the agent: {}", error.message);
+            tracing::warn!(session = %self.session, "cannot end the agent: {}", error.text());
         }
     }
 
@@ -143,7 +144,7 @@ impl Worker {
         }
         let Some(live) = &mut self.live else {
             return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
-                .hint("try again in a moment; rekindle status tells how it stands"));
+                .hint(Hint::TryAgain));
         };
         crash_point("answer.before_record");
         let answered = live.answer(asked.wait, asked.answer.as_answer(), &asked.by, asked.token, &hash);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rekindle_holder::client::{Inspection, LockState};
 use rekindle_holder::dir::HolderDir;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use super::{GRACE, Worker, Workers};
 use crate::drive::holders::Holders;
@@ -26,8 +27,7 @@ impl Worker {
         }
         self.end_unrecorded(workers, "the session is set aside", by)?;
         crash_point("aside.before");
-        let path =
-            workers.records.store.set_aside(self.session).map_err(|error| ServiceError::internal(&error))?;
+        let path = workers.records.store.set_aside(self.session).map_err(ServiceError::internal)?;
         crash_point("aside.after");
         tracing::warn!(session = %self.session, path = %path.display(), "a damaged session was set aside");
         workers.watcher.removed(self.session);
@@ -63,7 +63,7 @@ impl Worker {
     /// Returns the holders of this session's agents, living ones and what is left of others; never those of a copy.
     fn holders(&self, workers: &Workers) -> Result<Vec<Inspection>, ServiceError> {
         let all = workers.agents.holders.list(&workers.agents.places.holders);
-        let all = all.map_err(|error| ServiceError::internal(&error))?;
+        let all = all.map_err(ServiceError::internal)?;
         let session = self.session.to_string();
         let ours = |one: &Inspection| {
             one.launch.there().is_some_and(|launch| launch.session_id == session)
@@ -90,5 +90,5 @@ fn await_death(holders: &dyn Holders, dir: &HolderDir, begin: Instant) -> Result
 
 fn unended(dir: &HolderDir, why: &str) -> ServiceError {
     let message = format!("its agent cannot be ended ({}): {why}", dir.path().display());
-    ServiceError::new(Code::AgentUnreachable, message).hint("rekindle doctor says more of the holder")
+    ServiceError::new(Code::AgentUnreachable, message).hint(Hint::ExamineHome)
 }

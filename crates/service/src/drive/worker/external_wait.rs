@@ -12,6 +12,7 @@ use rekindle_domain::time::Now;
 use rekindle_domain::token::TokenIndex;
 use rekindle_store::commit::Current;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 
 use super::{Answering, Opening, Worker, Workers};
 use crate::drive::answer::Answered;
@@ -43,7 +44,7 @@ impl Worker {
             state.open_run().filter(|run| run.cancel.is_none()).ok_or_else(ServiceError::nothing_running)?;
         if run.waits.len() >= MOST_OPEN {
             let message = format!("{MOST_OPEN} waits of this run are open already");
-            return Err(ServiceError::new(Code::QueueFull, message).hint("answer them: rekindle waits"));
+            return Err(ServiceError::new(Code::QueueFull, message).hint(Hint::AnswerWaits));
         }
         let (run_id, now) = (run.run_id, workers.records.time().steady);
         let (wait_id, resume_token_id) =
@@ -105,7 +106,7 @@ impl Worker {
 
     pub(super) fn expire_or_warn(&mut self, workers: &Workers) {
         if let Err(error) = self.expire(workers) {
-            tracing::warn!(session = %self.session, "what has expired is not recorded: {}", error.message);
+            tracing::warn!(session = %self.session, "what has expired is not recorded: {}", error.text());
         }
     }
 }

@@ -49,8 +49,8 @@ impl Worker {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(session = %self.session, "{}", error.message);
-                    self.hold(Some(error.message));
+                    tracing::warn!(session = %self.session, "{}", error.text());
+                    self.hold(Some(error.text()));
                     return self.rest.begin(Some(Duration::from_secs(5)));
                 }
             }
@@ -144,7 +144,7 @@ impl Worker {
         crash_point("delete.before_remove");
         self.remove_holders(workers);
         crash_point("delete.after_holders");
-        workers.records.store.remove(self.session).map_err(|error| ServiceError::internal(&error))?;
+        workers.records.store.remove(self.session).map_err(ServiceError::internal)?;
         crash_point("delete.after_remove");
         workers.watcher.removed(self.session);
         for gone in self.removal_awaited.drain(..) {

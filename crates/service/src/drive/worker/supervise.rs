@@ -36,7 +36,7 @@ impl Worker {
         // Whoever followed before there was a connection may be in the middle of a message.
         self.retell(workers);
         if let Err(error) = self.note_deadlines(workers) {
-            tracing::warn!(session = %self.session, "{}", error.message);
+            tracing::warn!(session = %self.session, "{}", error.text());
         }
         self.see(Found::Lives);
         self.hold(None);
@@ -71,7 +71,7 @@ impl Worker {
                     return self.lose(&error);
                 }
                 if let Err(error) = self.follow_up(workers, &progress) {
-                    tracing::warn!(session = %self.session, "{}", error.message);
+                    tracing::warn!(session = %self.session, "{}", error.text());
                 }
             }
             Err(error) => self.lose(&error),
@@ -156,8 +156,8 @@ impl Worker {
         let minded = self.mind_the_run(workers);
         self.unminded = minded.is_err() && self.live.is_some();
         if let Err(error) = minded {
-            tracing::warn!(session = %self.session, "{}", error.message);
-            self.hold(Some(error.message));
+            tracing::warn!(session = %self.session, "{}", error.text());
+            self.hold(Some(error.text()));
             self.rest.shorten(MIND_AGAIN);
         }
     }

@@ -141,8 +141,8 @@ impl Workers {
         let told = self.hire(session, command);
         match &told {
             Err(error) if follows_from_log => {
-                tracing::warn!(%session, "nobody looks after it yet: {}", error.message);
-                let why = format!("the daemon cannot look after it yet: {}", error.message);
+                tracing::warn!(%session, "nobody looks after it yet: {}", error.text());
+                let why = format!("the daemon cannot look after it yet: {}", error.text());
                 self.missed.add(session, why);
                 return Ok(());
             }
@@ -160,7 +160,7 @@ impl Workers {
             let worker = Worker::new(self, session, &seat);
             Ok((seat, worker))
         });
-        hired.map_err(|error| ServiceError::internal(&error))
+        hired.map_err(ServiceError::internal)
     }
 
     /// Hires a worker that has no thread: whoever has it has it work.

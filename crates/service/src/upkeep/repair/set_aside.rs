@@ -73,7 +73,7 @@ impl SetAside<'_> {
         };
         of_session.find(lives).map(|one| {
             format!(
-                "its agent lives ({}): set the session aside without --keep-prefix, end the agent with rekindle doctor --repair, then ask again",
+                "its agent lives ({}): set the session aside whole, have the agent ended, then ask again",
                 one.holder_id
             )
         })

@@ -1,0 +1,39 @@
+//! Hints in words for people at a terminal: which command to give. What is the same for everybody the daemon words itself.
+
+use rekindle_wire::hint::Hint;
+
+/// Returns what a hint advises, where a command of ours does it.
+pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
+    Some(match hint {
+        Hint::ListSessions => "rekindle ps -a",
+        Hint::ListWaits => "rekindle waits",
+        Hint::AnswerWaits => "answer them: rekindle waits",
+        Hint::ListAgents => "rekindle agents lists them; any other command: rekindle run TEXT -- COMMAND",
+        Hint::BringVariables => "--env NAME brings one",
+        Hint::TryAgain => "try again in a moment; rekindle status tells how it stands",
+        Hint::CancelFirst => "rekindle cancel first",
+        Hint::CancelOrForce => "rekindle cancel first, or rekindle rm --force",
+        Hint::EmptyQueue => "rekindle cancel empties the queue",
+        Hint::SendMessage => "rekindle send gives the session a new message",
+        Hint::StartSession => "begin another one with rekindle run",
+        Hint::AnswerById => "without a token a wait is answered with rekindle answer",
+        Hint::SetAside => {
+            "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside"
+        }
+        Hint::ExamineHome => "rekindle doctor says what can be done",
+        Hint::ChooseProfile
+        | Hint::InstallAgent { .. }
+        | Hint::PassArguments
+        | Hint::NameDirectory
+        | Hint::UseNewerVersion
+        | Hint::FreeDiskSpace
+        | Hint::RepeatWithSameKey
+        | Hint::UseNewKey
+        | Hint::RestartList
+        | Hint::ChooseLimit { .. }
+        | Hint::ChooseStatus { .. }
+        | Hint::CreateToken { .. }
+        | Hint::ListTokens
+        | Hint::Unknown => return None,
+    })
+}

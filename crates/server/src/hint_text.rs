@@ -1,0 +1,50 @@
+//! Hints in words for programs that speak HTTP: paths and headers where the interface can do it, commands of the daemon's machine
+//! where only those can. The command line words them for itself.
+
+use rekindle_wire::hint::Hint;
+
+/// Returns what a hint advises.
+pub(crate) fn hint_text(hint: &Hint) -> String {
+    let text = match hint {
+        Hint::ListSessions => "GET /api/sessions lists them",
+        Hint::ListWaits => "GET /api/waits lists those that are open",
+        Hint::AnswerWaits => "GET /api/waits lists them; POST /api/waits/{id}/answer answers one",
+        Hint::ListAgents => {
+            "GET /api/agents lists them; any other is a command: {\"profile\":\"acp\",\"command\":[…]}"
+        }
+        Hint::ChooseProfile => "acp, or exec for any command",
+        Hint::InstallAgent { command } => command,
+        Hint::PassArguments => "give it what it needs among its arguments",
+        Hint::NameDirectory => "give the absolute path of a directory",
+        Hint::BringVariables => "bring them in \"env\"",
+        Hint::TryAgain => "try again in a moment; GET /api/sessions/{id}/status tells how it stands",
+        Hint::CancelFirst => "POST /api/sessions/{id}/cancel first",
+        Hint::CancelOrForce => "POST /api/sessions/{id}/cancel first, or remove it with force=1",
+        Hint::EmptyQueue => "POST /api/sessions/{id}/cancel empties the queue",
+        Hint::SendMessage => "POST /api/sessions/{id}/messages gives the session a new message",
+        Hint::StartSession => "POST /api/sessions begins another one",
+        Hint::AnswerById => "without a token a wait is answered at /api/waits/{id}/answer",
+        Hint::SetAside => {
+            "GET /api/sessions/{id}/log shows what is whole; DELETE /api/sessions/{id}?force=1 ends its agent and sets its files aside; \
+             on the daemon's machine, rekindle doctor says more"
+        }
+        Hint::ExamineHome => "on the daemon's machine, rekindle doctor says more",
+        Hint::UseNewerVersion => "its files are left alone, and other sessions are not concerned",
+        Hint::FreeDiskSpace => "free some room on the disk and try again",
+        Hint::RepeatWithSameKey => "repeat it with the same Idempotency-Key",
+        Hint::UseNewKey => "use a new Idempotency-Key for a new request",
+        Hint::RestartList => {
+            "take `next` of the page before as it is, or leave the cursor out to begin at the beginning"
+        }
+        Hint::ChooseLimit { most } => return format!("limit is 1 to {most}"),
+        Hint::ChooseStatus { statuses } => return statuses.join(", "),
+        Hint::CreateToken { scope: Some(scope) } => {
+            let scope = scope.as_str();
+            return format!("on the daemon's machine, rekindle token create --scope {scope} makes another");
+        }
+        Hint::CreateToken { scope: None } => "on the daemon's machine, rekindle token create makes another",
+        Hint::ListTokens => "on its machine, rekindle token ls says what is wrong",
+        Hint::Unknown => "",
+    };
+    text.to_owned()
+}
