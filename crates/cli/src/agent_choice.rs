@@ -5,12 +5,12 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::by_id;
+use rekindle_client::Client;
+use rekindle_client::failure::Failure;
+use rekindle_terminal::output::{BOLD, DIM, styled};
 use serde_json::Value;
 
-use crate::client::Client;
 use crate::config::Config;
-use crate::failure::Failure;
-use crate::output::{BOLD, DIM, styled};
 
 /// Install lines that are shown when no agent is here: those of the agents most people have.
 const SHOWN: usize = 4;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rekindle_client::listen_options::Listening;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use rekindle_client::failure::Failure;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::server::Server;
+use rekindle_client::{CUT, Client, REPLACE, SILENT, start};
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{RealDisk, SharedDisk};
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
 
-use crate::client::server::Server;
-use crate::client::{CUT, Client, REPLACE, SILENT, start};
-use crate::failure::{Exit, Failure};
 use crate::home_arg;
 use crate::live::{Goal, Watch, watch};
 use crate::payloads::Payloads;

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 
 use rekindle_agent::environment::for_agent;
 use rekindle_agent::known::by_id;
+use rekindle_client::failure::Failure;
 use rekindle_wire::request::Umask;
 use rekindle_wire::view::SessionView;
 
 use crate::context::Context;
-use crate::failure::Failure;
 use crate::hints::ours;
 
 /// Returns what of our environment goes to an agent. A daemon elsewhere is given only what was named: it has an environment

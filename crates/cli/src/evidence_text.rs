@@ -3,7 +3,7 @@
 use rekindle_domain::projector::{Evidence, HolderProof};
 use rekindle_domain::time::Timestamp;
 
-use crate::output::when;
+use rekindle_terminal::output::when;
 
 /// Says how a status is known, a sentence each.
 pub(crate) fn sentences(evidence: &Evidence, now: Timestamp) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rekindle_client::default_home::{default_home, variable};
 
-use crate::failure::Failure;
+use rekindle_client::failure::Failure;
 
 /// Names the home.
 #[derive(Debug, Clone, clap::Args)]

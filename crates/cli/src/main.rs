@@ -22,11 +22,7 @@ mod status_text;
 use std::process::ExitCode;
 
 use clap::Parser;
-// Below us, and named by every command as if they were here.
-use rekindle_client::{self as client, clock, failure, logout, unit};
-use rekindle_terminal::{output, sanitise};
-
-use failure::{Exit, Failure};
+use rekindle_client::failure::{Exit, Failure};
 
 /// Runs coding agents so that nothing that dies takes the work with it.
 #[derive(Debug, Parser)]

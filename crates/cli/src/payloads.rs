@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rekindle_store::blobs::{BlobId, BlobRef, Blobs};
 
-use crate::client::Client;
-use crate::client::server::Server;
+use rekindle_client::Client;
+use rekindle_client::server::Server;
 
 /// Where payloads are.
 #[derive(Clone)]

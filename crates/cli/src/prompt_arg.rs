@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::Path;
 
-use crate::failure::Failure;
+use rekindle_client::failure::Failure;
 
 /// Largest prompt: what the log takes as one payload.
 const MAX_PROMPT: u64 = 64 << 20;

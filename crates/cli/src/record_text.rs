@@ -7,11 +7,13 @@ use rekindle_client::content_text::{asked, value_text};
 use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;
+use rekindle_terminal::output::{
+    self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, cut, grouped, plural, size, styled,
+};
+use rekindle_terminal::sanitise;
 use serde_json::Value;
 
-use crate::output::{self, BAD, BOLD, COURSE, DIM, GOOD, PLAIN, WARN, cut, grouped, plural, size, styled};
 use crate::payloads::Payloads;
-use crate::sanitise;
 
 /// The columns before a gist: number, time and kind.
 const KIND_WIDTH: usize = 15;

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::client::server::{Secret, Server};
-use crate::failure::Failure;
+use rekindle_client::failure::Failure;
+use rekindle_client::server::{Secret, Server};
 
 /// More than a token ever has.
 const MAX_TOKEN: usize = 4096;

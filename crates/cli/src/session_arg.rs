@@ -1,5 +1,8 @@
 //! Which session is meant: an id, the beginning of one that only one session has, or this directory's latest.
 
+use rekindle_client::failure::Failure;
+use rekindle_client::whom::Whom;
+use rekindle_client::{Client, List};
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::Disk;
@@ -7,10 +10,7 @@ use rekindle_store::layout::{Layout, SessionFile, session_file};
 use rekindle_store::offline::Offline;
 use rekindle_wire::view::SessionView;
 
-use crate::client::whom::Whom;
-use crate::client::{Client, List};
 use crate::context::Context;
-use crate::failure::Failure;
 
 /// Most candidates that are listed.
 const MAX_SHOWN: usize = 8;

@@ -4,10 +4,10 @@ use clap::builder::styling::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 use rekindle_service::error::LEFT_ALONE;
+use rekindle_terminal::output::{BAD, COURSE, GOOD, WARN};
 use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionView, WaitState};
 
 use crate::hints::ours;
-use crate::output::{BAD, COURSE, GOOD, WARN};
 use crate::record_text::word;
 
 /// Tool calls that are named one by one.

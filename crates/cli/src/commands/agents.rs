@@ -12,14 +12,14 @@ use rekindle_agent::environment;
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::{Quirk, by_id};
 use rekindle_agent::probe::{Offers, Probe, Probed, TIMEOUT};
+use rekindle_client::Client;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::server::Server;
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
+use rekindle_terminal::sanitise;
 use serde_json::json;
 
 use crate::agent_choice::found_by;
-use crate::client::Client;
-use crate::client::server::Server;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
-use crate::sanitise;
 
 /// Show which agents are on this machine, and how to get the others
 ///

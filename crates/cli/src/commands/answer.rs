@@ -1,12 +1,12 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
+use rekindle_client::List;
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late};
 use crate::acknowledge::acknowledge;
-use crate::client::List;
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, pick};
 

@@ -1,11 +1,11 @@
 //! `rekindle attach`: watches a session from the beginning of its latest run to that run's end.
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, wire};
 use rekindle_domain::line::Line;
 use rekindle_wire::view::{RunState, SessionView};
 
 use super::Context;
-use crate::client::{Client, wire};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Goal, exit_of_state};
 use crate::session_arg::SessionArg;

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_terminal::output;
 use serde_json::json;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::session_arg::SessionArg;
 
 /// Cancel what a session is doing, is about to do and has queued

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_trial::chaos::{self, Options};
 
 use crate::Shared;
-use crate::failure::{Exit, Failure};
 
 /// Test on this machine and disk that every promise is kept
 ///

@@ -3,7 +3,7 @@
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use crate::failure::{Exit, Failure};
+use rekindle_client::failure::{Exit, Failure};
 
 /// Print what a shell needs to complete commands
 #[derive(Debug, clap::Args)]

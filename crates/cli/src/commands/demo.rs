@@ -1,10 +1,10 @@
 //! `rekindle demo`: shows in a few seconds that nothing that dies takes the work with it. What it does is in the crate
 //! `trial`.
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_trial::demo;
 
 use crate::Shared;
-use crate::failure::{Exit, Failure};
 
 /// Watch it work: daemons and agents are killed, and nothing is lost
 ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rekindle_demo_agent::{Load, Models, Options, default_state, directives_help, linger, parse_duration};
 
-use crate::failure::{Exit, Failure};
+use rekindle_client::failure::{Exit, Failure};
 
 /// Be an agent that does what the script in its prompt says
 #[derive(Debug, clap::Args)]

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_service::upkeep::{Age, Freed, GcOptions, Left, gc};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
+use rekindle_terminal::sanitise;
 use serde_json::json;
 
 use super::Context;
 use super::doctor::below;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
-use crate::sanitise;
 
 /// Remove what nobody needs any more: dead holders, unnamed blobs, unused executables
 ///

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use rekindle_client::List;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_terminal::output;
+use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::client::List;
-use crate::failure::{Exit, Failure};
-use crate::output;
-use crate::sanitise;
 
 /// List the processes that keep agents alive
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,7 @@
 //! Whoever answers too late: what was answered instead, by whom, read from the log of the session that asked.
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, List, wire};
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
 use rekindle_wire::request::NewAnswer;
@@ -7,8 +9,6 @@ use rekindle_wire::view::SessionView;
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::{Client, List, wire};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::{Ask, Over, chosen, given};
 use crate::record_text::{payload, word};

@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
 use rekindle_store::log::{Cursor, LogReader};
 use rekindle_store::{LoadError, Want};
+use rekindle_terminal::output;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::payloads::Payloads;
 use crate::record_text::Renderer;
 use crate::session_arg::SessionArg;

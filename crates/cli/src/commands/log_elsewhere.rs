@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, wire};
 use rekindle_domain::line::Line;
+use rekindle_terminal::output;
 
 use super::Context;
-use crate::client::{Client, wire};
-use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::record_text::Renderer;
 
 /// Records fetched at a time.

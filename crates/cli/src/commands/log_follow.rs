@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::sync::mpsc;
 
+use rekindle_client::Client;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::follow::{Follow, Heard};
 use rekindle_domain::line::Line;
+use rekindle_terminal::output;
 use rekindle_wire::view::SessionView;
 
 use super::Context;
-use crate::client::Client;
-use crate::client::follow::{Follow, Heard};
-use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::record_text::Renderer;
 
 /// Returns the record behind which to begin.

@@ -31,7 +31,7 @@ mod waits;
 use crate::Shared;
 use crate::context::only_here;
 pub(crate) use crate::context::{Context, Unheard};
-use crate::failure::{Exit, Failure};
+use rekindle_client::failure::{Exit, Failure};
 
 /// What to do.
 #[derive(Debug, clap::Subcommand)]

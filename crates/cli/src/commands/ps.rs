@@ -8,17 +8,17 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
+use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 use self::wanted::Wanted;
 use super::{Context, Unheard};
-use crate::clock::SystemClock;
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
-use crate::output::{self, BOLD, DIM, plural, styled};
 use crate::status_text::agent_lives;
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.

@@ -1,14 +1,14 @@
 //! `rekindle resume`: continues an interrupted session, and watches it.
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::read;
 use rekindle_wire::request::Resume;
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::read;
 use crate::env_arg::{environment_of, umask_for};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
 use crate::session_arg::SessionArg;

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_terminal::output;
 use rekindle_wire::view::{HealthState, SessionView};
 use serde_json::json;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
-use crate::output;
 use crate::session_arg::{find_live, find_offline};
 
 /// Remove sessions, with their logs and journals

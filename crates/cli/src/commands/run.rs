@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rekindle_agent::known::{by_program, seems_acp};
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::logout;
+use rekindle_client::read;
+use rekindle_client::whom::Whom;
 use rekindle_domain::event::{Permissions, ResumePolicy};
 use rekindle_wire::request::{AgentChoice, Content, NewSession};
 use rekindle_wire::view::SessionView;
@@ -12,13 +16,9 @@ use rekindle_wire::view::SessionView;
 use super::Context;
 use crate::acknowledge::acknowledge;
 use crate::agent_choice;
-use crate::client::read;
-use crate::client::whom::Whom;
 use crate::env_arg::{environment_for, umask_for};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
-use crate::logout;
 use crate::prompt_arg::prompt;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it

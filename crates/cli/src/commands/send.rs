@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, read};
 use rekindle_wire::request::{Change, Content, NewMessage};
 use rekindle_wire::view::{MessageTaken, SessionView};
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::{Client, read};
 use crate::env_arg::{environment_of, umask_for};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::Goal;
 use crate::prompt_arg::prompt;

@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::listen_options::{Address, Listening};
+use rekindle_client::place::Place;
+use rekindle_client::start::Ready;
 use rekindle_holder::descriptors::close_inherited;
 
 use super::Context;
-use crate::client::place::Place;
-use crate::client::start::Ready;
 use crate::daemon::Start;
-use crate::failure::{Exit, Failure};
 
 /// Run the daemon here, in the foreground
 ///

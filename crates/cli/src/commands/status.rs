@@ -3,24 +3,24 @@
 
 use std::io::Write;
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, read};
 use rekindle_domain::recovery::Found;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
+use rekindle_terminal::output::{self, BOLD, DIM, plural, styled, when, wrap};
+use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
-use crate::client::{Client, read};
-use crate::clock::SystemClock;
 use crate::evidence_text;
-use crate::failure::{Exit, Failure};
 use crate::live::Ask;
 use crate::offline_session::{Looker, look, shown, to_json, words};
-use crate::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use crate::record_text::word;
-use crate::sanitise;
 use crate::session_arg::SessionArg;
 use crate::status_text::{agent_lives, is_unknown, meaning, next, silent_command, style, trouble, uncertain};
 

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::place::Place;
+use rekindle_client::start::{self, wait_until_free};
+use rekindle_client::takeover;
+use rekindle_client::{CUT, Client, SILENT, WORDS};
 use rekindle_holder::client::{Keeper, LockState, inspect_all};
+use rekindle_terminal::output::plural;
 use serde_json::json;
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::place::Place;
-use crate::client::start::{self, wait_until_free};
-use crate::client::takeover;
-use crate::client::{CUT, Client, SILENT, WORDS};
-use crate::failure::{Exit, Failure};
-use crate::output::plural;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);

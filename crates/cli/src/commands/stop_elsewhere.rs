@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rekindle_client::Client;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::server::Server;
 use serde_json::json;
 
 use super::Context;
 use crate::acknowledge::acknowledge;
-use crate::client::Client;
-use crate::client::server::Server;
-use crate::failure::{Exit, Failure};
 
 /// How often it is looked whether it has left.
 const LOOK: Duration = Duration::from_millis(50);

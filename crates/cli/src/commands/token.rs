@@ -3,6 +3,8 @@
 
 use std::io::Write;
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::access::{AccessToken, NewAccess, Scope, Standing};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::{Clock, Timestamp};
@@ -10,12 +12,10 @@ use rekindle_service::access::{AccessFile, ChangeError};
 use rekindle_store::access_list::{AccessError, Used};
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
+use rekindle_terminal::output::{self, BOLD, DIM, WARN, columns, plural, styled};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::clock::SystemClock;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, BOLD, DIM, WARN, columns, plural, styled};
 use crate::session_arg::{short, short_len};
 
 /// An end that is nearer than this is told to the minute.

@@ -2,18 +2,18 @@
 
 use std::io::Write;
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{List, read};
 use rekindle_domain::time::Clock;
+use rekindle_terminal::output::{self, BOLD, DIM, WARN, styled, when};
 use rekindle_wire::view::{WaitState, WaitView};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::Context;
-use crate::client::{List, read};
-use crate::clock::SystemClock;
-use crate::failure::{Exit, Failure};
 use crate::live::{Ask, how_to_answer};
 use crate::offline_session;
-use crate::output::{self, BOLD, DIM, WARN, styled, when};
 use crate::record_text::word;
 
 /// List what agents ask and nobody has answered

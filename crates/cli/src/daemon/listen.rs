@@ -5,15 +5,15 @@ use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::{Address, Listening};
 use rekindle_domain::time::Clock;
 use rekindle_server::{Elsewhere, Tls};
 use rekindle_service::access::AccessFile;
 use rekindle_store::disk::Disk;
 
-use crate::clock::SystemClock;
 use crate::config::Config;
-use crate::failure::Failure;
 
 /// Where to listen, and what to do if that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rekindle_client::clock::{SystemClock, opener};
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::listen_options::Listening;
+use rekindle_client::logout::{facts_of, scopes_are_safer};
+use rekindle_client::place::Place;
 use rekindle_client::start::{NOTIFY, beside_us};
 use rekindle_client::takeover;
 use rekindle_domain::time::Clock;
@@ -30,12 +34,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::filter::LevelFilter;
 
 use self::tcp::Tcp;
-use crate::client::place::Place;
-use crate::clock::{SystemClock, opener};
 use crate::config::Config;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
-use crate::logout::{facts_of, scopes_are_safer};
 
 /// How often we look whether another daemon has taken over.
 const LOOK: Duration = Duration::from_millis(500);

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use rekindle_store::disk::SharedDisk;
 
 use super::listen::{Open, Ready, Wanted, check};
-use crate::failure::Failure;
 
 /// What comes of listening on TCP. Where nobody is there to hear why it cannot be, the socket is served all the same.
 pub(super) struct Tcp {

@@ -1,12 +1,12 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
 use rekindle_client::content_text::{asked, value_text};
+use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN};
+use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewAnswer;
 use serde_json::Value;
 
 use super::diff::{Styled, diffs};
-use crate::output::{BOLD, DIM, PLAIN, WARN};
-use crate::sanitise;
 
 /// A wait as it is put to a person.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,15 +2,15 @@
 //! apart.
 
 use rekindle_domain::event::Event;
+use rekindle_terminal::output::{BAD, COURSE, WARN};
+use rekindle_terminal::sanitise;
 
 use super::ask::Ask;
 use super::end::End;
 use super::over::Over;
 use super::piece::{Piece, line};
-use crate::output::{BAD, COURSE, WARN};
 use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
-use crate::sanitise;
 
 /// Shows what happens to a run.
 pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {

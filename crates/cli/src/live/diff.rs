@@ -4,8 +4,8 @@ use clap::builder::styling::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::output::{BAD, BOLD, COURSE, DIM, GOOD, PLAIN};
-use crate::sanitise;
+use rekindle_terminal::output::{BAD, BOLD, COURSE, DIM, GOOD, PLAIN};
+use rekindle_terminal::sanitise;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;

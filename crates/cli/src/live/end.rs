@@ -2,7 +2,7 @@
 
 use rekindle_wire::view::RunState;
 
-use crate::failure::Exit;
+use rekindle_client::failure::Exit;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

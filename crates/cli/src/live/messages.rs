@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use rekindle_client::wire::Words;
+use rekindle_terminal::output::DIM;
+use rekindle_terminal::sanitise::Filter;
+
 use super::piece::{Piece, line};
-use crate::client::wire::Words;
-use crate::output::DIM;
-use crate::sanitise::Filter;
 
 /// A message of which some words were shown.
 #[derive(Debug, Default)]

@@ -2,12 +2,12 @@
 //! kept apart.
 
 use rekindle_domain::event::{ResumeHow, RunResumed};
+use rekindle_terminal::sanitise;
 use serde_json::Value;
 
 use super::ask::Ask;
 use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
-use crate::sanitise;
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,18 +1,18 @@
 //! What records and words mean to someone who watches: pieces to be shown. Pure but for payloads that are kept apart.
 
+use rekindle_client::wire::Words;
 use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
+use rekindle_terminal::output::{COURSE, DIM, GOOD, WARN, plural, size};
+use rekindle_terminal::sanitise;
 use serde_json::Value;
 
 use super::course::course;
 use super::messages::Messages;
 use super::piece::{Piece, line};
 use super::tools::Tools;
-use crate::client::wire::Words;
-use crate::output::{COURSE, DIM, GOOD, WARN, plural, size};
 use crate::payloads::Payloads;
 use crate::record_text::{message_text, payload, plan_gist};
-use crate::sanitise;
 
 /// How much of a prompt is shown again: what fits on a screen beside what comes of it.
 const ECHO_LINES: usize = 20;

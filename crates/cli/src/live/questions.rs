@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use rekindle_terminal::output::cut;
+use rekindle_terminal::sanitise;
 use rekindle_wire::request::NewAnswer;
 
 use super::ask::Ask;
 use super::keys::Pressed;
 use crate::hints::ours;
-use crate::output::cut;
-use crate::sanitise;
 
 /// Open questions, oldest first.
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use rekindle_terminal::output::{self, DIM, WARN, columns, styled};
+
 use super::diff::Styled;
 use super::piece::Piece;
-use crate::output::{self, DIM, WARN, columns, styled};
 
 /// What stands on the terminal's last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +157,7 @@ impl<O: Write, E: Write> Screen<O, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::PLAIN;
+    use rekindle_terminal::output::PLAIN;
 
     fn shown(out_is_terminal: bool, pieces: &[Piece]) -> (String, String) {
         let mut screen = Screen::new(Vec::new(), Vec::new(), out_is_terminal, || Some(20));

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use rekindle_terminal::output::{BAD, DIM, GOOD, PLAIN, plural};
+use rekindle_terminal::sanitise;
 use serde_json::Value;
 
 use super::diff::{Styled, diffs};
 use super::piece::{Piece, line};
-use crate::output::{BAD, DIM, GOOD, PLAIN, plural};
-use crate::sanitise;
 
 /// Lines of a difference that are shown while the agent works; a permission shows them all.
 const MAX_DIFF: usize = 40;

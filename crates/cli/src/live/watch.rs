@@ -7,7 +7,12 @@ use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use rekindle_client::Client;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::follow::{Follow, Heard};
 use rekindle_terminal::hear_signals;
+use rekindle_terminal::output::{self, COURSE, DIM, WARN};
+use rekindle_terminal::sanitise;
 use rekindle_wire::view::SessionView;
 use serde_json::json;
 
@@ -19,13 +24,8 @@ use super::picture::Picture;
 use super::piece::Piece;
 use super::questions::Questions;
 use super::screen::Screen;
-use crate::client::Client;
-use crate::client::follow::{Follow, Heard};
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
-use crate::output::{self, COURSE, DIM, WARN};
 use crate::payloads::Payloads;
-use crate::sanitise;
 use crate::status_text::{next, silent_command};
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.

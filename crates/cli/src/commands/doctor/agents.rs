@@ -2,12 +2,13 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::Failure;
+use rekindle_client::logout::{Danger, danger};
+use rekindle_client::unit::{Advice, FileState, Survey};
+use rekindle_terminal::output::{DIM, styled, wrap};
+use rekindle_terminal::sanitise;
+
 use crate::commands::service::print_holders;
-use crate::failure::Failure;
-use crate::logout::{Danger, danger};
-use crate::output::{DIM, styled, wrap};
-use crate::sanitise;
-use crate::unit::{Advice, FileState, Survey};
 
 /// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
 pub(super) fn logout(survey: &Survey) -> Option<Danger> {

@@ -8,14 +8,14 @@ mod show;
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::unit::Survey;
 use rekindle_service::upkeep::examine;
 use rekindle_store::check::{Holding, Report};
+use rekindle_terminal::output::{self, DIM, styled};
 use serde_json::json;
 
 use super::Context;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, DIM, styled};
-use crate::unit::Survey;
 use bar::Bar;
 pub(super) use show::below;
 

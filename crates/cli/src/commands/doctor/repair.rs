@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Clock;
 use rekindle_service::upkeep::{Asked, Done, RepairError, Repaired, repair};
@@ -9,15 +11,13 @@ use rekindle_store::check::{Code, Report, Severity};
 use rekindle_store::disk::Disk;
 use rekindle_store::home::HomeError;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, plural, styled, wrap};
+use rekindle_terminal::sanitise;
 use serde_json::json;
 
 use super::bar::Bar;
 use super::{Args, show};
-use crate::clock::SystemClock;
 use crate::commands::Context;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, DIM, GOOD, plural, styled, wrap};
-use crate::sanitise;
 use crate::session_arg::choose_among;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {

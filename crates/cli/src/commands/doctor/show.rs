@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::builder::styling::Style;
+use rekindle_client::failure::Failure;
 use rekindle_store::check::{Code, Finding, Place, Report, Severity};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
+use rekindle_terminal::sanitise;
 use serde_json::{Value, json};
 
 use super::Context;
 use super::remedy::remedy;
-use crate::failure::Failure;
-use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, plural, styled, wrap};
-use crate::sanitise;
 
 /// Findings of one kind that are shown in full; JSON has the rest.
 const MAX_SHOWN: usize = 8;

@@ -2,13 +2,13 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::Failure;
 use rekindle_domain::time::Timestamp;
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, WARN, columns, cut, styled, wrap};
+use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
 
 use crate::evidence_text;
-use crate::failure::Failure;
-use crate::output::{self, BAD, BOLD, DIM, WARN, columns, cut, styled, wrap};
-use crate::sanitise;
 use crate::session_arg::{short, short_len};
 use crate::status_text::{is_unknown, label, last_run, style};
 

@@ -3,14 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use rekindle_client::failure::Failure;
+use rekindle_client::{Client, List};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
 use serde_json::Value;
 
 use super::super::Context;
 use super::{Args, is_listed};
-use crate::client::{Client, List};
-use crate::failure::Failure;
 use crate::offline_session::{Looker, health, is_below, shown, to_json, words};
 use crate::session_arg::here;
 

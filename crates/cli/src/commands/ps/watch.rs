@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use rekindle_client::Client;
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::news::{self, News};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::hear_signals;
+use rekindle_terminal::output::{self, DIM, WARN, styled};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
 use super::canvas::Canvas;
 use super::{Args, Context, Listing, Wanted, report};
-use crate::client::Client;
-use crate::client::news::{self, News};
-use crate::clock::SystemClock;
-use crate::failure::{Exit, Failure};
 use crate::live::{Pressed, Terminal, is_ours};
-use crate::output::{self, DIM, WARN, styled};
 
 /// What comes together is shown together.
 const SETTLED: Duration = Duration::from_millis(30);

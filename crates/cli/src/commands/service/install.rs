@@ -3,18 +3,18 @@
 
 use std::io::Write;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::logout::facts_of;
+use rekindle_client::unit::{Manager, RELOADED, Survey, Unit};
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
+use rekindle_terminal::output::{self, DIM, GOOD, styled, wrap};
 use serde_json::json;
 
 use super::status::{print_holders, print_notes};
 use crate::commands::{Context, stop};
-use crate::failure::{Exit, Failure};
 use crate::live::diff;
-use crate::logout::facts_of;
-use crate::output::{self, DIM, GOOD, styled, wrap};
-use crate::unit::{Manager, RELOADED, Survey, Unit};
 
 /// Install the service, start it, and say what becomes of agents at logout and restart
 ///

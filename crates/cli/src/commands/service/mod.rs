@@ -6,8 +6,9 @@ mod uninstall;
 
 pub(super) use status::print_holders;
 
+use rekindle_client::failure::{Exit, Failure};
+
 use super::Context;
-use crate::failure::{Exit, Failure};
 
 /// Keep the daemon running as a service of yours (systemd, without root)
 ///

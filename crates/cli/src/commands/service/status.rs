@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::unit::{FileState, Survey};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, WARN, styled, wrap};
+use rekindle_terminal::sanitise;
+
 use crate::commands::Context;
-use crate::failure::{Exit, Failure};
-use crate::output::{self, BAD, BOLD, DIM, GOOD, WARN, styled, wrap};
-use crate::sanitise;
-use crate::unit::{FileState, Survey};
 
 /// Show whether the service is as it should be, and where each agent lives
 ///

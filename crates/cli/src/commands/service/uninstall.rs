@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::logout::facts_of;
+use rekindle_client::unit::{Manager, RELOADED, SOON, Unit, is_ours};
 use serde_json::json;
 
 use crate::acknowledge::acknowledge;
 use crate::commands::{Context, stop};
-use crate::failure::{Exit, Failure};
-use crate::logout::facts_of;
-use crate::unit::{Manager, RELOADED, SOON, Unit, is_ours};
 
 /// How long the daemon may take to leave.
 const LEAVES: Duration = Duration::from_secs(60);
@@ -43,7 +43,8 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         let _ = manager.ask(&["reset-failed", &unit.name], SOON);
     }
     let agents = stop::living(context).len() as u64;
-    let daemon = crate::client::Client::find(&context.home).ok().flatten().map(|client| client.whom().pid());
+    let daemon =
+        rekindle_client::Client::find(&context.home).ok().flatten().map(|client| client.whom().pid());
     let path = unit.path.to_string_lossy();
     let body = json!({"removed": removed, "path": path, "daemon_pid": daemon, "agents": agents}).to_string();
     let first = match (removed, &manager) {

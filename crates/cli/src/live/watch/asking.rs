@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_terminal::output::{BOLD, DIM, WARN};
 use serde_json::json;
 
 use super::Watching;
-use crate::failure::{Exit, Failure};
 use crate::hints::ours;
 use crate::live::keys::Pressed;
 use crate::live::questions::{Said, chosen, how_to_answer};
-use crate::output::{BOLD, DIM, WARN};
 
 /// Without a terminal a wait must stay open this long: a policy of the session may answer it at once.
 const UNANSWERED: Duration = Duration::from_millis(500);
