@@ -10,10 +10,13 @@ use std::process::ExitCode;
 use rekindle_store::home::HomeError;
 use rekindle_store::offline::OfflineError;
 use rekindle_store::{LoadError, OpenError, OpenSessionError, RecoverError, ScanError};
+use rekindle_wire::code::{Code, ErrorBody};
 use serde_json::json;
 
 use rekindle_terminal::json_escape::Escaped;
 use rekindle_terminal::sanitise;
+
+use crate::hint_text::hint_text;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +69,27 @@ impl Failure {
     /// The caller asked for something that makes no sense.
     pub fn usage(code: &'static str, message: String) -> Failure {
         Failure { exit: Exit::Usage, code: code.into(), error: anyhow::Error::msg(message), hint: None }
+    }
+
+    /// Returns the failure that an answer of the daemon's tells of.
+    pub fn refused(status: u16, body: &[u8]) -> Failure {
+        match serde_json::from_slice::<ErrorBody<'_>>(body) {
+            Ok(ErrorBody { error }) => {
+                let failure =
+                    Failure::failed(error.code.into_owned(), anyhow::Error::msg(error.message.into_owned()));
+                // Named by whoever asked, like an id that is in no list.
+                let unknown =
+                    [Code::SessionUnknown, Code::WaitUnknown].map(Code::as_str).contains(&failure.code());
+                let failure = if unknown { failure.exit_with(Exit::Usage) } else { failure };
+                let command = error.advice.as_ref().and_then(hint_text).map(Cow::from);
+                command.or(error.hint).into_iter().fold(failure, Failure::hint)
+            }
+            Err(_) => {
+                let text = String::from_utf8_lossy(body);
+                let text = text.chars().take(200).collect::<String>();
+                Failure::failed("refused", anyhow::anyhow!("the daemon answered {status}: {text}"))
+            }
+        }
     }
 
     /// There is no daemon, and one is needed.
@@ -233,6 +257,27 @@ impl From<OpenSessionError> for Failure {
         match error {
             OpenSessionError::Load(error) => error.into(),
             other => Failure::failed("session_unusable", other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_worded_as_a_command_and_what_is_not_known_in_the_daemon_s_words() {
+        for (advice, expected) in [
+            (r#","advice":{"kind":"list_sessions"}"#, "rekindle ps -a"),
+            (r#","advice":{"kind":"create_token","scope":"admin"}"#, "in its words"),
+            (r#","advice":{"kind":"of_a_newer_daemon","x":1}"#, "in its words"),
+            ("", "in its words"),
+        ] {
+            let body = format!(
+                r#"{{"error":{{"code":"session_unknown","message":"m","hint":"in its words"{advice}}}}}"#
+            );
+            let failure = Failure::refused(404, body.as_bytes());
+            assert_eq!(failure.to_json()["error"]["hint"], expected, "{advice}");
         }
     }
 }

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt;
-use serde::Deserialize;
+use rekindle_wire::event::{Delta, Reset};
+use rekindle_wire::view::LogDamage;
 
 use super::http::{self, Ask, Lost};
 use super::sse::{Event, Parser};
 use super::whom::Whom;
-use super::wire::{self, Words};
 use crate::failure::Failure;
 
 /// How long the daemon may be away before following ends.
@@ -28,7 +28,7 @@ pub enum Heard {
     /// A record: its line.
     Record(String),
     /// Words that are in no record yet.
-    Words(Words),
+    Words(Delta),
     /// The daemon went away.
     Away,
     /// The stream was taken up again: words may have been missed, records not.
@@ -168,7 +168,7 @@ impl Stream {
         if status != 200 {
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             // A daemon that is only just up, or about to leave, may say that it cannot yet, or any more.
-            let failure = (status < 500).then(|| wire::refusal(status, &body));
+            let failure = (status < 500).then(|| Failure::refused(status, &body));
             return Err(failure);
         }
         let away = std::mem::take(&mut self.away);
@@ -190,22 +190,11 @@ impl Stream {
 
     /// Hands an event on; tells whether the stream is over.
     fn take(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
-        #[derive(Deserialize)]
-        struct Reset {
-            #[serde(default)]
-            last_seq: u64,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Damaged {
-            offset: u64,
-            detail: String,
-        }
         let heard = match event.name.as_str() {
             "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
             "too_slow" => return Some(Ended::Again),
             "damaged" => {
-                let Damaged { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
+                let LogDamage { offset, detail } = serde_json::from_str(&event.data).unwrap_or_default();
                 tell(Heard::Over(Failure::damaged(session, format_args!("byte {offset}"), &detail)));
                 return Some(Ended::Done);
             }

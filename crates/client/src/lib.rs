@@ -19,7 +19,6 @@ pub mod start;
 pub mod takeover;
 pub mod unit;
 pub mod whom;
-pub mod wire;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -250,7 +249,7 @@ pub fn unproven(home: &Path, place: &Place) -> Failure {
 fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -> Result<Bytes, Failure> {
     match answer {
         Ok((status, body)) if (200..300).contains(&status) => Ok(body),
-        Ok((status, body)) => Err(wire::refusal(status, &body)),
+        Ok((status, body)) => Err(Failure::refused(status, &body)),
         Err(lost) => Err(lost.failure().unwrap_or_else(silent)),
     }
 }

@@ -16,7 +16,7 @@ use rekindle_store::layout::Layout;
 use serde::{Deserialize, Serialize};
 
 use super::place::{self, Place, Seen};
-use super::{Client, unproven, unreachable, wire};
+use super::{Client, unproven, unreachable};
 use crate::failure::{Exit, Failure};
 use crate::listen_options::Listening;
 use crate::takeover;
@@ -158,7 +158,7 @@ pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
             }
             Ok(ready)
         }
-        Err(_) => Err(wire::refusal(0, line.as_bytes()).exit_with(Exit::NoDaemon)),
+        Err(_) => Err(Failure::refused(0, line.as_bytes()).exit_with(Exit::NoDaemon)),
     }
 }
 

@@ -6,6 +6,7 @@
 mod words;
 
 pub mod code;
+pub mod event;
 pub mod filter;
 pub mod hint;
 pub mod request;

@@ -1,9 +1,9 @@
 //! `rekindle attach`: watches a session from the beginning of its latest run to that run's end.
 
+use rekindle_client::Client;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, wire};
 use rekindle_domain::line::Line;
-use rekindle_wire::view::{RunState, SessionView};
+use rekindle_wire::view::{LogPage, RunState, SessionView};
 
 use super::Context;
 use crate::hints::ours;
@@ -64,8 +64,7 @@ fn before(client: &Client, id: &str, last_seq: u64, run: &str) -> Result<u64, Fa
     let mut after = last_seq;
     while after > 0 {
         after = after.saturating_sub(PAGE);
-        let page: wire::Records =
-            client.get(&format!("/api/sessions/{id}/log?after={after}&limit={PAGE}"))?;
+        let page: LogPage = client.get(&format!("/api/sessions/{id}/log?after={after}&limit={PAGE}"))?;
         let lines = page.records.iter().filter_map(|raw| Line::parse(raw.get().as_bytes()).ok());
         if let Some(found) = beginning(lines, run) {
             return Ok(found);

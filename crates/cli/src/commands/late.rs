@@ -1,11 +1,11 @@
 //! Whoever answers too late: what was answered instead, by whom, read from the log of the session that asked.
 
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, List, wire};
+use rekindle_client::{Client, List};
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
 use rekindle_wire::request::NewAnswer;
-use rekindle_wire::view::SessionView;
+use rekindle_wire::view::{LogPage, SessionView};
 
 use super::Context;
 use crate::acknowledge::acknowledge;
@@ -66,7 +66,7 @@ pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option
 
 fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<Late> {
     let after = session.last_seq.saturating_sub(RECORDS);
-    let page: wire::Records =
+    let page: LogPage =
         client.get(&format!("/api/sessions/{}/log?after={after}&limit={RECORDS}", session.id)).ok()?;
     let bare = |text: &str| text.strip_prefix("wait_").unwrap_or(text).to_owned();
     let meant = |id: &str| bare(id).starts_with(&bare(wait));

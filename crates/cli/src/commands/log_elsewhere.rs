@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
+use rekindle_client::Client;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, wire};
 use rekindle_domain::line::Line;
 use rekindle_terminal::output;
+use rekindle_wire::view::LogPage;
 
 use super::Context;
 use crate::record_text::Renderer;
@@ -25,7 +26,7 @@ pub(super) fn run(
     let mut renderer = Renderer::new(context.blobs());
     loop {
         let path = format!("/api/sessions/{session}/log?after={after}&limit={PAGE}");
-        let page: wire::Records = client.get(&path)?;
+        let page: LogPage = client.get(&path)?;
         for record in &page.records {
             if context.json {
                 // Verbatim: not even through what takes colours out.

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rekindle_client::wire::Words;
 use rekindle_terminal::output::DIM;
 use rekindle_terminal::sanitise::Filter;
+use rekindle_wire::event::{Delta, DeltaKind};
 
 use super::piece::{Piece, line};
 
@@ -14,8 +14,6 @@ use super::piece::{Piece, line};
 struct Shown {
     text: String,
     filter: Filter,
-    /// Words were missed: the rest is shown when the message is whole.
-    held: bool,
 }
 
 /// Messages whose words may still be on their way when their record was heard: a stream that is taken up again may tell
@@ -29,25 +27,20 @@ pub(super) struct Messages {
     /// The one whose words are shown as they come.
     open: Option<String>,
     /// Words of those behind it: they may be heard before the record that ends it.
-    later: VecDeque<Words>,
+    later: VecDeque<Delta>,
     /// The last ones that were shown whole.
     done: VecDeque<String>,
 }
 
 impl Messages {
-    /// Words may have been missed: messages that were begun go on when they are whole.
+    /// Words may have been missed: those that wait are told again, or are in the record.
     pub(super) fn missed(&mut self) {
-        for words in self.later.drain(..) {
-            self.begun.entry(words.message_id).or_default();
-        }
-        for shown in self.begun.values_mut() {
-            shown.held = true;
-        }
+        self.later.clear();
     }
 
     /// Takes words that are in no record yet. Those of a message behind the one that is shown wait for its end. The
     /// first ones of a message wait for whatever is heard next: that may be the end of one that nobody heard of.
-    pub(super) fn words(&mut self, words: Words) -> Vec<Piece> {
+    pub(super) fn words(&mut self, words: Delta) -> Vec<Piece> {
         if self.done.contains(&words.message_id) {
             return Vec::new();
         }
@@ -81,24 +74,15 @@ impl Messages {
         self.open = None;
     }
 
-    fn say(&mut self, words: &Words) -> Option<Piece> {
+    fn say(&mut self, words: &Delta) -> Option<Piece> {
         self.open = Some(words.message_id.clone());
         let shown = self.begun.entry(words.message_id.clone()).or_default();
-        let new = match words.at {
-            Some(at) if at <= shown.text.len() => {
-                shown.held = false;
-                words.text.get(shown.text.len() - at..).unwrap_or_default()
-            }
-            Some(_) => {
-                shown.held = true;
-                return None;
-            }
-            None if shown.held => return None,
-            None => words.text.as_str(),
-        };
+        // Those behind a gap are shown when the message is whole.
+        let known = shown.text.len().checked_sub(words.at)?;
+        let new = words.text.get(known..).unwrap_or_default();
         shown.text.push_str(new);
         let clean = shown.filter.push(new);
-        let piece = if words.kind == "thought" { Piece::Thought } else { Piece::Answer };
+        let piece = if words.kind == DeltaKind::Thought { Piece::Thought } else { Piece::Answer };
         (!clean.is_empty()).then(|| piece(clean))
     }
 

@@ -1,10 +1,10 @@
 //! What records and words mean to someone who watches: pieces to be shown. Pure but for payloads that are kept apart.
 
-use rekindle_client::wire::Words;
 use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
 use rekindle_terminal::output::{COURSE, DIM, GOOD, WARN, plural, size};
 use rekindle_terminal::sanitise;
+use rekindle_wire::event::Delta;
 use serde_json::Value;
 
 use super::course::course;
@@ -41,7 +41,7 @@ impl Picture {
     }
 
     /// Takes words that are in no record yet.
-    pub(crate) fn words(&mut self, words: Words) -> Vec<Piece> {
+    pub(crate) fn words(&mut self, words: Delta) -> Vec<Piece> {
         self.messages.words(words)
     }
 

@@ -3,23 +3,20 @@
 
 use axum::http::StatusCode;
 use rekindle_domain::projector::Derived;
-use rekindle_service::feed::Words;
-use rekindle_service::log::Damage;
 use rekindle_wire::code::Code;
+use rekindle_wire::event::{Delta, Reset, SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
 use rekindle_wire::view::{
-    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
-    WaitView,
+    About, AnswerTaken, HolderList, LogDamage, LogPage, MessageTaken, Resumed, SessionList, SessionView,
+    TokenShown, WaitList, WaitView,
 };
 use serde_json::{Value, json};
 
 use super::operation::{Operation, Scope};
 use crate::routes::daemon::{Agents, Alive, Ready, Shutdown, ShuttingDown};
-use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Records, Status};
-use crate::sse::everything::{Gone, Shown};
+use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Status};
 use crate::sse::start::After;
-use crate::sse::{Hint, Reset};
 
 /// What the interface is.
 pub(super) const ABOUT: &str = "Runs coding agents so that nothing that dies takes the work with it. \
@@ -141,9 +138,9 @@ pub(crate) fn follow_all_sessions() -> Operation {
              meanwhile. Connect first and list the sessions then; do both again after `too_slow` or an end. A comment \
              comes when nothing else did for 15 s.",
         )
-        .event::<Shown<'_>>("session", "Something happened to it.")
-        .event::<Gone>("deleted", "It is gone.")
-        .event::<Hint>("too_slow", "The follower is 1024 news behind; the stream ends.")
+        .event::<SessionChanged<'_>>("session", "Something happened to it.")
+        .event::<SessionDeleted>("deleted", "It is gone.")
+        .event::<TooSlow>("too_slow", "The follower is 1024 news behind; the stream ends.")
 }
 
 pub(crate) fn list_sessions() -> Operation {
@@ -311,7 +308,7 @@ pub(crate) fn get_session_log() -> Operation {
     let record = json!({
         "seq": 1, "ts": "2026-02-21T10:00:00.000Z", "kind": "session.closed", "by": "local", "h": "4df9e30ab1d947d5",
     });
-    Operation::new::<Records>(named, "Read a session's log", (OK, "Records as they stand in the log."))
+    Operation::new::<LogPage>(named, "Read a session's log", (OK, "Records as they stand in the log."))
         .of_session()
         .query::<Page>()
         .example(json!({"records": [record], "next": null}))
@@ -359,11 +356,11 @@ pub(crate) fn follow_session() -> Operation {
         .of_session()
         .query::<After>()
         .header("Last-Event-ID", about, id, Code::InvalidLastEventId)
-        .event::<Words>("delta", "Words that are in no record yet; no id.")
+        .event::<Delta>("delta", "Words that are in no record yet; no id.")
         .event::<Derived>("status.derived", "The status is another one than before; no id.")
         .event::<Reset>("reset", "The log has no such record: forget what you have and begin again.")
-        .event::<Damage>("damaged", "The log is damaged behind the last record: nothing follows.")
-        .event::<Hint>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
+        .event::<LogDamage>("damaged", "The log is damaged behind the last record: nothing follows.")
+        .event::<TooSlow>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
         .event::<Done>("deleted", "The session is gone.")
         .refuses([Code::SessionDamaged, Code::SessionNewer])
 }

@@ -1,8 +1,6 @@
 //! Sessions: made, shown, changed, spoken to and ended. Bodies are read where they may take their time, away from
 //! the threads that serve connections; only what is small and need not block is done there.
 
-use std::borrow::Cow;
-
 use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
@@ -12,12 +10,12 @@ use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
-use rekindle_service::log::{Damage, LogPage};
+use rekindle_service::log::LogPage;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::Filter;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::Change;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
@@ -240,44 +238,6 @@ pub(crate) async fn blob(State(app): State<App>, Blob(id): Blob) -> Answer {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     Ok(response)
-}
-
-/// How a page of a log is written.
-pub(crate) struct Records;
-
-impl JsonSchema for Records {
-    fn schema_name() -> Cow<'static, str> {
-        "LogPage".into()
-    }
-
-    /// Lines are passed on as they stand: every record has these fields, and those of its kind.
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let record = json_schema!({
-            "type": "object",
-            "description": "A record: what every one has, and the fields of its kind (docs/on-disk-format.md).",
-            "required": ["seq", "ts", "kind"],
-            "properties": {
-                "seq": {"type": "integer", "minimum": 1},
-                "ts": generator.subschema_for::<Timestamp>(),
-                "kind": {"type": "string", "examples": ["run.started"]},
-                "h": {"type": "string", "description": "The hash of the log up to here.", "pattern": "^[0-9a-f]{16}$"},
-            },
-        });
-        json_schema!({
-            "type": "object",
-            "description": "A page of a session's log.",
-            "required": ["records", "next"],
-            "properties": {
-                "records": {"type": "array", "items": record},
-                "next": {
-                    "type": ["integer", "null"],
-                    "description": "`after` of the next page; null if this is the last.",
-                    "minimum": 1,
-                },
-                "damage": generator.subschema_for::<Damage>(),
-            },
-        })
-    }
 }
 
 /// Joins lines to one answer; each is JSON already and stays as it is.

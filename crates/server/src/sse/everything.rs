@@ -1,6 +1,7 @@
 //! `GET /api/events`: all sessions. Who follows is told of each session that something happened to, with what it is
 //! doing now; a session to which much happens is shown once for all of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,18 +11,15 @@ use axum::body::Bytes;
 use axum::extract::State;
 use futures_util::stream::{Stream, unfold};
 use rekindle_domain::id::SessionId;
-use rekindle_domain::projector::SessionStatus;
-use rekindle_domain::time::Timestamp;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::feed::{Anywhere, Subscription};
-use rekindle_wire::view::{SessionView, WaitView};
-use schemars::JsonSchema;
-use serde::Serialize;
+use rekindle_wire::event::{SessionChanged, SessionDeleted, TooSlow};
+use rekindle_wire::view::SessionView;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Hint, PING, PING_FRAME, event};
+use super::{PING, PING_FRAME, event};
 use crate::app::App;
 use crate::respond::Answer;
 use crate::stop::Closing;
@@ -87,8 +85,8 @@ impl Watcher {
                     Err(RecvError::Closed) => return None,
                     Err(RecvError::Lagged(_)) => {
                         self.news = None;
-                        let hint = Hint { hint: "connect again and list the sessions" };
-                        return Some((event("too_slow", &hint), self));
+                        let slow = TooSlow { hint: "connect again and list the sessions".into() };
+                        return Some((event("too_slow", &slow), self));
                     }
                 },
                 shown = async { self.looking.as_mut()?.await.ok() }, if self.looking.is_some() => {
@@ -115,7 +113,7 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
         match daemon.session(*id) {
             Ok(session) => bytes.extend_from_slice(&shown(&session)),
             Err(error) if matches!(error.code.status(), 404 | 410) => {
-                bytes.extend_from_slice(&event("deleted", &Gone { id: *id }));
+                bytes.extend_from_slice(&event("deleted", &SessionDeleted { id: *id }));
             }
             Err(error) => tracing::warn!(session = %id, code = %error.code, "cannot show a session: {error}"),
         }
@@ -123,33 +121,10 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
     bytes
 }
 
-/// What became of a session.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SessionEvent")]
-pub(crate) struct Shown<'a> {
-    /// The session.
-    id: SessionId,
-    /// What it is doing.
-    status: SessionStatus,
-    /// Since when.
-    since: Timestamp,
-    /// The oldest open wait.
-    wait: Option<&'a WaitView>,
-    /// Its newest record.
-    last_seq: u64,
-}
-
-/// A session is gone.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "DeletedEvent")]
-pub(crate) struct Gone {
-    /// The session.
-    id: SessionId,
-}
-
 fn shown(session: &SessionView) -> Bytes {
     let &SessionView { id, status, since, last_seq, .. } = session;
-    event("session", &Shown { id, status, since, wait: session.wait.as_ref(), last_seq })
+    let wait = session.wait.as_ref().map(Cow::Borrowed);
+    event("session", &SessionChanged { id, status, since, wait, last_seq })
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use axum::response::Response;
 use futures_util::stream::Stream;
 use rekindle_service::feed::Told;
 use rekindle_service::log::LogLine;
-use schemars::JsonSchema;
+use rekindle_wire::event::{Reset, TooSlow};
+use rekindle_wire::view::LogDamage;
 use serde::Serialize;
 
 pub use start::since;
@@ -38,8 +39,12 @@ pub fn frame(told: &Told) -> Bytes {
             let data = serde_json::to_vec(&Reset { last_seq: *last_seq }).unwrap_or_default();
             written(b"event: reset\nid:\n", &data)
         }
-        Told::TooSlow => event("too_slow", &Hint { hint: "connect again with the last id as Last-Event-ID" }),
-        Told::Damaged(damage) => event("damaged", damage.as_ref()),
+        Told::TooSlow => {
+            event("too_slow", &TooSlow { hint: "connect again with the last id as Last-Event-ID".into() })
+        }
+        Told::Damaged(damage) => {
+            event("damaged", &LogDamage { offset: damage.offset, detail: damage.detail.clone() })
+        }
         Told::Deleted => written(b"event: deleted\n", b"{}"),
     }
 }
@@ -50,22 +55,6 @@ pub fn is_last(told: &Told) -> bool {
         Told::Record(_) | Told::Words(_) | Told::Status(_) => false,
         Told::Reset { .. } | Told::TooSlow | Told::Damaged(_) | Told::Deleted => true,
     }
-}
-
-/// A follower is sent away.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "TooSlowEvent")]
-pub(crate) struct Hint {
-    /// What to do.
-    hint: &'static str,
-}
-
-/// A log is not what its follower thinks.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ResetEvent")]
-pub(crate) struct Reset {
-    /// Its newest record.
-    last_seq: u64,
 }
 
 /// Writes a record: its kind, its place, and the line as it stands in the log.
@@ -114,7 +103,7 @@ fn respond(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'stati
 mod tests {
     use std::sync::Arc;
 
-    use rekindle_service::feed::Words;
+    use rekindle_wire::event::{Delta, DeltaKind};
 
     use super::*;
 
@@ -149,10 +138,10 @@ mod tests {
 
     #[test]
     fn words_are_deltas_without_a_place() {
-        let words = Words {
+        let words = Delta {
             run_id: Some("run_1".to_owned()),
             message_id: "msg_1".to_owned(),
-            kind: "message",
+            kind: DeltaKind::Message,
             at: 0,
             text: "two\nlines".to_owned(),
         };

@@ -23,7 +23,7 @@ use crate::drive::environment::Environment;
 use crate::drive::holders::{Places, Processes};
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Watcher, Workers};
-use crate::feed::{Feed, News, Words};
+use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LastWords, Views};
@@ -125,7 +125,7 @@ impl Observer for Watch {
 impl Watcher for Watch {
     fn said(&self, session: SessionId, delta: &Delta) {
         if self.feed.is_followed(session) {
-            self.feed.tell(session, News::Said(Arc::new(Words::from(delta).into())));
+            self.feed.tell(session, News::Said(Arc::new(feed::delta(delta).into())));
         }
     }
 

@@ -9,10 +9,11 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, SessionStatus};
 use rekindle_store::log::{Cursor, Damage, LogReader};
 use rekindle_wire::code::Code;
+use rekindle_wire::event::Delta;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::recent::Read;
-use super::{EncodedOnce, Feed, News, Subscription, Told, Words};
+use super::{EncodedOnce, Feed, News, Subscription, Told};
 use crate::drive::worker::Command;
 use crate::error::ServiceError;
 use crate::show::Views;
@@ -148,7 +149,7 @@ impl Following {
 
     /// Returns what is new in some words. Those behind a gap are kept back: whoever comes in the middle of a message is
     /// about to be told its beginning, and these with it.
-    fn unheard(&mut self, words: &Arc<EncodedOnce<Words>>) -> Option<Arc<EncodedOnce<Words>>> {
+    fn unheard(&mut self, words: &Arc<EncodedOnce<Delta>>) -> Option<Arc<EncodedOnce<Delta>>> {
         let known = if self.heard.0 == words.message_id { self.heard.1 } else { 0 };
         let end = words.at + words.text.len();
         if words.at > known || end <= known {
@@ -162,7 +163,7 @@ impl Following {
             return Some(words.clone());
         }
         let text = words.text.get(known - words.at..)?.to_owned();
-        Some(Arc::new(EncodedOnce::from(Words { at: known, text, ..Words::clone(words) })))
+        Some(Arc::new(EncodedOnce::from(Delta { at: known, text, ..Delta::clone(words) })))
     }
 
     /// Returns the status if it is not what was told before: behind the records that made it so.

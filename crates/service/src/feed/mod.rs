@@ -15,12 +15,11 @@ pub use stream::{Stream, Subscription};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rekindle_agent::connection::Delta;
+use rekindle_agent::connection;
 use rekindle_agent::said::Voice;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
-use schemars::JsonSchema;
-use serde::Serialize;
+use rekindle_wire::event::{Delta, DeltaKind};
 use tokio::sync::broadcast;
 
 use crate::show::log::{Damage, LogLine};
@@ -29,32 +28,14 @@ use recent::{Read, Recent};
 /// News that a follower may be behind before it is sent away to begin again.
 const BUFFER: usize = 1024;
 
-/// Words that are in no record yet.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "Delta")]
-pub struct Words {
-    /// The run.
-    pub run_id: Option<String>,
-    /// The message they belong to.
-    pub message_id: String,
-    /// `message` or `thought`.
-    #[schemars(extend("enum" = ["message", "thought"]))]
-    pub kind: &'static str,
-    /// How many bytes of the message came before: who has more of it has seen these words.
-    pub at: usize,
-    /// The words.
-    pub text: String,
-}
-
-impl From<&Delta> for Words {
-    fn from(delta: &Delta) -> Words {
-        Words {
-            run_id: delta.run_id.map(|run| run.to_string()),
-            message_id: delta.message_id.to_string(),
-            kind: if delta.voice == Voice::Thought { "thought" } else { "message" },
-            at: delta.at,
-            text: delta.text.clone(),
-        }
+/// Returns words of an agent as followers are told them.
+pub(crate) fn delta(said: &connection::Delta) -> Delta {
+    Delta {
+        run_id: said.run_id.map(|run| run.to_string()),
+        message_id: said.message_id.to_string(),
+        kind: if said.voice == Voice::Thought { DeltaKind::Thought } else { DeltaKind::Message },
+        at: said.at,
+        text: said.text.clone(),
     }
 }
 
@@ -64,7 +45,7 @@ pub enum News {
     /// Its log has grown to this record.
     Appended(u64),
     /// Its agent said something.
-    Said(Arc<EncodedOnce<Words>>),
+    Said(Arc<EncodedOnce<Delta>>),
 }
 
 /// Something new anywhere.
@@ -82,7 +63,7 @@ pub enum Told {
     /// A record.
     Record(Arc<EncodedOnce<LogLine>>),
     /// Words.
-    Words(Arc<EncodedOnce<Words>>),
+    Words(Arc<EncodedOnce<Delta>>),
     /// The status is another one than before.
     Status(Box<Derived>),
     /// The log is not what the follower thinks: begin again, it ends here.

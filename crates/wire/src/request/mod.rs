@@ -1,0 +1,57 @@
+//! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
+
+mod message;
+mod rules;
+mod session;
+mod umask;
+mod wait;
+
+pub use message::{Content, NewMessage};
+pub use rules::whole_json;
+pub use session::{AgentChoice, Change, NewSession, Resume};
+pub use umask::Umask;
+pub use wait::{NewAnswer, NewWait, NewWaitKind};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_body_has_what_was_said_and_is_read_as_it_was_meant() {
+        let answer = NewAnswer { text: Some("no".into()), ..NewAnswer::default() };
+        assert_eq!(serde_json::to_value(&answer).expect("a body"), json!({"text": "no"}));
+        let message =
+            NewMessage { content: Content::text("a \"b\""), env: BTreeMap::new(), umask: Some(Umask(0o22)) };
+        let written = serde_json::to_string(&message).expect("a body");
+        assert_eq!(written, r#"{"content":"a \"b\"","env":{},"umask":"0022"}"#);
+        assert!(serde_json::from_str::<NewMessage>(&written).is_ok());
+        let agent = AgentChoice::Command { profile: "acp".into(), command: vec!["x".into()] };
+        assert_eq!(
+            serde_json::to_value(agent).expect("an agent"),
+            json!({"profile": "acp", "command": ["x"]})
+        );
+        assert_eq!(serde_json::to_value(AgentChoice::Known("claude".into())).expect("a name"), "claude");
+    }
+
+    #[test]
+    fn a_whole_number_is_read_however_it_is_written() {
+        let timeout = |number: &str| {
+            let text = format!(r#"{{"working_dir":"/","agent":"claude","wait_timeout_s":{number}}}"#);
+            serde_json::from_str(&text)
+                .map(|new: NewSession| new.wait_timeout_s)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(timeout("600"), Ok(Some(600)));
+        assert_eq!(timeout("600.0"), Ok(Some(600)));
+        assert_eq!(timeout("6e2"), Ok(Some(600)));
+        assert_eq!(timeout("18446744073709551615"), Ok(Some(u64::MAX)));
+        assert_eq!(timeout("null"), Ok(None));
+        for bad in ["0.5", "-1", "1e30", "\"600\"", "18446744073709551616"] {
+            assert!(timeout(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Views of sessions and their runs.
+
+use rekindle_domain::event::UncertainTool;
+use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::projector::{Evidence, SessionStatus};
+use rekindle_domain::session::UsageShown;
+use rekindle_domain::time::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::WaitView;
+use crate::words::words;
+
+words! {
+    /// How a daemon stands with a session's agent: in its memory only, and never taken for the session's status.
+    pub enum Connection {
+        /// There is none.
+        Idle = "idle",
+        /// One is being made: the agent is launched, or taken over, and does not take prompts yet.
+        Starting = "starting",
+        /// The agent brings its own session back.
+        Loading = "loading",
+        /// The agent works on a prompt.
+        Running = "running",
+        /// It takes prompts.
+        Ready = "ready",
+        /// It was lost in the middle of something.
+        Interrupted = "interrupted",
+        /// It could not be made.
+        Error = "error",
+    }
+}
+
+words! {
+    /// How a run stands.
+    pub enum RunState {
+        /// Its agent works.
+        Running = "running",
+        /// It waits for an answer.
+        Waiting = "waiting",
+        /// Its end was asked for.
+        Cancelling = "cancelling",
+        /// It did what it was asked.
+        Completed = "completed",
+        /// It went wrong.
+        Failed = "failed",
+        /// It was ended as someone wanted.
+        Cancelled = "cancelled",
+        /// It was cut.
+        Interrupted = "interrupted",
+    }
+}
+
+words! {
+    /// Whether a session is whole.
+    pub enum HealthState {
+        /// It is.
+        Ok = "ok",
+        /// Its log is damaged: nothing can be added to it.
+        Damaged = "damaged",
+        /// Its files cannot be read, or not be written, just now.
+        Degraded = "degraded",
+    }
+}
+
+/// A session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Session")]
+pub struct SessionView {
+    /// The session.
+    pub id: SessionId,
+    /// A short title.
+    pub title: String,
+    /// Where its agent works.
+    pub working_dir: String,
+    /// Its agent's name, or its command's.
+    pub agent: String,
+    /// The model that its agent is asked to use; none leaves it to the agent.
+    pub model: Option<String>,
+    /// The mode that its agent is asked to work in, likewise.
+    pub mode: Option<String>,
+    /// The known agent that it is, by its name or because its command starts one.
+    pub known_agent: Option<String>,
+    /// Variables that its agent needs and this daemon does not have: names, while no agent lives that has them.
+    pub missing_env: Vec<String>,
+    /// How its agent is spoken with: `acp`, or `exec` for a command that reads a prompt and writes an answer.
+    pub profile: String,
+    /// What it is doing.
+    pub status: SessionStatus,
+    /// Since when.
+    pub since: Timestamp,
+    /// How that is known.
+    pub evidence: Evidence,
+    /// How the daemon stands with its agent: `idle`, `starting`, `running`, `ready`, `interrupted` or `error`. Memory only.
+    pub connection: Connection,
+    /// Its newest record.
+    pub last_seq: u64,
+    /// Its latest run.
+    pub run: Option<RunView>,
+    /// The oldest open wait.
+    pub wait: Option<WaitView>,
+    /// All of them; those of a dead agent are `void`.
+    pub waits: Vec<WaitView>,
+    /// Prompts that wait for their turn.
+    pub queued: usize,
+    /// Why nothing happens by itself, if something should: for people.
+    pub held: Option<String>,
+    /// Tokens and money.
+    pub usage: UsageShown,
+    /// The agent's own session.
+    pub cursor: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When anything last happened.
+    pub updated_at: Timestamp,
+    /// The end of the last thing its agent said, in one line.
+    pub last_words: Option<String>,
+    /// Whether it is whole.
+    pub health: Health,
+}
+
+/// A run.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Run")]
+pub struct RunView {
+    /// The run.
+    pub run_id: RunId,
+    /// How it stands.
+    pub state: RunState,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Which attempt it is.
+    pub attempt: u32,
+    /// Why it ended as it did, for people: what went wrong, who cancelled it, what cut it.
+    pub detail: Option<String>,
+    /// It was cut, and `resume` continues it: nobody has cancelled what was left of it, and nothing came after it.
+    pub resumable: bool,
+    /// What may or may not have happened when it was cut, until the session goes on.
+    pub uncertain: Option<UncertainView>,
+}
+
+/// What an interruption left open.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Uncertain")]
+pub struct UncertainView {
+    /// Nothing is known of the end of the turn, as after a loss of power.
+    pub turn: bool,
+    /// The tool calls that had begun and not ended.
+    pub tool_calls: Vec<UncertainCall>,
+}
+
+/// A tool call that may or may not have had its effect.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct UncertainCall {
+    /// The agent's name for it.
+    pub tool_call_id: String,
+    /// What people are shown.
+    pub title: String,
+    /// `read`, `edit`, `execute` and so on, if the agent said so.
+    pub kind: Option<String>,
+    /// What the tool was given, in short: a command, a path; if the agent said so.
+    pub input: Option<String>,
+}
+
+impl From<&UncertainTool> for UncertainCall {
+    fn from(tool: &UncertainTool) -> UncertainCall {
+        let UncertainTool { tool_call_id, title, kind, input } = tool.clone();
+        UncertainCall { tool_call_id, title, kind, input }
+    }
+}
+
+/// Whether a session is whole.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    /// Whether it is.
+    pub state: HealthState,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionList {
+    /// The sessions; the one that was made last comes first.
+    pub sessions: Vec<SessionView>,
+    /// The cursor of the next page; null if this is the last.
+    pub next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written_and_new_ones_do_no_harm() {
+        for state in RunState::ALL {
+            let written = serde_json::to_value(state).expect("a word");
+            assert_eq!(written, state.as_str());
+            assert_eq!(serde_json::from_value::<RunState>(written).ok(), Some(*state));
+        }
+        assert_eq!(serde_json::from_str::<RunState>(r#""dreaming""#).ok(), Some(RunState::Unknown));
+    }
+}
