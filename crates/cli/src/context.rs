@@ -134,7 +134,7 @@ impl Context {
                 Ok(Some(client)) => client,
                 Err(failure) => return Err(failure),
             };
-            let pid = client.whom().pid();
+            let pid = client.target().pid();
             if !std::mem::replace(&mut noted, true) {
                 client.note_version();
             }

@@ -1,7 +1,7 @@
 //! Which session is meant: an id, the beginning of one that only one session has, or this directory's latest.
 
 use rekindle_client::failure::Failure;
-use rekindle_client::whom::Whom;
+use rekindle_client::target::Target;
 use rekindle_client::{Client, List};
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
 use rekindle_domain::time::Timestamp;
@@ -62,13 +62,13 @@ pub(crate) fn choose_among(
 pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) -> Result<String, Failure> {
     let Some(name) = name else { return latest_live(client) };
     let prefix = prefix(name)?;
-    let (sessions, place) = match client.whom() {
-        Whom::Here { home, .. } => {
+    let (sessions, place) = match client.target() {
+        Target::Local { home, .. } => {
             let layout = Layout::new(home);
             let sessions = listed(&*context.disk(), &layout).map_err(unlisted)?;
             (sessions, layout.sessions().display().to_string())
         }
-        Whom::Elsewhere { server, .. } => (told(client)?, server.url.clone()),
+        Target::Remote { server, .. } => (told(client)?, server.url.clone()),
     };
     choose(&prefix, &sessions, &place).map(|id| id.to_string())
 }
@@ -169,9 +169,9 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
     let sessions: Vec<SessionView> = client.all(&below)?;
     let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
-    latest.map(|session| session.id.to_string()).ok_or_else(|| match client.whom() {
-        Whom::Here { .. } => none_here(&here),
-        Whom::Elsewhere { server, .. } => none_here(&format!("{here} at {}", server.url)),
+    latest.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {
+        Target::Local { .. } => none_here(&here),
+        Target::Remote { server, .. } => none_here(&format!("{here} at {}", server.url)),
     })
 }
 

@@ -7,9 +7,9 @@ use http_body_util::BodyExt;
 use rekindle_wire::event::{Delta, Reset};
 use rekindle_wire::view::LogDamage;
 
-use super::http::{self, Ask, Lost};
+use super::http::{self, Ask, RequestError};
 use super::sse::{Event, Parser};
-use super::whom::Whom;
+use super::target::Target;
 use crate::failure::Failure;
 
 /// How long the daemon may be away before following ends.
@@ -47,11 +47,11 @@ pub enum Heard {
     Over(Failure),
 }
 
-/// Whom to follow, from where.
+/// Target to follow, from where.
 #[derive(Debug, Clone)]
 pub struct Follow {
     /// The daemon.
-    pub whom: Whom,
+    pub target: Target,
     /// The session.
     pub session: String,
     /// The record behind which to begin.
@@ -86,7 +86,7 @@ impl Follow {
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match runtime.block_on(stream.read(&self.whom, &self.session, &mut tell)) {
+            match runtime.block_on(stream.read(&self.target, &self.session, &mut tell)) {
                 Ok(Ended::Done) => return,
                 Ok(Ended::Again) => continue,
                 Ok(Ended::Cut) | Err(None) => {}
@@ -107,8 +107,8 @@ impl Follow {
             let left = AWAY.saturating_sub(since.elapsed());
             std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(LAST_PAUSE);
-            match next_daemon(&self.whom, left) {
-                Ok(whom) => self.whom = whom,
+            match next_daemon(&self.target, left) {
+                Ok(target) => self.target = target,
                 Err(failure) => {
                     tell(Heard::Over(failure));
                     return;
@@ -118,15 +118,15 @@ impl Follow {
     }
 }
 
-fn next_daemon(whom: &Whom, left: Duration) -> Result<Whom, Failure> {
-    if left.is_zero() { Err(whom.lost()) } else { whom.successor(left) }
+fn next_daemon(target: &Target, left: Duration) -> Result<Target, Failure> {
+    if left.is_zero() { Err(target.lost()) } else { target.successor(left) }
 }
 
 /// Waits for what comes next. A network that was cut says nothing: from elsewhere at least a comment comes now and then.
-async fn heard_from<T>(whom: &Whom, next: impl Future<Output = Option<T>>) -> Option<T> {
-    match whom {
-        Whom::Here { .. } => next.await,
-        Whom::Elsewhere { .. } => tokio::time::timeout(SILENCE, next).await.ok().flatten(),
+async fn heard_from<T>(target: &Target, next: impl Future<Output = Option<T>>) -> Option<T> {
+    match target {
+        Target::Local { .. } => next.await,
+        Target::Remote { .. } => tokio::time::timeout(SILENCE, next).await.ok().flatten(),
     }
 }
 
@@ -147,7 +147,7 @@ impl Stream {
     /// Reads the stream to its end; a failure without words is worth another attempt.
     async fn read(
         &mut self,
-        whom: &Whom,
+        target: &Target,
         session: &str,
         tell: &mut impl FnMut(Heard) -> bool,
     ) -> Result<Ended, Option<Failure>> {
@@ -156,12 +156,18 @@ impl Stream {
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
-        let response = match http::send(&whom.reach(), &ask).await {
+        let response = match http::send(&target.reach(), &ask).await {
             Ok(response) => response,
-            Err(lost @ (Lost::Request(_) | Lost::Untrusted { .. } | Lost::Another { .. })) => {
+            Err(
+                lost @ (RequestError::Malformed(_)
+                | RequestError::Untrusted { .. }
+                | RequestError::AnotherHome { .. }),
+            ) => {
                 return Err(lost.failure());
             }
-            Err(Lost::NotThere { .. } | Lost::Midway(_) | Lost::TooLong) => return Err(None),
+            Err(
+                RequestError::Unreachable { .. } | RequestError::ConnectionLost(_) | RequestError::TimedOut,
+            ) => return Err(None),
         };
         let status = response.status().as_u16();
         let mut body = response.into_body();
@@ -176,7 +182,7 @@ impl Stream {
             return Ok(Ended::Done);
         }
         let mut parser = Parser::default();
-        while let Some(Ok(frame)) = heard_from(whom, body.frame()).await {
+        while let Some(Ok(frame)) = heard_from(target, body.frame()).await {
             let Some(bytes) = frame.data_ref() else { continue };
             for event in parser.push(bytes) {
                 self.heard = true;

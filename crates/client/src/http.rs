@@ -17,8 +17,8 @@ use serde::Deserialize;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 
-pub use super::lost::Lost;
-use super::lost::Stream;
+pub use super::request_error::RequestError;
+use super::request_error::Stream;
 use super::server::Server;
 
 /// How long the daemon may take to take a connection: it listens before it does anything else.
@@ -48,11 +48,11 @@ pub enum Reach {
 }
 
 impl Reach {
-    async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {
+    async fn connect(&self) -> Result<Box<dyn Stream>, RequestError> {
         match self {
             Reach::Socket { socket, .. } => match connect(socket).await {
                 Ok(stream) => Ok(Box::new(stream)),
-                Err(source) => Err(Lost::NotThere { path: socket.display().to_string(), source }),
+                Err(source) => Err(RequestError::Unreachable { path: socket.display().to_string(), source }),
             },
             Reach::Server(server) => server.connect().await,
         }
@@ -104,9 +104,11 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
 }
 
 /// Asks, and returns the head of the answer; its body is still to come.
-pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lost> {
-    let stream = tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| Lost::TooLong)??;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Lost::Midway)?;
+pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, RequestError> {
+    let stream =
+        tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| RequestError::TimedOut)??;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(RequestError::ConnectionLost)?;
     // Its end is also told to whoever waits for the answer.
     tokio::spawn(connection);
     if let Reach::Socket { socket, home } = reach
@@ -125,8 +127,8 @@ pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Lo
         request = request.header("content-type", "application/json");
     }
     let body = ask.body.clone().unwrap_or_default();
-    let request = request.body(Full::new(Bytes::from(body))).map_err(Lost::Request)?;
-    sender.send_request(request).await.map_err(Lost::Midway)
+    let request = request.body(Full::new(Bytes::from(body))).map_err(RequestError::Malformed)?;
+    sender.send_request(request).await.map_err(RequestError::ConnectionLost)
 }
 
 /// Has whoever answers at a socket say which home it serves. An answer that is no yes is one to whatever is asked next.
@@ -135,7 +137,7 @@ async fn prove(
     reach: &Reach,
     socket: &Path,
     meant: Option<HomeId>,
-) -> Result<Option<Response<Incoming>>, Lost> {
+) -> Result<Option<Response<Incoming>>, RequestError> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct About {
@@ -144,9 +146,10 @@ async fn prove(
     }
     let path = || socket.display().to_string();
     // Nothing was asked yet, so that whoever goes away over this can be looked for again.
-    let gone = |error: hyper::Error| Lost::NotThere { path: path(), source: io::Error::other(error) };
+    let gone =
+        |error: hyper::Error| RequestError::Unreachable { path: path(), source: io::Error::other(error) };
     let request = Request::builder().uri("/api/version").header("host", reach.host());
-    let request = request.body(Full::default()).map_err(Lost::Request)?;
+    let request = request.body(Full::default()).map_err(RequestError::Malformed)?;
     let response = sender.send_request(request).await.map_err(gone)?;
     if !response.status().is_success() {
         return Ok(Some(response));
@@ -154,23 +157,23 @@ async fn prove(
     let body = response.into_body().collect().await.map_err(gone)?.to_bytes();
     let about: About = serde_json::from_slice(&body).unwrap_or_default();
     if meant.is_none() || about.home_id != meant {
-        return Err(Lost::Another { path: path(), home: about.home });
+        return Err(RequestError::AnotherHome { path: path(), home: about.home });
     }
     sender.ready().await.map_err(gone)?;
     Ok(None)
 }
 
 /// Asks, and returns the status and the whole body.
-pub fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), Lost> {
+pub fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), RequestError> {
     runtime.block_on(async {
         let answer = async {
             let response = send(reach, ask).await?;
             let status = response.status().as_u16();
-            let body = response.into_body().collect().await.map_err(Lost::Midway)?;
+            let body = response.into_body().collect().await.map_err(RequestError::ConnectionLost)?;
             Ok((status, body.to_bytes()))
         };
         let most = ask.within.unwrap_or(if ask.method == "GET" { LOOK } else { ANSWER });
-        tokio::time::timeout(most, answer).await.map_err(|_| Lost::TooLong)?
+        tokio::time::timeout(most, answer).await.map_err(|_| RequestError::TimedOut)?
     })
 }
 

@@ -3,22 +3,22 @@
 
 pub mod clock;
 pub mod content_text;
+pub mod daemon_file;
 pub mod default_home;
 pub mod failure;
 pub mod follow;
+pub mod follow_all;
 mod hint_text;
 pub mod http;
 pub mod listen_options;
 pub mod logout;
-mod lost;
-pub mod news;
-pub mod place;
+mod request_error;
 pub mod server;
 pub mod sse;
 pub mod start;
 pub mod takeover;
+pub mod target;
 pub mod unit;
-pub mod whom;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,10 +32,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
-use self::http::{Ask, Lost, Reach};
-use self::place::{Place, Seen};
+use self::daemon_file::{DaemonFile, DaemonState};
+use self::http::{Ask, Reach, RequestError};
 use self::server::Server;
-use self::whom::{About, Whom};
+use self::target::{About, Target};
 use crate::clock::random;
 use crate::failure::{Exit, Failure};
 
@@ -87,41 +87,44 @@ impl List<'_> {
 /// A daemon that can be asked.
 pub struct Client {
     runtime: Runtime,
-    whom: Whom,
+    target: Target,
 }
 
 impl Client {
     /// Returns the daemon of a home, if one lives. One that cannot be reached is a failure.
     pub fn find(home: &Path) -> Result<Option<Client>, Failure> {
-        match place::look(home) {
-            Seen::Lives(place) => Client::at(home, place).map(Some),
-            Seen::Cut(place) => Err(unreachable(&place)),
-            Seen::Unproven(place) => Err(unproven(home, &place)),
-            Seen::Leaves | Seen::Died | Seen::None => Ok(None),
+        match daemon_file::look(home) {
+            DaemonState::Lives(place) => Client::at(home, place).map(Some),
+            DaemonState::Cut(place) => Err(unreachable(&place)),
+            DaemonState::Unproven(place) => Err(unproven(home, &place)),
+            DaemonState::Leaves | DaemonState::Died | DaemonState::None => Ok(None),
         }
     }
 
     /// Returns a daemon of which it is known where it is.
-    pub fn at(home: &Path, place: Place) -> Result<Client, Failure> {
-        Ok(Client { runtime: runtime()?, whom: Whom::Here { home: home.to_owned(), place: Box::new(place) } })
+    pub fn at(home: &Path, place: DaemonFile) -> Result<Client, Failure> {
+        Ok(Client {
+            runtime: runtime()?,
+            target: Target::Local { home: home.to_owned(), place: Box::new(place) },
+        })
     }
 
     /// Returns a daemon elsewhere, once it has said who it is.
     pub fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
         let (runtime, reach) = (runtime()?, Reach::Server(Arc::clone(&server)));
         let ask = Ask { method: "GET", path: "/api/version".into(), ..Ask::default() };
-        let body = judge(http::call(&runtime, &reach, &ask), || whom::silent_server(&server))?;
+        let body = judge(http::call(&runtime, &reach, &ask), || target::silent_server(&server))?;
         let about: About = read(&body)?;
-        Ok(Client { runtime, whom: Whom::Elsewhere { server, about } })
+        Ok(Client { runtime, target: Target::Remote { server, about } })
     }
 
     /// Says so if the daemon is of another version than this program.
     pub fn note_version(&self) {
-        let (theirs, ours) = (self.whom.version(), env!("CARGO_PKG_VERSION"));
+        let (theirs, ours) = (self.target.version(), env!("CARGO_PKG_VERSION"));
         if theirs != ours {
-            let then = match &self.whom {
-                Whom::Here { .. } => "`rekindle restart` replaces it while agents work on",
-                Whom::Elsewhere { .. } => "some things may not be known to both",
+            let then = match &self.target {
+                Target::Local { .. } => "`rekindle restart` replaces it while agents work on",
+                Target::Remote { .. } => "some things may not be known to both",
             };
             let theirs = rekindle_terminal::sanitise::line(theirs);
             anstream::eprintln!("note: the daemon is version {theirs}, this is {ours}; {then}");
@@ -129,8 +132,8 @@ impl Client {
     }
 
     /// Returns which daemon it is.
-    pub fn whom(&self) -> &Whom {
-        &self.whom
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Fetches a list whole, page by page.
@@ -186,9 +189,9 @@ impl Client {
         let ask =
             Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
         let deadline = Instant::now() + SUCCESSOR;
-        let mut answer = http::call(&self.runtime, &self.whom.reach(), &ask);
+        let mut answer = http::call(&self.runtime, &self.target.reach(), &ask);
         let mut told = false;
-        while let Err(Lost::NotThere { .. } | Lost::Midway(_)) = &answer
+        while let Err(RequestError::Unreachable { .. } | RequestError::ConnectionLost(_)) = &answer
             && Instant::now() < deadline
         {
             if !std::mem::replace(&mut told, true) {
@@ -196,10 +199,10 @@ impl Client {
             } else {
                 std::thread::sleep(AGAIN);
             }
-            self.whom = self.whom.successor(SUCCESSOR)?;
-            answer = http::call(&self.runtime, &self.whom.reach(), &ask);
+            self.target = self.target.successor(SUCCESSOR)?;
+            answer = http::call(&self.runtime, &self.target.reach(), &ask);
         }
-        judge(answer, || self.whom.silent())
+        judge(answer, || self.target.silent())
     }
 
     /// Changes something.
@@ -214,27 +217,27 @@ impl Client {
     }
 
     fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {
-        let answer = http::call(&self.runtime, &self.whom.reach(), ask);
+        let answer = http::call(&self.runtime, &self.target.reach(), ask);
         // Nothing was asked yet: its successor may listen at another socket.
-        if let Err(Lost::NotThere { .. }) = &answer
-            && let Whom::Here { home, .. } = &self.whom
-            && let Seen::Lives(place) = place::look(home)
+        if let Err(RequestError::Unreachable { .. }) = &answer
+            && let Target::Local { home, .. } = &self.target
+            && let DaemonState::Lives(place) = daemon_file::look(home)
         {
-            let whom = Whom::Here { home: home.clone(), place: Box::new(place) };
-            return judge(http::call(&self.runtime, &whom.reach(), ask), || whom.silent());
+            let target = Target::Local { home: home.clone(), place: Box::new(place) };
+            return judge(http::call(&self.runtime, &target.reach(), ask), || target.silent());
         }
-        judge(answer, || self.whom.silent())
+        judge(answer, || self.target.silent())
     }
 }
 
 /// Says that a daemon is there and cannot be reached.
-pub fn unreachable(place: &Place) -> Failure {
+pub fn unreachable(place: &DaemonFile) -> Failure {
     let error = anyhow::anyhow!("the daemon (process {}) cannot be reached: its socket is gone", place.pid);
     Failure::failed(CUT, error).exit_with(Exit::NoDaemon).hint(REPLACE)
 }
 
 /// Says that it cannot be told whether a daemon serves a home.
-pub fn unproven(home: &Path, place: &Place) -> Failure {
+pub fn unproven(home: &Path, place: &DaemonFile) -> Failure {
     let (home, pid) = (home.display(), place.pid);
     let error = anyhow::anyhow!(
         "it cannot be told whether the daemon (process {pid}) serves {home}: daemon.lock is missing"
@@ -246,7 +249,10 @@ pub fn unproven(home: &Path, place: &Place) -> Failure {
 }
 
 /// Returns the body of an answer, or the failure it tells of.
-fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -> Result<Bytes, Failure> {
+fn judge(
+    answer: Result<(u16, Bytes), RequestError>,
+    silent: impl FnOnce() -> Failure,
+) -> Result<Bytes, Failure> {
     match answer {
         Ok((status, body)) if (200..300).contains(&status) => Ok(body),
         Ok((status, body)) => Err(Failure::refused(status, &body)),
@@ -254,35 +260,35 @@ fn judge(answer: Result<(u16, Bytes), Lost>, silent: impl FnOnce() -> Failure) -
     }
 }
 
-impl Lost {
+impl RequestError {
     /// Returns the failure it is; none if nothing was heard, of which others know more.
     pub fn failure(self) -> Option<Failure> {
         Some(match self {
-            Lost::TooLong => return None,
-            Lost::NotThere { ref path, .. } if path.contains("://") => {
+            RequestError::TimedOut => return None,
+            RequestError::Unreachable { ref path, .. } if path.contains("://") => {
                 let failure = Failure::failed("no_daemon", self).exit_with(Exit::NoDaemon);
                 failure.hint(
                     "on its machine: rekindle serve --listen ADDRESS:PORT; look what is on the way to it",
                 )
             }
-            Lost::NotThere { .. } => Failure::no_daemon(self.to_string()),
+            RequestError::Unreachable { .. } => Failure::no_daemon(self.to_string()),
             // What `openssl req -x509` makes unless it is told otherwise.
-            Lost::Untrusted { ref source, .. } if source.to_string().contains("CaUsedAsEndEntity") => {
+            RequestError::Untrusted { ref source, .. } if source.to_string().contains("CaUsedAsEndEntity") => {
                 Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
                     "the server shows the certificate of an authority (CA:TRUE), which nobody may take from a server: \
                      make one with -addext basicConstraints=critical,CA:FALSE",
                 )
             }
-            Lost::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
+            RequestError::Untrusted { .. } => Failure::failed("untrusted", self).exit_with(Exit::NoDaemon).hint(
                 "--ca FILE names a certificate to trust in; it must be good for the host as it is named",
             ),
-            Lost::Another { .. } => Failure::failed("another_home", self).exit_with(Exit::NoDaemon).hint(
+            RequestError::AnotherHome { .. } => Failure::failed("another_home", self).exit_with(Exit::NoDaemon).hint(
                 "nothing was asked of it. If no daemon of the home that you meant runs, remove daemon.json from it: it was left \
                  behind there",
             ),
-            Lost::Midway(_) => Failure::failed("outcome_unknown", self)
+            RequestError::ConnectionLost(_) => Failure::failed("outcome_unknown", self)
                 .hint("it may have been done: look with rekindle ps before you repeat it"),
-            Lost::Request(_) => Failure::failed("request", self),
+            RequestError::Malformed(_) => Failure::failed("request", self),
         })
     }
 }

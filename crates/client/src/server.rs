@@ -15,7 +15,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::lost::{Lost, Stream};
+use super::request_error::{RequestError, Stream};
 use crate::failure::Failure;
 
 /// An access token; it is shown to the server and to nobody else.
@@ -94,13 +94,13 @@ impl Server {
     }
 
     /// Connects to it.
-    pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, Lost> {
-        let not_there = |source| Lost::NotThere { path: self.url.clone(), source };
+    pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, RequestError> {
+        let not_there = |source| RequestError::Unreachable { path: self.url.clone(), source };
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(not_there)?;
         let _ = stream.set_nodelay(true);
         let Some((config, name)) = &self.tls else { return Ok(Box::new(stream)) };
         let connector = TlsConnector::from(Arc::clone(config));
-        let untrusted = |source: io::Error| Lost::Untrusted { path: self.url.clone(), source };
+        let untrusted = |source: io::Error| RequestError::Untrusted { path: self.url.clone(), source };
         Ok(Box::new(connector.connect(name.clone(), stream).await.map_err(untrusted)?))
     }
 }

@@ -15,7 +15,7 @@ use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use serde::{Deserialize, Serialize};
 
-use super::place::{self, Place, Seen};
+use super::daemon_file::{self, DaemonFile, DaemonState};
 use super::{Client, unproven, unreachable};
 use crate::failure::{Exit, Failure};
 use crate::listen_options::Listening;
@@ -42,7 +42,7 @@ const MAX_LOG: u64 = 8 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready {
     /// Where it is.
-    pub ready: Place,
+    pub ready: DaemonFile,
     /// What is not as it should be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -58,12 +58,12 @@ pub fn ensure(home: &Path) -> Result<Client, Failure> {
 
 /// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
 /// one is still leaving, it is waited for.
-pub fn start(home: &Path) -> Result<Place, Failure> {
+pub fn start(home: &Path) -> Result<DaemonFile, Failure> {
     start_again(home, None)
 }
 
 /// Starts the daemon as a service if one is in charge of the home. A service that does not start keeps nobody from working.
-fn start_service(home: &Path) -> Option<Place> {
+fn start_service(home: &Path) -> Option<DaemonFile> {
     let (unit, manager) = Unit::in_charge(home)?;
     let started = unit.start(&manager);
     started
@@ -76,7 +76,7 @@ fn start_service(home: &Path) -> Option<Place> {
 
 /// Starts a daemon in the place of one that left, to listen where that one was told to; a service listens where its unit
 /// says.
-pub fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failure> {
+pub fn start_again(home: &Path, told: Option<&Listening>) -> Result<DaemonFile, Failure> {
     if let Some(place) = start_service(home) {
         return Ok(place);
     }
@@ -87,7 +87,7 @@ pub fn start_again(home: &Path, told: Option<&Listening>) -> Result<Place, Failu
 }
 
 /// Starts a daemon in the place of one that is there, which is ended if it does not leave.
-pub fn take_over(home: &Path) -> Result<Place, Failure> {
+pub fn take_over(home: &Path) -> Result<DaemonFile, Failure> {
     if let Some((unit, manager)) = Unit::in_charge(home) {
         takeover::make_way(home)?;
         return unit.restart(&manager);
@@ -96,22 +96,22 @@ pub fn take_over(home: &Path) -> Result<Place, Failure> {
 }
 
 /// Like [`start`], with variables in its environment that are not in ours.
-pub fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<Place, Failure> {
+pub fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
     start_waiting(home, &[], env)
 }
 
-fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
+fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
     let failure = match try_start(home, arguments, env) {
         Err(failure) if failure.code() == "home_in_use" => failure,
         outcome => return outcome,
     };
     let deadline = Instant::now() + LISTENING;
     while Instant::now() < deadline {
-        match place::look(home) {
-            Seen::Lives(place) => return Ok(place),
-            Seen::Cut(place) => return Err(unreachable(&place)),
-            Seen::Unproven(place) => return Err(unproven(home, &place)),
-            Seen::Leaves | Seen::Died | Seen::None => {}
+        match daemon_file::look(home) {
+            DaemonState::Lives(place) => return Ok(place),
+            DaemonState::Cut(place) => return Err(unreachable(&place)),
+            DaemonState::Unproven(place) => return Err(unproven(home, &place)),
+            DaemonState::Leaves | DaemonState::Died | DaemonState::None => {}
         }
         if home::owner(&RealDisk, &Layout::new(home)).is_none() {
             return try_start(home, arguments, env);
@@ -122,7 +122,7 @@ fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
 }
 
 /// Starts a daemon once, with arguments and variables of the caller's; one that owns the home already is a failure.
-pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<Place, Failure> {
+pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
     // A directory that is no home, and holds something else, is refused before anything is put into it.
     home::prepare(&RealDisk, &Layout::new(home))?;
     let cannot = |error: std::io::Error| {
@@ -164,19 +164,19 @@ pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
 
 /// Waits for a daemon that comes after one that went away. One that died is replaced; one that left on purpose is
 /// not, because someone may have wanted that.
-pub fn successor(home: &Path, within: Duration) -> Result<Place, Failure> {
+pub fn successor(home: &Path, within: Duration) -> Result<DaemonFile, Failure> {
     let deadline = Instant::now() + within;
     loop {
-        match place::look(home) {
-            Seen::Lives(place) => return Ok(place),
-            Seen::Died => return start(home),
-            Seen::Unproven(place) => return Err(unproven(home, &place)),
-            Seen::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
-            Seen::Leaves | Seen::None if Instant::now() >= deadline => {
+        match daemon_file::look(home) {
+            DaemonState::Lives(place) => return Ok(place),
+            DaemonState::Died => return start(home),
+            DaemonState::Unproven(place) => return Err(unproven(home, &place)),
+            DaemonState::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
+            DaemonState::Leaves | DaemonState::None if Instant::now() >= deadline => {
                 return Err(Failure::no_daemon("the daemon was stopped")
                     .hint("agents work on; the next rekindle attach starts it again"));
             }
-            Seen::Leaves | Seen::Cut(_) | Seen::None => std::thread::sleep(LOOK),
+            DaemonState::Leaves | DaemonState::Cut(_) | DaemonState::None => std::thread::sleep(LOOK),
         }
     }
 }

@@ -8,8 +8,8 @@ use rekindle_holder::identity::{Identity, Presence};
 use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
+use crate::daemon_file::DaemonFile;
 use crate::failure::Failure;
-use crate::place::Place;
 use crate::unproven;
 
 /// How long it may take to leave by itself: a takeover is over within a second.
@@ -20,10 +20,10 @@ const DIES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Has the daemon of a home leave.
 pub fn make_way(home: &Path) -> Result<(), Failure> {
-    if let Some(place) = Place::unproven(home) {
+    if let Some(place) = DaemonFile::unproven(home) {
         return Err(unproven(home, &place));
     }
-    let Some(place) = Place::read(home) else { return Ok(()) };
+    let Some(place) = DaemonFile::read(home) else { return Ok(()) };
     let lives = |process: &&Identity| matches!(process.presence(), Ok(Presence::Alive));
     let Some(process) = place.process.as_ref().filter(lives) else { return Ok(()) };
     let failed = |error: std::io::Error| Failure::failed("takeover", error);

@@ -24,7 +24,7 @@ pub(super) fn after(client: &Client, session: &str, from: u64, last: Option<u64>
 /// Follows the log. Ctrl-C ends it as it ends any command.
 pub(super) fn run(context: &Context, client: &Client, session: String, after: u64) -> Result<Exit, Failure> {
     let (tell, heard) = mpsc::channel();
-    let follow = Follow { whom: client.whom().clone(), session, after };
+    let follow = Follow { target: client.target().clone(), session, after };
     follow.begin(move |news| tell.send(news).is_ok());
     let mut renderer = Renderer::new(context.blobs());
     let mut out = output::stdout();

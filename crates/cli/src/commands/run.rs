@@ -8,7 +8,7 @@ use rekindle_agent::known::{by_program, seems_acp};
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout;
 use rekindle_client::read;
-use rekindle_client::whom::Whom;
+use rekindle_client::target::Target;
 use rekindle_domain::event::{Permissions, ResumePolicy};
 use rekindle_wire::request::{AgentChoice, Content, NewSession};
 use rekindle_wire::view::SessionView;
@@ -182,7 +182,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let body = client.post_once("/api/sessions", &body)?;
     let session: SessionView = read(&body)?;
     // It is told once, and not into a file that nobody reads.
-    if let Whom::Here { home, place } = client.whom()
+    if let Target::Local { home, place } = client.target()
         && !context.json
         && std::io::stderr().is_terminal()
     {

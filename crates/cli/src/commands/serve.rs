@@ -4,9 +4,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use rekindle_client::daemon_file::DaemonFile;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::listen_options::{Address, Listening};
-use rekindle_client::place::Place;
 use rekindle_client::start::Ready;
 use rekindle_holder::descriptors::close_inherited;
 
@@ -68,7 +68,7 @@ pub(crate) struct Announce {
 
 impl Announce {
     /// Says that the daemon listens there; to be called once it does.
-    pub(crate) fn ready(self, place: &Place, note: Option<String>) -> Result<(), Failure> {
+    pub(crate) fn ready(self, place: &DaemonFile, note: Option<String>) -> Result<(), Failure> {
         if !self.background {
             let elsewhere = place.listen.as_ref().map(|urls| format!(" and {urls}")).unwrap_or_default();
             anstream::eprintln!(

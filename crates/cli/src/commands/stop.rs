@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rekindle_client::daemon_file::DaemonFile;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::place::Place;
 use rekindle_client::start::{self, wait_until_free};
 use rekindle_client::takeover;
 use rekindle_client::{CUT, Client, SILENT, WORDS};
@@ -49,14 +49,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Ok(None) if args.all && !living(context).is_empty() => {
             let client = context.daemon_or_start()?;
             client.shut_down(true)?;
-            client.whom().pid()
+            client.target().pid()
         }
         Ok(None) => return nothing(context),
         Ok(Some(pid)) => pid,
         Err(failure) if args.all && is_of_no_use(&failure) => {
             let client = Client::at(&context.home, replace(context, &failure)?)?;
             client.shut_down(true)?;
-            client.whom().pid()
+            client.target().pid()
         }
         Err(failure) if is_of_no_use(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
         Err(failure) => return Err(failure),
@@ -79,7 +79,7 @@ fn ask_to_leave(context: &Context, agents: bool) -> Result<Option<u32>, Failure>
     match client.shut_down(agents) {
         // It went by itself meanwhile.
         Err(failure) if failure.code() == "no_daemon" => Ok(None),
-        answer => answer.map(|()| Some(client.whom().pid())),
+        answer => answer.map(|()| Some(client.target().pid())),
     }
 }
 
@@ -89,7 +89,7 @@ fn is_of_no_use(failure: &Failure) -> bool {
 }
 
 /// Replaces a daemon that is of no use, and says why.
-fn replace(context: &Context, failure: &Failure) -> Result<Place, Failure> {
+fn replace(context: &Context, failure: &Failure) -> Result<DaemonFile, Failure> {
     anstream::eprintln!("note: {}; replacing it, agents work on", failure.message());
     start::take_over(&context.home)
 }
@@ -110,7 +110,7 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
     let before = living(context);
     // What the daemon that goes was told to listen at.
-    let again = Place::read(&context.home).and_then(|place| place.told);
+    let again = DaemonFile::read(&context.home).and_then(|place| place.told);
     let place = match ask_to_leave(context, false) {
         Err(failure) if is_of_no_use(&failure) => replace(context, &failure)?,
         asked => {

@@ -27,7 +27,7 @@ pub(super) fn run(
         match Client::elsewhere(Arc::clone(server)) {
             Err(failure) if failure.exit == Exit::NoDaemon => break,
             // Another has taken its place already.
-            Ok(next) if next.whom().pid() != client.whom().pid() => break,
+            Ok(next) if next.target().pid() != client.target().pid() => break,
             _ if Instant::now() >= deadline => {
                 let error =
                     anyhow::anyhow!("the daemon at {} was asked to leave and is still there", server.url);

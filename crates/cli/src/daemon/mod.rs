@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_client::clock::{SystemClock, opener};
+use rekindle_client::daemon_file::DaemonFile;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::listen_options::Listening;
 use rekindle_client::logout::{facts_of, scopes_are_safer};
-use rekindle_client::place::Place;
 use rekindle_client::start::{NOTIFY, beside_us};
 use rekindle_client::takeover;
 use rekindle_domain::time::Clock;
@@ -62,7 +62,7 @@ pub(crate) struct Start {
 pub(crate) fn run(
     context: &Context,
     start: Start,
-    ready: impl FnOnce(&Place, Option<String>) -> Result<(), Failure>,
+    ready: impl FnOnce(&DaemonFile, Option<String>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     leave_the_agents_tree()?;
     // What agents make is their users': they get the umask that we were started with.
@@ -70,7 +70,7 @@ pub(crate) fn run(
     RealDisk::raise_descriptor_limit();
     listen_to_ourselves();
     // One that died, or is to make way, has left behind what it was told.
-    let before = start.again.or_else(|| Place::read(&context.home)?.told);
+    let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
     let wanted = listen::choose(start.flags, before, Config::read(), start.foreground);
     let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
     if start.takeover {
@@ -92,7 +92,7 @@ pub(crate) fn run(
     let listener = bind(&socket)?;
     tcp.open()?;
     let about = daemon.about();
-    let place = Place {
+    let place = DaemonFile {
         pid: about.pid,
         boot_id: about.boot_id,
         epoch: about.epoch,

@@ -60,7 +60,7 @@ enum Input {
 pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
     let follow =
-        Follow { whom: watch.client.whom().clone(), session: watch.session.clone(), after: watch.after };
+        Follow { target: watch.client.target().clone(), session: watch.session.clone(), after: watch.after };
     let heard = tell.clone();
     follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
     let signals = tell.clone();

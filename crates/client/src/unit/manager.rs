@@ -160,7 +160,7 @@ pub struct Shown {
     pub main_pid: Option<u32>,
     /// The file has changed since it was read.
     pub needs_reload: bool,
-    /// Whom it ends when it is stopped: `process` is the main one alone. Settings beside the file may have changed that.
+    /// Target it ends when it is stopped: `process` is the main one alone. Settings beside the file may have changed that.
     pub kill_mode: String,
 }
 

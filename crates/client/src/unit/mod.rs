@@ -17,10 +17,10 @@ pub use manager::{Absent, Manager, RELOADED, SOON, Shown};
 pub use survey::{Advice, FileState, Survey};
 pub use text::is_ours;
 
+use crate::daemon_file::{self, DaemonFile, DaemonState};
 use crate::default_home::default_home;
 use crate::failure::Failure;
 use crate::logout::facts_of;
-use crate::place::{self, Place, Seen};
 
 /// How long a service may take to start or to be replaced: its daemon completes the write-ahead log before it is ready.
 const READY: Duration = Duration::from_secs(60);
@@ -125,16 +125,16 @@ impl Unit {
     }
 
     /// Starts the service and waits until its daemon listens.
-    pub fn start(&self, manager: &Manager) -> Result<Place, Failure> {
+    pub fn start(&self, manager: &Manager) -> Result<DaemonFile, Failure> {
         self.bring_up(manager, "start")
     }
 
     /// Starts the service anew and waits until its daemon listens.
-    pub fn restart(&self, manager: &Manager) -> Result<Place, Failure> {
+    pub fn restart(&self, manager: &Manager) -> Result<DaemonFile, Failure> {
         self.bring_up(manager, "restart")
     }
 
-    fn bring_up(&self, manager: &Manager, verb: &str) -> Result<Place, Failure> {
+    fn bring_up(&self, manager: &Manager, verb: &str) -> Result<DaemonFile, Failure> {
         // One that failed too often would not be started; of one that did not there is nothing to forget.
         let _ = manager.ask(&["reset-failed", &self.name], SOON);
         let deadline = Instant::now() + READY;
@@ -145,7 +145,7 @@ impl Unit {
             // It is ready now, unless what the manager took for running was just leaving.
             let settled = Instant::now() + SETTLES;
             while Instant::now() < settled {
-                if let Seen::Lives(place) = place::look(&self.home) {
+                if let DaemonState::Lives(place) = daemon_file::look(&self.home) {
                     return Ok(place);
                 }
                 std::thread::sleep(LOOK);

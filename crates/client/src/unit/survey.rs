@@ -7,9 +7,9 @@ use rekindle_holder::client::{Keeper as LockKeeper, LockState, inspect_all};
 use serde_json::{Value, json};
 
 use super::{Absent, Manager, Shown, Unit};
+use crate::daemon_file::{DaemonState, look};
 use crate::failure::Failure;
 use crate::logout::{Facts, Whereabouts, facts_of, group_of};
-use crate::place::{Seen, look};
 
 /// What the unit file is, compared with what would be written today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,10 @@ impl Survey {
     pub fn of(home: &Path) -> Result<Survey, Failure> {
         let unit = Unit::of(home)?;
         let daemon = match look(home) {
-            Seen::Lives(place) | Seen::Cut(place) | Seen::Unproven(place) => Some(place.pid),
-            Seen::Leaves | Seen::Died | Seen::None => None,
+            DaemonState::Lives(place) | DaemonState::Cut(place) | DaemonState::Unproven(place) => {
+                Some(place.pid)
+            }
+            DaemonState::Leaves | DaemonState::Died | DaemonState::None => None,
         };
         let facts = facts_of(daemon);
         let manager = match Manager::find(&facts) {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rekindle_client::daemon_file::{self, DaemonState};
 use rekindle_client::failure::Failure;
 use rekindle_client::http::{self, Ask};
-use rekindle_client::place::{self, Seen};
 use rekindle_lab::look_for;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -103,7 +103,7 @@ impl Asker {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Option<Reply> {
-        let Seen::Lives(place) = place::look(&self.home) else { return None };
+        let DaemonState::Lives(place) = daemon_file::look(&self.home) else { return None };
         let headers = key.map(|key| ("idempotency-key", key)).into_iter().collect();
         let body = body.map(Value::to_string);
         let ask = Ask { method, path: path.to_owned(), body, headers, within: Some(ANSWER) };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rekindle_client::daemon_file::{self, DaemonFile, DaemonState};
 use rekindle_client::http;
-use rekindle_client::place::{self, Place, Seen};
 use rekindle_lab::{Connection, Event, EventStream, HOST};
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ impl Follower {
         let path = format!("/api/sessions/{}/events", http::escape(session));
         let mut last = None;
         while !self.is_done() && !leaving.now() {
-            if let Seen::Lives(place) = place::look(home) {
+            if let DaemonState::Lives(place) = daemon_file::look(home) {
                 // However the stream ended, the next one goes on behind the last event.
                 let _ = self.read(&place, &path, &mut last);
             }
@@ -70,7 +70,7 @@ impl Follower {
     }
 
     /// Reads a stream until it ends, or nothing more is wanted.
-    fn read(&self, place: &Place, path: &str, last: &mut Option<String>) -> io::Result<()> {
+    fn read(&self, place: &DaemonFile, path: &str, last: &mut Option<String>) -> io::Result<()> {
         // A silent stream may be that of a daemon that hangs: connecting again loses nothing.
         let stream = Connection::open_within(&place.socket, SILENT)?.into_stream();
         let mut events = EventStream::open(stream, path, HOST, last.as_deref())?;

@@ -232,8 +232,8 @@ impl Stage {
     fn follow(&mut self) -> Result<(), Failure> {
         self.life += 1;
         let (life, tell) = (self.life, self.tell.clone());
-        let whom = self.client()?.whom().clone();
-        let follow = Follow { whom, session: self.session.clone(), after: self.after };
+        let target = self.client()?.target().clone();
+        let follow = Follow { target, session: self.session.clone(), after: self.after };
         follow.begin(move |heard| {
             let goes_on = !matches!(heard, Heard::Away);
             tell.send(Input::Heard(life, heard)).is_ok() && goes_on

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::Client;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::news::{self, News};
+use rekindle_client::follow_all::{self, News};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::hear_signals;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
@@ -50,7 +50,7 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: Wanted) -> Result<Ex
     let mut changes = Signals::new([SIGWINCH]).map_err(signals)?;
     std::thread::spawn(move || changes.forever().all(|_| resized.send(Input::Resized).is_ok()));
     let heard = tell.clone();
-    news::follow(context.home.clone(), context.server.clone(), move |news| {
+    follow_all::follow(context.home.clone(), context.server.clone(), move |news| {
         heard.send(Input::News(news)).is_ok()
     });
     let drawn = !context.json && output::is_terminal() && is_ours();

@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     }
     let agents = stop::living(context).len() as u64;
     let daemon =
-        rekindle_client::Client::find(&context.home).ok().flatten().map(|client| client.whom().pid());
+        rekindle_client::Client::find(&context.home).ok().flatten().map(|client| client.target().pid());
     let path = unit.path.to_string_lossy();
     let body = json!({"removed": removed, "path": path, "daemon_pid": daemon, "agents": agents}).to_string();
     let first = match (removed, &manager) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use serde::Deserialize;
 
+use super::daemon_file::{self, DaemonState};
 use super::http::{self, Ask, Reach};
-use super::place::{self, Seen};
 use super::server::Server;
 use super::sse::{Event, Parser};
 
@@ -51,9 +51,9 @@ pub fn follow(
     server: Option<Arc<Server>>,
     mut tell: impl FnMut(News) -> bool + Send + 'static,
 ) {
-    let look = move || match (&server, place::look(&home)) {
+    let look = move || match (&server, daemon_file::look(&home)) {
         (Some(server), _) => Some(Reach::Server(Arc::clone(server))),
-        (None, Seen::Lives(place)) => Some(place.reach()),
+        (None, DaemonState::Lives(place)) => Some(place.reach()),
         (None, _) => None,
     };
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Which daemon is spoken to: that of a home on this machine, or one elsewhere. Here a daemon that died is replaced by who
+//! The target of requests: the daemon of a home on this machine, or one elsewhere. Here a daemon that died is replaced by who
 //! notices it; elsewhere that is up to others.
 
 use std::path::PathBuf;
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::daemon_file::DaemonFile;
 use super::http::Reach;
-use super::place::Place;
 use super::server::Server;
 use super::start;
 use crate::failure::{Exit, Failure};
 
-/// A daemon.
+/// The daemon that is spoken to.
 #[derive(Debug, Clone)]
-pub enum Whom {
-    /// That of a home.
-    Here {
+pub enum Target {
+    /// The one of a home on this machine.
+    Local {
         /// The home, where a successor is found.
         home: PathBuf,
         /// Where it is.
-        place: Box<Place>,
+        place: Box<DaemonFile>,
     },
     /// One elsewhere.
-    Elsewhere {
+    Remote {
         /// Where it listens.
         server: Arc<Server>,
         /// What it said of itself.
@@ -32,7 +32,7 @@ pub enum Whom {
     },
 }
 
-/// What a daemon says of itself.
+/// What a daemon says of itself, as far as it has to say it: whoever is of another version is understood too.
 #[derive(Debug, Clone, Deserialize)]
 pub struct About {
     /// Its version.
@@ -41,49 +41,49 @@ pub struct About {
     pub pid: u32,
 }
 
-impl Whom {
+impl Target {
     /// Returns how it is reached.
     pub fn reach(&self) -> Reach {
         match self {
-            Whom::Here { place, .. } => place.reach(),
-            Whom::Elsewhere { server, .. } => Reach::Server(Arc::clone(server)),
+            Target::Local { place, .. } => place.reach(),
+            Target::Remote { server, .. } => Reach::Server(Arc::clone(server)),
         }
     }
 
     /// Returns its version.
     pub fn version(&self) -> &str {
         match self {
-            Whom::Here { place, .. } => &place.version,
-            Whom::Elsewhere { about, .. } => &about.version,
+            Target::Local { place, .. } => &place.version,
+            Target::Remote { about, .. } => &about.version,
         }
     }
 
     /// Returns its process.
     pub fn pid(&self) -> u32 {
         match self {
-            Whom::Here { place, .. } => place.pid,
-            Whom::Elsewhere { about, .. } => about.pid,
+            Target::Local { place, .. } => place.pid,
+            Target::Remote { about, .. } => about.pid,
         }
     }
 
     /// Returns whoever comes after it, which may take a while.
-    pub fn successor(&self, within: Duration) -> Result<Whom, Failure> {
+    pub fn successor(&self, within: Duration) -> Result<Target, Failure> {
         match self {
-            Whom::Here { home, .. } => {
+            Target::Local { home, .. } => {
                 let place = start::successor(home, within)?;
-                Ok(Whom::Here { home: home.clone(), place: Box::new(place) })
+                Ok(Target::Local { home: home.clone(), place: Box::new(place) })
             }
             // It comes back where it was, or not at all.
-            Whom::Elsewhere { .. } => Ok(self.clone()),
+            Target::Remote { .. } => Ok(self.clone()),
         }
     }
 
     /// Says that it does not come back.
     pub fn lost(&self) -> Failure {
         match self {
-            Whom::Here { .. } => Failure::no_daemon("the daemon does not come back")
+            Target::Local { .. } => Failure::no_daemon("the daemon does not come back")
                 .hint(format!("the agent works on without it; {}", super::WORDS)),
-            Whom::Elsewhere { server, .. } => {
+            Target::Remote { server, .. } => {
                 Failure::no_daemon(format!("the daemon at {} does not come back", server.url))
                     .hint("the agent works on without it; try again later")
             }
@@ -93,12 +93,12 @@ impl Whom {
     /// Says that it does not answer.
     pub(super) fn silent(&self) -> Failure {
         match self {
-            Whom::Here { place, .. } => {
+            Target::Local { place, .. } => {
                 let error = anyhow::anyhow!("the daemon (process {}) does not answer", place.pid);
                 let hint = format!("{}; {}", super::REPLACE, super::WORDS);
                 Failure::failed(super::SILENT, error).hint(hint)
             }
-            Whom::Elsewhere { server, .. } => silent_server(server),
+            Target::Remote { server, .. } => silent_server(server),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the daemon of a home is: a file that it writes when it listens and removes when it leaves. One that is left
+//! The daemon's file, `daemon.json`: where the daemon of a home is. It writes the file when it listens and removes it when it leaves. One that is left
 //! behind without a listener tells of a daemon that died, and one that was copied with its home tells of another home's.
 //! On a disk without a free block the lock's file has it: that one is there, and has room.
 
@@ -24,9 +24,9 @@ const FILE: &str = "daemon.json";
 /// The field of the lock's file that has the same where there is no room for a file.
 const IN_LOCK: &str = "daemon";
 
-/// What the file says.
+/// The daemon's file: where the daemon is, and which process it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct DaemonFile {
     /// The daemon's process.
     pub pid: u32,
     /// Its life.
@@ -52,17 +52,17 @@ pub struct Place {
     pub process: Option<Identity>,
 }
 
-/// What is known of a home's daemon.
+/// The state of a home's daemon, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum DaemonState {
     /// It listens.
-    Lives(Place),
+    Lives(DaemonFile),
     /// It does not listen, and its process is there: it is about to leave.
     Leaves,
     /// Its process is there and its socket is not: someone removed it, and nobody can reach it any more.
-    Cut(Place),
+    Cut(DaemonFile),
     /// A process is there that may serve the home, and it cannot be told whether it does: nothing is asked of it.
-    Unproven(Place),
+    Unproven(DaemonFile),
     /// It died without a word.
     Died,
     /// It left, or there was none.
@@ -70,31 +70,37 @@ pub enum Seen {
 }
 
 /// Looks for a home's daemon.
-pub fn look(home: &Path) -> Seen {
+pub fn look(home: &Path) -> DaemonState {
     let place = match described(home) {
-        None => return Seen::None,
-        Some(Err(_)) => return Seen::Died,
+        None => return DaemonState::None,
+        Some(Err(_)) => return DaemonState::Died,
         Some(Ok(place)) => place,
     };
     match place.whose(home) {
-        Whose::Ours => {}
-        Whose::Anothers => return Seen::None,
-        Whose::Unknown if place.process.as_ref().is_some_and(is_there) => return Seen::Unproven(place),
-        Whose::Unknown => return Seen::Died,
+        Ownership::Ours => {}
+        Ownership::Anothers => return DaemonState::None,
+        Ownership::Unknown if place.process.as_ref().is_some_and(is_there) => {
+            return DaemonState::Unproven(place);
+        }
+        Ownership::Unknown => return DaemonState::Died,
     }
     match knock(&place.socket) {
-        Ok(()) => Seen::Lives(place),
+        Ok(()) => DaemonState::Lives(place),
         Err(error) if place.process.as_ref().is_some_and(is_there) => {
             // Whoever leaves removes the file first, then the socket.
-            let stays = || Place::read(home).as_ref() == Some(&place);
-            if error.kind() == io::ErrorKind::NotFound && stays() { Seen::Cut(place) } else { Seen::Leaves }
+            let stays = || DaemonFile::read(home).as_ref() == Some(&place);
+            if error.kind() == io::ErrorKind::NotFound && stays() {
+                DaemonState::Cut(place)
+            } else {
+                DaemonState::Leaves
+            }
         }
-        Err(_) => Seen::Died,
+        Err(_) => DaemonState::Died,
     }
 }
 
 /// Reads the description of a home's daemon, wherever it is.
-fn described(home: &Path) -> Option<serde_json::Result<Place>> {
+fn described(home: &Path) -> Option<serde_json::Result<DaemonFile>> {
     match std::fs::read(home.join(FILE)) {
         Ok(bytes) => Some(serde_json::from_slice(&bytes)),
         Err(_) => {
@@ -123,9 +129,9 @@ fn is_there(process: &Identity) -> bool {
     matches!(process.presence(), Ok(Presence::Alive))
 }
 
-/// Which home a description is about.
+/// Whether the file is about the home that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum Ownership {
     /// The one it lies in.
     Ours,
     /// Another one: it was copied from there.
@@ -134,27 +140,27 @@ pub enum Whose {
     Unknown,
 }
 
-impl Place {
+impl DaemonFile {
     /// Reads the file of a home; whoever wrote it may be gone. One that was copied says nothing of this home.
-    pub fn read(home: &Path) -> Option<Place> {
-        Place::parse(home).filter(|place| place.whose(home) == Whose::Ours)
+    pub fn read(home: &Path) -> Option<DaemonFile> {
+        DaemonFile::parse(home).filter(|place| place.whose(home) == Ownership::Ours)
     }
 
-    fn parse(home: &Path) -> Option<Place> {
+    fn parse(home: &Path) -> Option<DaemonFile> {
         described(home)?.ok()
     }
 
     /// Returns the process that may serve a home, if it cannot be told whether it does.
-    pub fn unproven(home: &Path) -> Option<Place> {
-        let doubtful = |place: &Place| place.whose(home) == Whose::Unknown;
-        Place::parse(home).filter(doubtful).filter(|place| place.process.as_ref().is_some_and(is_there))
+    pub fn unproven(home: &Path) -> Option<DaemonFile> {
+        let doubtful = |place: &DaemonFile| place.whose(home) == Ownership::Unknown;
+        DaemonFile::parse(home).filter(doubtful).filter(|place| place.process.as_ref().is_some_and(is_there))
     }
 
-    fn whose(&self, home: &Path) -> Whose {
+    fn whose(&self, home: &Path) -> Ownership {
         match (self.home_id, HomeId::of(&RealDisk, &Layout::new(home))) {
-            (Some(theirs), Ok(ours)) if theirs == ours => Whose::Ours,
-            (Some(_), Ok(_)) => Whose::Anothers,
-            (None, _) | (_, Err(_)) => Whose::Unknown,
+            (Some(theirs), Ok(ours)) if theirs == ours => Ownership::Ours,
+            (Some(_), Ok(_)) => Ownership::Anothers,
+            (None, _) | (_, Err(_)) => Ownership::Unknown,
         }
     }
 
@@ -196,7 +202,7 @@ impl Place {
     /// Removes the file if it is still ours: a successor may have written its own.
     pub fn remove(&self, home: &Path) {
         let path = home.join(FILE);
-        if Place::parse(home).as_ref() == Some(self) {
+        if DaemonFile::parse(home).as_ref() == Some(self) {
             // One that stays is taken for a daemon that died, which does no harm.
             let _ = match std::fs::remove_file(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => write_in_lock(home, None),
@@ -207,7 +213,7 @@ impl Place {
 }
 
 /// Writes into the lock's file where its owner is, in place: it has a block, and the next owner writes it anew.
-fn write_in_lock(home: &Path, place: Option<&Place>) -> io::Result<()> {
+fn write_in_lock(home: &Path, place: Option<&DaemonFile>) -> io::Result<()> {
     let path = lock_file(home);
     let mut lock: Value = serde_json::from_slice(&std::fs::read(&path)?).unwrap_or_else(|_| json!({}));
     match (lock.as_object_mut(), place) {
@@ -228,11 +234,21 @@ mod tests {
     use super::*;
 
     /// Returns the description of a daemon whose home has a lock.
-    fn described(home: &Path, socket: PathBuf) -> Place {
+    fn described(home: &Path, socket: PathBuf) -> DaemonFile {
         std::fs::write(home.join("daemon.lock"), "").expect("a lock");
         let home_id = HomeId::of(&RealDisk, &Layout::new(home)).ok();
         let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
-        Place { pid: 1, boot_id, epoch: 2, socket, home_id, listen: None, told: None, version, process: None }
+        DaemonFile {
+            pid: 1,
+            boot_id,
+            epoch: 2,
+            socket,
+            home_id,
+            listen: None,
+            told: None,
+            version,
+            process: None,
+        }
     }
 
     // I10: where there is no room for a file, the lock's own file says where its owner is, and what it said before.
@@ -242,13 +258,13 @@ mod tests {
         let place = described(home.path(), home.path().join("s"));
         std::fs::write(home.path().join("daemon.lock"), r#"{"pid":7,"boot_id":null,"file":[1,2]}"#)
             .expect("a lock");
-        assert_eq!(look(home.path()), Seen::None);
+        assert_eq!(look(home.path()), DaemonState::None);
         let _listener = UnixListener::bind(&place.socket).expect("a socket");
         write_in_lock(home.path(), Some(&place)).expect("written");
-        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
-        assert_eq!(Place::read(home.path()), Some(place.clone()));
+        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
+        assert_eq!(DaemonFile::read(home.path()), Some(place.clone()));
         place.remove(home.path());
-        assert_eq!(look(home.path()), Seen::None);
+        assert_eq!(look(home.path()), DaemonState::None);
         let lock = std::fs::read_to_string(home.path().join("daemon.lock")).expect("a lock");
         assert_eq!(lock, r#"{"boot_id":null,"file":[1,2],"pid":7}"#);
     }
@@ -259,22 +275,25 @@ mod tests {
         let (home, copy) =
             (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
-        let place = Place { process: Some(ours), ..described(home.path(), home.path().join("s")) };
+        let place = DaemonFile { process: Some(ours), ..described(home.path(), home.path().join("s")) };
         let _listener = UnixListener::bind(&place.socket).expect("a socket");
         place.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
         for file in ["daemon.lock", "daemon.json"] {
             std::fs::copy(home.path().join(file), copy.path().join(file)).expect("copied");
         }
-        assert_eq!((look(copy.path()), Place::read(copy.path())), (Seen::None, None));
+        assert_eq!((look(copy.path()), DaemonFile::read(copy.path())), (DaemonState::None, None));
         // Another path to the same files is the same home.
         let link = copy.path().join("link");
         std::os::unix::fs::symlink(home.path(), &link).expect("a link");
-        assert_eq!(look(&link), Seen::Lives(place.clone()));
+        assert_eq!(look(&link), DaemonState::Lives(place.clone()));
         std::fs::remove_file(home.path().join("daemon.lock")).expect("removed");
-        assert_eq!((look(home.path()), Place::read(home.path())), (Seen::Unproven(place.clone()), None));
-        Place { process: None, ..place }.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), Seen::Died);
+        assert_eq!(
+            (look(home.path()), DaemonFile::read(home.path())),
+            (DaemonState::Unproven(place.clone()), None)
+        );
+        DaemonFile { process: None, ..place }.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), DaemonState::Died);
     }
 
     #[test]
@@ -287,7 +306,7 @@ mod tests {
         // Twice: the second time a crash may have left something there.
         for _ in 0..2 {
             place.write(home.path()).expect("written");
-            assert_eq!(Place::read(home.path()).as_ref(), Some(&place));
+            assert_eq!(DaemonFile::read(home.path()).as_ref(), Some(&place));
             std::fs::write(&new, "half").expect("written");
         }
         assert_eq!(std::fs::read_to_string(&victim).expect("read"), "precious");
@@ -296,27 +315,27 @@ mod tests {
     #[test]
     fn a_daemon_that_lives_one_that_leaves_one_that_died_and_none() {
         let home = tempfile::tempdir().expect("a directory");
-        assert_eq!(look(home.path()), Seen::None);
+        assert_eq!(look(home.path()), DaemonState::None);
         let socket = home.path().join("s");
         let place = described(home.path(), socket);
         place.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), Seen::Died);
+        assert_eq!(look(home.path()), DaemonState::Died);
         let listener = UnixListener::bind(&place.socket).expect("a socket");
-        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
         // Nobody takes these: the queue is full long before the last of them.
         (0..5000).for_each(|_| knock(&place.socket).expect("someone listens"));
-        assert_eq!(look(home.path()), Seen::Lives(place.clone()));
+        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
         drop(listener);
-        assert_eq!(look(home.path()), Seen::Died);
+        assert_eq!(look(home.path()), DaemonState::Died);
         let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
-        Place { process: Some(ours), ..place.clone() }.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), Seen::Leaves);
+        DaemonFile { process: Some(ours), ..place.clone() }.write(home.path()).expect("written");
+        assert_eq!(look(home.path()), DaemonState::Leaves);
         std::fs::remove_file(&place.socket).expect("removed");
-        assert!(matches!(look(home.path()), Seen::Cut(_)));
+        assert!(matches!(look(home.path()), DaemonState::Cut(_)));
         place.write(home.path()).expect("written");
-        Place { pid: 2, ..place.clone() }.remove(home.path());
-        assert_eq!(look(home.path()), Seen::Died, "someone else's file stays");
+        DaemonFile { pid: 2, ..place.clone() }.remove(home.path());
+        assert_eq!(look(home.path()), DaemonState::Died, "someone else's file stays");
         place.remove(home.path());
-        assert_eq!(look(home.path()), Seen::None);
+        assert_eq!(look(home.path()), DaemonState::None);
     }
 }

@@ -1,16 +1,16 @@
-//! Why there is no answer from a daemon, told apart by whether the request may have arrived; and the connection it would
-//! come by.
+//! Errors of requests: why there is no answer from a daemon, told apart by whether the request may have arrived; and the
+//! connection it would come by.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Why there is no answer.
+/// An error of a request: why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
+pub enum RequestError {
     /// Nobody listens: nothing was asked.
     #[error("nobody answers at {path}")]
-    NotThere {
+    Unreachable {
         /// The socket, or the server.
         path: String,
         /// Why.
@@ -28,7 +28,7 @@ pub enum Lost {
     },
     /// Whoever answers serves another home than the one that is meant: nothing was asked.
     #[error("the daemon at {path} serves another home: {home}")]
-    Another {
+    AnotherHome {
         /// The socket.
         path: String,
         /// The home it serves.
@@ -36,13 +36,13 @@ pub enum Lost {
     },
     /// The connection broke; what was asked may have been done.
     #[error("the daemon went away before it answered")]
-    Midway(#[source] hyper::Error),
+    ConnectionLost(#[source] hyper::Error),
     /// It takes too long; what was asked may still be done.
     #[error("the daemon does not answer")]
-    TooLong,
+    TimedOut,
     /// Our own request cannot be written.
     #[error("the request cannot be made")]
-    Request(#[source] hyper::http::Error),
+    Malformed(#[source] hyper::http::Error),
 }
 
 /// A connection.
