@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::lasting::Lasting;
+use crate::process_state::ProcessState;
 use crate::sessions::{Session, Sessions};
 use crate::turn::Job;
 
@@ -22,7 +22,7 @@ pub(crate) struct Handover {
     /// The rest of the turn.
     pub(crate) job: Job,
     /// What lasts from turn to turn.
-    pub(crate) lasting: Lasting,
+    pub(crate) process: ProcessState,
     /// The open sessions.
     pub(crate) open: BTreeMap<String, Session>,
     /// Lines that came in and were not handled.

@@ -3,8 +3,8 @@
 
 mod handover;
 mod help;
-mod lasting;
 mod memory;
+mod process_state;
 mod record;
 mod script;
 mod serve;

@@ -2,7 +2,7 @@
 //! in threads of their own; what they share with the loop is here.
 
 mod methods;
-mod refusal;
+mod rpc_error;
 mod settings;
 mod setup;
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::handover::{self, Handover};
-use crate::lasting::Lasting;
+use crate::process_state::ProcessState;
 use crate::sessions::Sessions;
 use crate::turn::{self, Signal};
 use crate::wire::{Input, Wire, lock, open_record};
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) turns: Mutex<HashMap<String, Handle>>,
     /// The session that each of our open requests belongs to, by the id as it is on the wire.
     pub(crate) asked: Mutex<HashMap<String, String>>,
-    pub(crate) lasting: Mutex<Lasting>,
+    pub(crate) process: Mutex<ProcessState>,
     pub(crate) events: Sender<Event>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn run(options: Options) -> Result<u8, Error> {
         sessions: Sessions::new(&options.state),
         turns: Mutex::default(),
         asked: Mutex::default(),
-        lasting: Mutex::default(),
+        process: Mutex::default(),
         events: events.clone(),
         options,
     });
@@ -134,7 +134,7 @@ impl Server {
 
     /// Ends the turns and waits a moment for them, or stays if a script said so.
     fn end(&mut self) {
-        if lock(&self.shared.lasting).linger {
+        if lock(&self.shared.process).linger {
             let until = Instant::now() + LONGEST_LINGER;
             while let Ok(event) = self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 if let Event::Deafen(handover, failed) = event {
@@ -173,8 +173,8 @@ impl Server {
 
     /// Goes on where the image before this one stopped.
     fn take_over(&mut self, handover: Handover) {
-        let Handover { job, lasting, open, lines, torn } = handover;
-        *lock(&self.shared.lasting) = lasting;
+        let Handover { job, process, open, lines, torn } = handover;
+        *lock(&self.shared.process) = process;
         for (id, mut session) in open {
             session.history = self.shared.sessions.load(&id).unwrap_or_default();
             self.shared.sessions.insert(&id, session);

@@ -138,9 +138,9 @@ impl Turn {
             self.fail_unfinished_tools();
         }
         if self.job.from == 0 {
-            let mut lasting = lock(&self.shared.lasting);
-            if lasting.repeat_ids {
-                lasting.next_id = 0;
+            let mut process = lock(&self.shared.process);
+            if process.repeat_ids {
+                process.next_id = 0;
             }
         }
         for (at, step) in steps.into_iter().enumerate().skip(self.job.from) {
@@ -214,7 +214,7 @@ impl Turn {
                 Ok(())
             }
             Step::EofLinger => {
-                lock(&self.shared.lasting).linger = true;
+                lock(&self.shared.process).linger = true;
                 Ok(())
             }
         }

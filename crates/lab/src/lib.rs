@@ -4,14 +4,14 @@
 //! which is among what is tested with it.
 
 mod daemon;
-mod events;
+mod event_stream;
 mod http;
 mod processes;
 mod temp_home;
 mod wait;
 
 pub use self::daemon::{Daemon, Process};
-pub use self::events::{Event, EventStream, OwnedEvent};
+pub use self::event_stream::{Event, EventStream, OwnedEvent};
 pub use self::http::{Answer, Connection, HOST, Reply, request};
 pub use self::processes::{daemon_file, end_all, ended, is_alive, kill, living, living_holders, marked};
 pub use self::temp_home::TempHome;

@@ -27,7 +27,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::extract::BODY_TIME;
 use crate::hosts::Ours;
-use crate::quota::Quota;
+use crate::rate_limit::RateLimit;
 use crate::respond;
 
 /// How often it is looked whether the list of tokens is another one: streams of a token that was taken back end within it.
@@ -49,7 +49,7 @@ pub(crate) struct Guard {
     access: Arc<Access>,
     names: Arc<[String]>,
     tls: bool,
-    logged: Arc<Quota>,
+    logged: Arc<RateLimit>,
     unknown: Arc<Semaphore>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Peer {
 impl Guard {
     /// Makes one that lets in whom the list has.
     pub(crate) fn new(daemon: Arc<Daemon>, names: &[String], tls: bool) -> Guard {
-        let (access, logged) = (Arc::clone(daemon.access()), Arc::new(Quota::new(LOGGED)));
+        let (access, logged) = (Arc::clone(daemon.access()), Arc::new(RateLimit::new(LOGGED)));
         Guard { daemon, access, names: names.into(), tls, logged, unknown: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 

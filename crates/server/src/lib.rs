@@ -2,7 +2,6 @@
 //! translated, answers are written down; nothing is decided and nothing is kept here.
 
 mod app;
-mod around;
 mod body;
 mod caller;
 mod connections;
@@ -11,13 +10,14 @@ mod extract;
 mod guard;
 mod hint_text;
 mod hosts;
+mod middleware;
 mod openapi;
-mod quota;
+mod rate_limit;
+mod reserved_descriptors;
 mod respond;
 mod router;
 mod routes;
 mod serve;
-mod spare;
 pub mod sse;
 mod stop;
 mod tls;

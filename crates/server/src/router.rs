@@ -7,11 +7,11 @@ use axum::{Router, middleware};
 use rekindle_wire::code::Code;
 
 use crate::app::App;
-use crate::around::{Count, around};
 use crate::error::ApiError;
+use crate::middleware::{Count, around};
 use crate::openapi::{self, Api, describe};
 use crate::routes::{daemon, sessions, waits};
-use crate::sse::{everything, session};
+use crate::sse::{all_sessions, session};
 
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
@@ -24,7 +24,7 @@ pub(crate) fn api() -> Api {
         .get("/api/agents", daemon::agents, describe::list_agents())
         .get("/api/holders", daemon::holders, describe::list_holders())
         .post("/api/shutdown", daemon::shutdown, describe::shut_down())
-        .get("/api/events", everything::follow, describe::follow_all_sessions())
+        .get("/api/events", all_sessions::follow, describe::follow_all_sessions())
         .get("/api/sessions", sessions::list, describe::list_sessions())
         .post("/api/sessions", sessions::create, describe::create_session())
         .get("/api/sessions/{id}", sessions::show, describe::get_session())

@@ -16,9 +16,9 @@ use tokio::time::sleep;
 use crate::app::App;
 use crate::connections::Connections;
 use crate::guard::{Guard, REFRESH, guard};
-use crate::quota::Quota;
+use crate::rate_limit::RateLimit;
+use crate::reserved_descriptors::ReservedDescriptors;
 use crate::router::router;
-use crate::spare::Spare;
 use crate::stop::{Ending, Stop};
 use crate::tls::Tls;
 
@@ -93,22 +93,22 @@ pub async fn serve(
     let mut connections = Connections::new(router, stop.listen());
     let mut strangers = Connections::new(guarded, stop.listen());
     let watching = (!tcp.listeners.is_empty()).then(|| tokio::spawn(watch(access)));
-    let (refused, mut spare) = (Quota::new(LOGGED), Spare::default());
-    spare.fill();
+    let (refused, mut reserved) = (RateLimit::new(LOGGED), ReservedDescriptors::default());
+    reserved.fill();
     let mut shutdown = std::pin::pin!(shutdown);
     let ending = loop {
         tokio::select! {
             ending = stopped.wait() => break ending,
             () = shutdown.as_mut() => break Ending::Told,
-            () = connections.ended() => spare.fill(),
-            () = strangers.ended() => spare.fill(),
+            () = connections.ended() => reserved.fill(),
+            () = strangers.ended() => reserved.fill(),
             accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => lacking(&error, &refused, &mut spare, &mut connections, &mut strangers).await,
+                Err(error) => lacking(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
             },
             accepted = tcp.accept(), if strangers.have_room() => match accepted {
                 Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
-                Err(error) => lacking(&error, &refused, &mut spare, &mut connections, &mut strangers).await,
+                Err(error) => lacking(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
             },
         }
     };
@@ -128,13 +128,13 @@ pub async fn serve(
 /// whoever wants to know, or to end, what goes on.
 async fn lacking(
     error: &io::Error,
-    refused: &Quota,
-    spare: &mut Spare,
+    refused: &RateLimit,
+    reserved: &mut ReservedDescriptors,
     ours: &mut Connections,
     elsewhere: &mut Connections,
 ) {
     if is_out_of_descriptors(error) {
-        if spare.give_up() {
+        if reserved.give_up() {
             return;
         }
         if elsewhere.count() > ours.count() { elsewhere.make_way() } else { ours.make_way() }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Shared;
-use super::refusal::{
+use super::rpc_error::{
     AUTH_REQUIRED, Answer, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR,
-    Refusal, text,
+    RpcError, text,
 };
 use super::settings;
 use super::setup::{self, LOGIN};
@@ -43,7 +43,7 @@ pub(super) fn handle(shared: &Arc<Shared>, line: &[u8]) -> Handled {
         (Some(method), Some(id)) => match request(shared, id, method, params) {
             Ok(Some(result)) => shared.wire.reply(id, &result),
             Ok(None) => {}
-            Err(Refusal(code, text)) => shared.wire.refuse(id, code, &text),
+            Err(RpcError(code, text)) => shared.wire.refuse(id, code, &text),
         },
         (Some(method), None) => notified(shared, method, params),
         (None, Some(id)) => return answered(shared, id, &message),
@@ -65,7 +65,7 @@ fn request(shared: &Arc<Shared>, id: &Value, method: &str, params: &Value) -> An
             settings::set(shared, id, method, params)
         }
         "session/prompt" => prompt(shared, id, params),
-        _ => Err(Refusal::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
     }
 }
 
@@ -103,21 +103,21 @@ fn answered(shared: &Shared, id: &Value, message: &Value) -> Handled {
 fn initialize(shared: &Shared, params: &Value) -> Value {
     let asked = params["protocolVersion"].as_u64().unwrap_or(1);
     let version = if asked >= 2 && shared.options.protocol >= 2 { 2 } else { 1 };
-    lock(&shared.lasting).protocol = version;
+    lock(&shared.process).protocol = version;
     if version == 2 { setup::initialized_v2(&shared.options) } else { setup::initialized(&shared.options) }
 }
 
 fn authenticate(shared: &Shared, params: &Value) -> Answer {
     if params["methodId"] != LOGIN {
-        return Err(Refusal::new(INVALID_PARAMS, "there is no such way to log in"));
+        return Err(RpcError::new(INVALID_PARAMS, "there is no such way to log in"));
     }
-    lock(&shared.lasting).logged_in = true;
+    lock(&shared.process).logged_in = true;
     Ok(Some(json!({})))
 }
 
-fn may_begin(shared: &Shared) -> Result<(), Refusal> {
-    if shared.options.auth_required && !lock(&shared.lasting).logged_in {
-        return Err(Refusal::new(AUTH_REQUIRED, "authentication required"));
+fn may_begin(shared: &Shared) -> Result<(), RpcError> {
+    if shared.options.auth_required && !lock(&shared.process).logged_in {
+        return Err(RpcError::new(AUTH_REQUIRED, "authentication required"));
     }
     Ok(())
 }
@@ -143,11 +143,11 @@ pub(crate) fn setup_result(shared: &Shared, session: &str) -> Value {
 }
 
 /// Tells what a resume in version 2 asks for; in version 1 nobody asks.
-fn wants_replay(params: &Value) -> Result<bool, Refusal> {
+fn wants_replay(params: &Value) -> Result<bool, RpcError> {
     match (params.get("replayFrom"), params["replayFrom"]["type"].as_str()) {
         (None | Some(Value::Null), _) => Ok(false),
         (_, Some("start")) => Ok(true),
-        _ => Err(Refusal::new(INVALID_PARAMS, "`replayFrom` is not known")),
+        _ => Err(RpcError::new(INVALID_PARAMS, "`replayFrom` is not known")),
     }
 }
 
@@ -155,11 +155,11 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
     may_begin(shared)?;
     let (id, cwd) = (text(params, "sessionId")?, text(params, "cwd")?);
     if lock(&shared.turns).contains_key(id) {
-        return Err(Refusal::new(INTERNAL_ERROR, "a turn is running in this session"));
+        return Err(RpcError::new(INTERNAL_ERROR, "a turn is running in this session"));
     }
-    let kept = || shared.sessions.load(id).ok_or_else(|| Refusal::no_session(id));
+    let kept = || shared.sessions.load(id).ok_or_else(|| RpcError::no_session(id));
     let history = match shared.options.load {
-        Load::Refuse => return Err(Refusal::new(INTERNAL_ERROR, "the session cannot be loaded")),
+        Load::Refuse => return Err(RpcError::new(INTERNAL_ERROR, "the session cannot be loaded")),
         Load::Empty => Vec::new(),
         Load::Short(most) => first(kept()?, most),
         Load::Honest | Load::Continues => kept()?,
@@ -169,7 +169,7 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
         Load::DestroysWithin(limit) => {
             if shared.sessions.opened(id).is_some_and(|ago| ago < limit) {
                 shared.sessions.forget(id);
-                return Err(Refusal::new(INTERNAL_ERROR, "no previous sessions found"));
+                return Err(RpcError::new(INTERNAL_ERROR, "no previous sessions found"));
             }
             kept()?
         }
@@ -196,7 +196,7 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
         turn::start(shared, Job { session: id.to_owned(), reply, text, from, carried: Carried::default() });
         return Ok(None);
     }
-    if lock(&shared.lasting).protocol == 2 {
+    if lock(&shared.process).protocol == 2 {
         shared.wire.update(id, json!({"sessionUpdate": "state_update", "state": "idle"}));
     }
     Ok(Some(setup_result(shared, id)))
@@ -214,21 +214,21 @@ fn close(shared: &Shared, params: &Value) -> Answer {
     if let Some(turn) = lock(&shared.turns).get(id) {
         let _ = turn.signals.send(Signal::Cancel);
     }
-    if shared.sessions.close(id) { Ok(Some(json!({}))) } else { Err(Refusal::no_session(id)) }
+    if shared.sessions.close(id) { Ok(Some(json!({}))) } else { Err(RpcError::no_session(id)) }
 }
 
 fn prompt(shared: &Arc<Shared>, request: &Value, params: &Value) -> Answer {
     let id = text(params, "sessionId")?;
     let Some(blocks) = params["prompt"].as_array() else {
-        return Err(Refusal::new(INVALID_PARAMS, "`prompt` is not a list"));
+        return Err(RpcError::new(INVALID_PARAMS, "`prompt` is not a list"));
     };
     let parts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     let text = parts.join("\n");
     if shared.sessions.with(id, |_| ()).is_none() {
-        return Err(Refusal::no_session(id));
+        return Err(RpcError::no_session(id));
     }
     if lock(&shared.turns).contains_key(id) {
-        return Err(Refusal::new(INVALID_REQUEST, "a turn is already running in this session"));
+        return Err(RpcError::new(INVALID_REQUEST, "a turn is already running in this session"));
     }
     if let Prompt::Script(steps) = parse(&text)
         && steps.contains(&Step::Crash(Crash::Before))
@@ -237,7 +237,7 @@ fn prompt(shared: &Arc<Shared>, request: &Value, params: &Value) -> Answer {
     }
     let message_id = random_id();
     shared.sessions.record(id, Record::User { message_id: message_id.clone(), text: text.clone() });
-    let reply = if lock(&shared.lasting).protocol == 2 {
+    let reply = if lock(&shared.process).protocol == 2 {
         // In version 2 the answer says that the prompt was taken, and an update that the turn is over.
         shared.wire.reply(request, &json!({"messageId": message_id}));
         shared.wire.update(id, json!({"sessionUpdate": "state_update", "state": "running"}));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Shared;
-use super::refusal::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, text};
+use super::rpc_error::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, text};
 use super::setup::{self, MODEL_OPTION, MODELS, MODES};
 use crate::Models;
 use crate::turn::barriers;
@@ -31,11 +31,11 @@ pub(super) fn set(shared: &Arc<Shared>, request: &Value, method: &str, params: &
         hold(&at);
         match take(&at, &method, &params) {
             Ok(answer) => at.wire.reply(&request, &answer.unwrap_or_default()),
-            Err(Refusal(code, text)) => at.wire.refuse(&request, code, &text),
+            Err(RpcError(code, text)) => at.wire.refuse(&request, code, &text),
         }
     };
     let spawned = std::thread::Builder::new().name("setting".into()).spawn(later);
-    spawned.map(|_| None).map_err(|error| Refusal::new(INTERNAL_ERROR, error.to_string()))
+    spawned.map(|_| None).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
 }
 
 /// Meets a test, if one is to be met.
@@ -59,35 +59,35 @@ fn take(shared: &Shared, method: &str, params: &Value) -> Answer {
         "session/set_mode" if shared.options.offers_modes => {
             let mode = chosen(shared, text(params, "modeId")?, &MODES, "mode")?;
             let set = shared.sessions.with(id, |session| mode.clone_into(&mut session.mode));
-            set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
+            set.map(|()| Some(json!({}))).ok_or_else(|| RpcError::no_session(id))
         }
         "session/set_model" if by_field => {
             let model = chosen(shared, text(params, "modelId")?, &MODELS, "model")?;
             let set = shared.sessions.with(id, |session| model.clone_into(&mut session.model));
-            set.map(|()| Some(json!({}))).ok_or_else(|| Refusal::no_session(id))
+            set.map(|()| Some(json!({}))).ok_or_else(|| RpcError::no_session(id))
         }
         "session/set_config_option" if by_option => {
             let value = text(params, "value")?;
             if text(params, "configId")? != MODEL_OPTION {
-                return Err(Refusal::new(INVALID_PARAMS, "there is no such option"));
+                return Err(RpcError::new(INVALID_PARAMS, "there is no such option"));
             }
             let model = chosen(shared, value, &MODELS, "model")?;
             let set = shared.sessions.with(id, |session| {
                 model.clone_into(&mut session.model);
                 json!({"configOptions": setup::config_options(session)})
             });
-            set.map(Some).ok_or_else(|| Refusal::no_session(id))
+            set.map(Some).ok_or_else(|| RpcError::no_session(id))
         }
-        _ => Err(Refusal::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
     }
 }
 
-fn chosen<'a>(shared: &Shared, wanted: &'a str, offered: &[&str], what: &str) -> Result<&'a str, Refusal> {
+fn chosen<'a>(shared: &Shared, wanted: &'a str, offered: &[&str], what: &str) -> Result<&'a str, RpcError> {
     if shared.options.refuse_settings {
-        return Err(Refusal::new(INTERNAL_ERROR, format!("the {what} cannot be changed")));
+        return Err(RpcError::new(INTERNAL_ERROR, format!("the {what} cannot be changed")));
     }
     if !offered.contains(&wanted) {
-        return Err(Refusal::new(INVALID_PARAMS, format!("there is no {what} {wanted}")));
+        return Err(RpcError::new(INVALID_PARAMS, format!("there is no {what} {wanted}")));
     }
     Ok(wanted)
 }

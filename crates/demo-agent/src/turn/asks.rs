@@ -30,9 +30,9 @@ impl Turn {
     /// Sends a request and returns its id as it is on the wire.
     fn request(&mut self, method: &str, params: &Value) -> String {
         let id = {
-            let mut lasting = lock(&self.shared.lasting);
-            let id = lasting.next_id;
-            lasting.next_id += 1;
+            let mut process = lock(&self.shared.process);
+            let id = process.next_id;
+            process.next_id += 1;
             id
         };
         let key = id.to_string();
@@ -172,9 +172,9 @@ impl Turn {
     }
 
     pub(super) fn repeat_ids(&mut self) -> Result<(), Stop> {
-        let mut lasting = lock(&self.shared.lasting);
-        lasting.repeat_ids = true;
-        lasting.next_id = 0;
+        let mut process = lock(&self.shared.process);
+        process.repeat_ids = true;
+        process.next_id = 0;
         Ok(())
     }
 }

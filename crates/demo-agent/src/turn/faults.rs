@@ -125,9 +125,9 @@ impl Turn {
     pub(super) fn ignore_term(&mut self, at: usize) -> Result<(), Stop> {
         let mut job = self.job.clone();
         job.from = at + 1;
-        let lasting = lock(&self.shared.lasting).clone();
+        let process = lock(&self.shared.process).clone();
         let open = self.shared.sessions.all_open();
-        let handover = Handover { job, lasting, open, lines: Vec::new(), torn: Vec::new() };
+        let handover = Handover { job, process, open, lines: Vec::new(), torn: Vec::new() };
         let (failed, failure) = channel();
         let _ = self.shared.events.send(Event::Deafen(Box::new(handover), failed));
         // If all goes well, this thread is gone before there is anything to receive.

@@ -1,7 +1,7 @@
 //! Server-sent events: how news are written, and where a stream begins. Nothing is held back: whatever is written
 //! goes out as soon as the connection takes it.
 
-pub(crate) mod everything;
+pub(crate) mod all_sessions;
 pub(crate) mod session;
 pub(crate) mod start;
 

@@ -1,4 +1,4 @@
-//! So many in a minute: what callers can make us write is bounded.
+//! A rate limit: so many in a minute, so that what callers can make us write is bounded.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counts what happens in the current minute.
+/// A rate limit: counts what happens in the current minute.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub(crate) struct RateLimit {
     most: u32,
     minute: Mutex<Minute>,
 }
@@ -22,10 +22,10 @@ struct Minute {
     refused: u32,
 }
 
-impl Quota {
+impl RateLimit {
     /// Makes one that lets so many through in a minute.
-    pub(crate) fn new(most: u32) -> Quota {
-        Quota { most, minute: Mutex::new(Minute { begun: Instant::now(), taken: 0, refused: 0 }) }
+    pub(crate) fn new(most: u32) -> RateLimit {
+        RateLimit { most, minute: Mutex::new(Minute { begun: Instant::now(), taken: 0, refused: 0 }) }
     }
 
     /// Takes one, and tells how many were refused since the last; none if there are no more in this minute.
@@ -49,10 +49,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_in_a_minute_and_the_rest_is_counted() {
-        let quota = Quota::new(2);
-        let five: Vec<_> = (0..5).map(|_| quota.take()).collect();
+        let limit = RateLimit::new(2);
+        let five: Vec<_> = (0..5).map(|_| limit.take()).collect();
         assert_eq!(five, [Some(0), Some(0), None, None, None]);
         tokio::time::advance(MINUTE).await;
-        assert_eq!([quota.take(), quota.take(), quota.take()], [Some(3), Some(0), None]);
+        assert_eq!([limit.take(), limit.take(), limit.take()], [Some(3), Some(0), None]);
     }
 }

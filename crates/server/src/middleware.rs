@@ -1,4 +1,4 @@
-//! Around every request: a panic becomes an answer, an error the framework wrote becomes one of ours, and the log
+//! The middleware around every request: a panic becomes an answer, an error the framework wrote becomes one of ours, and the log
 //! gets one line. Bodies, headers and raw paths are never logged: they may hold secrets.
 
 use std::any::Any;

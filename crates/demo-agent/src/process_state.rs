@@ -1,10 +1,10 @@
-//! What lasts from turn to turn, and from one image of the process to the next.
+//! The state of the process: what lasts from turn to turn, and from one image of the process to the next.
 
 use serde::{Deserialize, Serialize};
 
-/// What lasts from turn to turn, and from one image of the process to the next.
+/// The state of the process.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Lasting {
+pub(crate) struct ProcessState {
     /// The id of our next request.
     pub(crate) next_id: u64,
     /// Ids begin at 0 in every turn.

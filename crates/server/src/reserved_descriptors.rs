@@ -1,15 +1,15 @@
-//! Descriptors kept back for connections: whatever else has taken what there is, a caller is answered.
+//! Reserved descriptors, kept back for connections: whatever else has taken what there is, a caller is answered.
 
 use std::fs::File;
 
 /// Connections that can be had while there is nothing left for anybody else.
 const KEPT: usize = 8;
 
-/// What is kept back: open files that nobody uses, each of which makes room for a connection.
+/// Reserved descriptors: open files that nobody uses, each of which makes room for a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Spare(Vec<File>);
+pub(crate) struct ReservedDescriptors(Vec<File>);
 
-impl Spare {
+impl ReservedDescriptors {
     /// Keeps descriptors back, as far as there are any.
     pub(crate) fn fill(&mut self) {
         while self.0.len() < KEPT {
