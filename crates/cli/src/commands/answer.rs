@@ -5,7 +5,7 @@ use rekindle_client::failure::{Exit, Failure};
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{WaitState, WaitView};
 
-use super::{Context, late};
+use super::{Context, late_answer};
 use crate::acknowledge::acknowledge;
 use crate::hints::ours;
 use crate::live::{Ask, pick};
@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let wait = match (find(wait, &waits), wait) {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
-            let Some(late) = late::anywhere(context, &client, name) else { return Err(failure) };
+            let Some(late) = late_answer::anywhere(context, &client, name) else { return Err(failure) };
             return late.again(&client, &answer(&late.ask)?, context.json);
         }
         (found, _) => found?,
@@ -61,7 +61,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let answer = answer(&ask)?;
     let body = match client.post(&format!("/api/waits/{}/answer", wait.wait_id), &answer) {
         Err(failure) if failure.is_too_late() => {
-            let late = late::in_session(context, &client, wait.session_id.as_str(), wait.wait_id.as_str());
+            let late =
+                late_answer::in_session(context, &client, wait.session_id.as_str(), wait.wait_id.as_str());
             return Err(late.map_or(failure, |late| late.failure(&answer)));
         }
         body => body?,

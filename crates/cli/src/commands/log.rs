@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if let Some(client) = context.elsewhere()? {
         let session = args.session.find_live(context, &client)?;
         let after = super::log_follow::after(&client, &session, args.from, args.last)?;
-        return super::log_elsewhere::run(context, &client, &session, after);
+        return super::log_remote::run(context, &client, &session, after);
     }
     let home = context.offline()?;
     let session = args.session.find(&home)?;

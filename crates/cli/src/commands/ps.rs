@@ -1,8 +1,8 @@
 //! `rekindle ps`: the sessions, what each is doing and since when. Without a daemon the home itself is read.
 
 mod canvas;
+mod session_filter;
 mod table;
-mod wanted;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
 
-use self::wanted::Wanted;
+use self::session_filter::SessionFilter;
 use super::{Context, Unheard};
 use crate::hints::ours;
 use crate::status_text::agent_lives;
@@ -84,7 +84,7 @@ impl Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let wanted = Wanted::new(args)?;
+    let wanted = SessionFilter::new(args)?;
     if args.watch {
         return watch::watch(context, args, wanted);
     }

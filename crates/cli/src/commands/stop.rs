@@ -42,7 +42,7 @@ pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if let Some(server) = &context.server {
-        return super::stop_elsewhere::run(context, server, args.all, LEAVES);
+        return super::stop_remote::run(context, server, args.all, LEAVES);
     }
     let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.

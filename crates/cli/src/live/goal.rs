@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::event::ResumePolicy;
 
-use super::end::End;
+use super::run_end::RunEnd;
 
 /// How often it is looked whether an interrupted session goes on, and for how long.
 const LOOK: Duration = Duration::from_millis(500);
@@ -68,11 +68,11 @@ impl Aim {
     }
 
     /// A run ended.
-    pub(super) fn ended(&mut self, run: &str, end: &End, policy: ResumePolicy, now: Instant) -> Meaning {
+    pub(super) fn ended(&mut self, run: &str, end: &RunEnd, policy: ResumePolicy, now: Instant) -> Meaning {
         if self.run.as_deref() != Some(run) {
             return Meaning::Nothing;
         }
-        if *end == End::Interrupted && policy == ResumePolicy::Auto {
+        if *end == RunEnd::Interrupted && policy == ResumePolicy::Auto {
             self.cut = Some(Cut { since: now, looked: now });
             return Meaning::MayGoOn;
         }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_run_that_is_meant_is_watched_and_no_other() {
         let now = Instant::now();
-        let end = End::Cancelled;
+        let end = RunEnd::Cancelled;
         for (goal, ours) in [
             (Goal::Run("run_2".into()), "run_2"),
             (Goal::Message("msg_2".into()), "run_2"),
@@ -144,15 +144,15 @@ mod tests {
         let now = Instant::now();
         let mut aim = Aim::new(Goal::Next);
         aim.begun("run_1".into(), None, None);
-        assert_eq!(aim.ended("run_1", &End::Interrupted, ResumePolicy::Ask, now), Meaning::Over);
-        assert_eq!(aim.ended("run_1", &End::Interrupted, AUTO, now), Meaning::MayGoOn);
+        assert_eq!(aim.ended("run_1", &RunEnd::Interrupted, ResumePolicy::Ask, now), Meaning::Over);
+        assert_eq!(aim.ended("run_1", &RunEnd::Interrupted, AUTO, now), Meaning::MayGoOn);
         assert!(aim.is_cut() && !aim.is_to_be_looked_at(now) && !aim.is_lost(now));
         assert!(aim.is_to_be_looked_at(now + LOOK) && !aim.is_to_be_looked_at(now + LOOK));
         assert!(aim.is_lost(now + GOES_ON + LOOK));
         aim.begun("run_2".into(), None, Some("run_1"));
         assert!(!aim.is_cut() && !aim.is_lost(now + GOES_ON + LOOK));
-        assert_eq!(aim.ended("run_1", &End::Failed, AUTO, now), Meaning::Nothing);
-        assert_eq!(aim.ended("run_2", &End::Failed, AUTO, now), Meaning::Over);
+        assert_eq!(aim.ended("run_1", &RunEnd::Failed, AUTO, now), Meaning::Nothing);
+        assert_eq!(aim.ended("run_2", &RunEnd::Failed, AUTO, now), Meaning::Over);
     }
 
     #[test]

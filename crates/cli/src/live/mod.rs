@@ -1,24 +1,24 @@
 //! A session as it happens: the agent's answer on stdout, everything else on stderr, questions on the terminal.
 
 mod ask;
-mod course;
 pub(crate) mod diff;
-mod end;
 mod goal;
 mod keys;
 mod messages;
-mod over;
 mod picture;
 mod piece;
+mod question_end;
 mod questions;
+mod run_end;
+mod run_lines;
 mod screen;
 mod tools;
 mod watch;
 
 pub(crate) use ask::{Ask, pick};
-pub(crate) use end::exit_of_state;
 pub(crate) use goal::Goal;
 pub(crate) use keys::{Pressed, Terminal, is_ours};
-pub(crate) use over::Over;
+pub(crate) use question_end::QuestionEnd;
 pub(crate) use questions::{chosen, given, how_to_answer};
+pub(crate) use run_end::exit_of_state;
 pub(crate) use watch::{Watch, watch};

@@ -7,9 +7,9 @@ use rekindle_terminal::sanitise;
 use rekindle_wire::event::Delta;
 use serde_json::Value;
 
-use super::course::course;
 use super::messages::Messages;
 use super::piece::{Piece, line};
+use super::run_lines::run_lines;
 use super::tools::Tools;
 use crate::payloads::Payloads;
 use crate::record_text::{message_text, payload, plan_gist};
@@ -140,7 +140,7 @@ impl Picture {
             }
             Event::SessionClosed(_) => vec![line(DIM, "the session was closed")],
             event => {
-                let pieces = course(event, &self.blobs);
+                let pieces = run_lines(event, &self.blobs);
                 if pieces.iter().any(|piece| matches!(piece, Piece::Ended(..))) {
                     self.messages.over();
                 }

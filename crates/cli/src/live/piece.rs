@@ -4,8 +4,8 @@ use clap::builder::styling::Style;
 
 use super::ask::Ask;
 use super::diff::Styled;
-use super::end::End;
-use super::over::Over;
+use super::question_end::QuestionEnd;
+use super::run_end::RunEnd;
 
 /// Something to be shown or known.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,11 +25,11 @@ pub(crate) enum Piece {
     /// The agent asks.
     Asked(Ask),
     /// A question is over.
-    AskOver(Over),
+    AskOver(QuestionEnd),
     /// A run began: itself, its message, and the run it continues.
     Begun { run: String, message: Option<String>, continues: Option<String> },
     /// A run ended.
-    Ended(String, End),
+    Ended(String, RunEnd),
     /// A queued message will not be sent.
     Dropped(String),
 }

@@ -17,12 +17,12 @@ use rekindle_wire::view::SessionView;
 use serde_json::json;
 
 use super::diff::Styled;
-use super::end::End;
 use super::goal::{Aim, Goal, Meaning};
 use super::keys::{Pressed, Terminal};
 use super::picture::Picture;
 use super::piece::Piece;
 use super::questions::Questions;
+use super::run_end::RunEnd;
 use super::screen::Screen;
 use crate::hints::ours;
 use crate::payloads::Payloads;
@@ -199,7 +199,7 @@ impl Watching<'_> {
     }
 
     /// Sees what the end of a run means.
-    fn ended(&mut self, run: &str, end: &End) -> Result<Option<Exit>, Failure> {
+    fn ended(&mut self, run: &str, end: &RunEnd) -> Result<Option<Exit>, Failure> {
         let policy = self.picture.policy.unwrap_or_default();
         let meaning = self.aim.ended(run, end, policy, Instant::now());
         if meaning == Meaning::Nothing {
@@ -209,12 +209,12 @@ impl Watching<'_> {
         if meaning == Meaning::MayGoOn {
             return Ok(None);
         }
-        if *end == End::Interrupted
+        if *end == RunEnd::Interrupted
             && let Some(session) = self.look()
         {
             self.say(DIM, &next(&session))?;
         }
-        if matches!(end, End::Completed { .. }) {
+        if matches!(end, RunEnd::Completed { .. }) {
             self.hint_at_silence()?;
         }
         Ok(Some(end.exit()))

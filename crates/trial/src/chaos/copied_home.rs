@@ -8,10 +8,10 @@ use std::time::Duration;
 use rekindle_client::failure::Failure;
 use rekindle_seeded::Rng;
 
-use super::copies::copy_all;
+use super::damaged_copy::copy_all;
 use super::faults::sessions;
 use super::oracle::Sight;
-use super::troupe::Troupe;
+use super::processes::Processes;
 use crate::ground::look::lines;
 use crate::ground::{end_all, is_alive};
 
@@ -26,7 +26,7 @@ pub(super) fn command_a_copy(
     home: &Path,
     copy: &Path,
     runtime: &Path,
-    troupe: &mut Troupe,
+    processes: &mut Processes,
     pick: u64,
 ) -> Result<Result<(), String>, Failure> {
     let failed = |error: std::io::Error| Failure::failed("copy", error);
@@ -38,30 +38,30 @@ pub(super) fn command_a_copy(
     let _ = std::fs::remove_dir_all(copy);
     copy_all(home, copy).map_err(failed)?;
     let read = || known.iter().map(|id| lines(home, id).unwrap_or_default()).collect::<Vec<_>>();
-    let (before, pairs) = (read(), troupe.pairs());
+    let (before, pairs) = (read(), processes.pairs());
     let one = known[rng.index(known.len())].clone();
     let all: [&[&str]; 3] =
         [&["send", "--detach", &one, "say I am for the copy"], &["rm", "--force", &one], &["stop", "--all"]];
     let mut commands = Vec::new();
     for arguments in &all[rng.index(all.len())..] {
         commands.push(arguments[0].to_owned());
-        give(arguments, copy, runtime, troupe).map_err(failed)?;
+        give(arguments, copy, runtime, processes).map_err(failed)?;
     }
     // A daemon that was told to end needs a moment for it.
-    troupe.leaving.pause(ENDS);
-    let serves = troupe.lives() && troupe.serves()?;
+    processes.cancel.pause(ENDS);
+    let serves = processes.lives() && processes.serves()?;
     let same = before.iter().zip(read()).filter(|(before, after)| *before == after).count();
     let agents = pairs.iter().filter_map(|pair| pair.agent.as_ref());
     let (agents, alive) = (agents.clone().count(), agents.filter(|agent| is_alive(agent)).count());
-    troupe.sights.push(Sight::LivingCopy { commands, logs: known.len(), same, serves, agents, alive });
+    processes.sights.push(Sight::LivingCopy { commands, logs: known.len(), same, serves, agents, alive });
     end_all(copy);
-    super::troupe::reap();
+    super::processes::reap();
     std::fs::remove_dir_all(copy).map_err(failed)?;
     Ok(Ok(()))
 }
 
 /// Gives a command a home, and waits for it to end.
-fn give(arguments: &[&str], home: &Path, runtime: &Path, troupe: &Troupe) -> std::io::Result<()> {
+fn give(arguments: &[&str], home: &Path, runtime: &Path, processes: &Processes) -> std::io::Result<()> {
     let mut child = Command::new(std::env::current_exe()?)
         .arg("--home")
         .arg(home)
@@ -72,7 +72,7 @@ fn give(arguments: &[&str], home: &Path, runtime: &Path, troupe: &Troupe) -> std
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    if troupe.leaving.wait_for(COMMAND, || child.try_wait().ok().flatten()).is_none() {
+    if processes.cancel.wait_for(COMMAND, || child.try_wait().ok().flatten()).is_none() {
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -9,8 +9,8 @@ use rekindle_seeded::Rng;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::Value;
 
+use super::processes::Processes;
 use super::shortage::{Lack, play};
-use super::troupe::Troupe;
 use crate::ground::end_all;
 
 /// Descriptors that are left: enough to answer callers one after the other.
@@ -28,8 +28,10 @@ impl Lack for Descriptors {
         "hardly any descriptors"
     }
 
-    fn begin(&mut self, troupe: &Troupe, rng: &mut Rng) -> std::io::Result<()> {
-        let Some(pid) = troupe.daemon().and_then(|daemon| Pid::from_raw(daemon.pid)) else { return Ok(()) };
+    fn begin(&mut self, processes: &Processes, rng: &mut Rng) -> std::io::Result<()> {
+        let Some(pid) = processes.daemon().and_then(|daemon| Pid::from_raw(daemon.pid)) else {
+            return Ok(());
+        };
         let open = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))?;
         let open: BTreeSet<u64> =
             open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -40,7 +42,7 @@ impl Lack for Descriptors {
         Ok(())
     }
 
-    fn end(&mut self, _: &Troupe) -> std::io::Result<()> {
+    fn end(&mut self, _: &Processes) -> std::io::Result<()> {
         // A daemon that was killed meanwhile has taken its limit along.
         if let Some((pid, before)) = self.before.take() {
             let _ = prlimit(Some(pid), Resource::Nofile, before);
@@ -66,14 +68,14 @@ pub(super) fn limit(
     runtime: &Path,
     request: &Value,
     told: PathBuf,
-    troupe: &mut Troupe,
+    processes: &mut Processes,
     pick: u64,
 ) -> Result<(), Failure> {
-    let mut own = Troupe::new(home, runtime, &troupe.leaving);
+    let mut own = Processes::new(home, runtime, &processes.cancel);
     let played = play(&mut own, &mut Descriptors::default(), request, told, &mut Rng::new(pick));
-    troupe.sights.append(&mut own.sights);
+    processes.sights.append(&mut own.sights);
     end_all(home);
-    super::troupe::reap();
+    super::processes::reap();
     played?;
     std::fs::remove_dir_all(home).map_err(|error| Failure::failed("few_descriptors", error))
 }

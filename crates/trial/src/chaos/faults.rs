@@ -15,8 +15,8 @@ use rustix::process::Signal;
 
 use super::oracle::Sight;
 use super::plan::{Fault, Strike};
-use super::power;
-use super::troupe::{Pair, Troupe};
+use super::power_cut;
+use super::processes::{Pair, Processes};
 use crate::damage::{Kind, harm};
 use crate::ground::look::lines;
 use crate::ground::{is_alive, kill};
@@ -48,24 +48,24 @@ impl Toll {
 
 /// Strikes; says why not if it could not. A daemon lives when it is over.
 pub(super) fn strike(
-    troupe: &mut Troupe,
+    processes: &mut Processes,
     strike: &Strike,
     toll: &mut Toll,
 ) -> Result<Result<(), String>, Failure> {
     let mut rng = Rng::new(strike.pick);
-    let gap = |troupe: &Troupe| troupe.leaving.pause(strike.gap_ms);
+    let gap = |processes: &Processes| processes.cancel.pause(strike.gap_ms);
     match strike.fault {
         Fault::KillDaemon => {
-            troupe.kill();
-            gap(troupe);
+            processes.kill();
+            gap(processes);
         }
         Fault::Restart => {
-            troupe.leave();
-            gap(troupe);
+            processes.leave();
+            gap(processes);
         }
         Fault::KillHolder | Fault::KillAgent => {
             let wants_agent = strike.fault == Fault::KillAgent;
-            let Some(pair) = someone(troupe, &mut rng, wants_agent) else {
+            let Some(pair) = someone(processes, &mut rng, wants_agent) else {
                 return Ok(Err("nobody was there to be killed".into()));
             };
             *toll.own.entry(pair.session).or_default() += 1;
@@ -73,41 +73,41 @@ pub(super) fn strike(
         }
         Fault::KillAll => {
             toll.all += 1;
-            troupe.kill_all();
-            gap(troupe);
+            processes.kill_all();
+            gap(processes);
         }
-        Fault::CrashPoint if cfg!(debug_assertions) => crash_at(troupe, 1 + rng.below(STEPS)),
+        Fault::CrashPoint if cfg!(debug_assertions) => crash_at(processes, 1 + rng.below(STEPS)),
         Fault::CrashPoint => return Ok(Err("this build has no steps to die at; a debug build has".into())),
-        Fault::SecondDaemon => second_daemon(troupe)?,
-        Fault::Takeover => takeover(troupe),
-        Fault::SilentHolder => return silent_holder(troupe, strike, &mut rng),
+        Fault::SecondDaemon => second_daemon(processes)?,
+        Fault::Takeover => takeover(processes),
+        Fault::SilentHolder => return silent_holder(processes, strike, &mut rng),
         Fault::Reboot => {
             toll.all += 1;
-            troupe.kill_all();
-            as_if_rebooted(&troupe.home);
+            processes.kill_all();
+            as_if_rebooted(&processes.home);
         }
         Fault::PowerCut => {
             toll.all += 1;
             toll.power_cut = true;
             let moment = SystemClock.now();
-            troupe.kill_all();
-            power::cut(&troupe.home, moment, &mut rng)
+            processes.kill_all();
+            power_cut::cut(&processes.home, moment, &mut rng)
                 .map_err(|error| Failure::failed("power_cut", error))?;
-            as_if_rebooted(&troupe.home);
+            as_if_rebooted(&processes.home);
         }
-        Fault::CachesLost => caches_lost(troupe, rng.chance(1, 2))?,
+        Fault::CachesLost => caches_lost(processes, rng.chance(1, 2))?,
         Fault::DamagedCopy | Fault::LivingCopy | Fault::FullDisk | Fault::FewDescriptors => {
             return Ok(Err("it is not for a home that is in use".into()));
         }
     }
-    troupe.start();
+    processes.start();
     Ok(Ok(()))
 }
 
 /// Waits for someone to strike, and chooses.
-fn someone(troupe: &Troupe, rng: &mut Rng, wants_agent: bool) -> Option<Pair> {
-    let mut pairs = troupe.leaving.wait_for(SOMEONE, || {
-        let mut pairs = troupe.pairs();
+fn someone(processes: &Processes, rng: &mut Rng, wants_agent: bool) -> Option<Pair> {
+    let mut pairs = processes.cancel.wait_for(SOMEONE, || {
+        let mut pairs = processes.pairs();
         pairs.retain(|pair| !wants_agent || pair.agent.is_some());
         (!pairs.is_empty()).then_some(pairs)
     })?;
@@ -116,71 +116,75 @@ fn someone(troupe: &Troupe, rng: &mut Rng, wants_agent: bool) -> Option<Pair> {
 }
 
 /// Has a daemon die between two of its effects, if it comes by so many of them.
-fn crash_at(troupe: &mut Troupe, step: u64) {
-    troupe.kill();
+fn crash_at(processes: &mut Processes, step: u64) {
+    processes.kill();
     let place = format!("*#{step}");
     // It may die before it is ready, which is as good.
-    if troupe.try_start(&[], &[("REKINDLE_CRASH_AT", Path::new(&place))]).is_ok() {
-        let _ = troupe.leaving.wait_for(COMES_BY, || (!troupe.lives()).then_some(()));
+    if processes.try_start(&[], &[("REKINDLE_CRASH_AT", Path::new(&place))]).is_ok() {
+        let _ = processes.cancel.wait_for(COMES_BY, || (!processes.lives()).then_some(()));
     }
-    troupe.kill();
+    processes.kill();
 }
 
-fn second_daemon(troupe: &mut Troupe) -> Result<(), Failure> {
-    if !troupe.start() {
+fn second_daemon(processes: &mut Processes) -> Result<(), Failure> {
+    if !processes.start() {
         return Ok(());
     }
-    let first = troupe.daemon().cloned();
-    let refused = match troupe.try_start(&[], &[]) {
+    let first = processes.daemon().cloned();
+    let refused = match processes.try_start(&[], &[]) {
         Err(failure) => failure.code() == "home_in_use",
         Ok(()) => false,
     };
-    let first_serves = troupe.serves()? && troupe.daemon() == first.as_ref();
-    troupe.sights.push(Sight::SecondDaemon { refused, first_serves });
+    let first_serves = processes.serves()? && processes.daemon() == first.as_ref();
+    processes.sights.push(Sight::SecondDaemon { refused, first_serves });
     Ok(())
 }
 
-fn takeover(troupe: &mut Troupe) {
-    if let Some(daemon) = troupe.daemon() {
+fn takeover(processes: &mut Processes) {
+    if let Some(daemon) = processes.daemon() {
         // One that has died needs no stopping, and is taken over from as well.
         let _ = signal_exactly(daemon, Signal::STOP);
     }
-    let old = troupe.daemon().cloned();
-    if let Err(failure) = troupe.try_start(&["--takeover"], &[]) {
-        troupe.sights.push(Sight::NoDaemon { why: format!("takeover: {}", failure.message()) });
+    let old = processes.daemon().cloned();
+    if let Err(failure) = processes.try_start(&["--takeover"], &[]) {
+        processes.sights.push(Sight::NoDaemon { why: format!("takeover: {}", failure.message()) });
     }
-    if let Some(old) = old.filter(|old| Some(old) != troupe.daemon()) {
+    if let Some(old) = old.filter(|old| Some(old) != processes.daemon()) {
         kill(&old);
     }
 }
 
 /// A holder hangs while a daemon starts: it is waited for, neither cut off nor replaced.
-fn silent_holder(troupe: &mut Troupe, strike: &Strike, rng: &mut Rng) -> Result<Result<(), String>, Failure> {
-    let Some(pair) = someone(troupe, rng, true) else {
+fn silent_holder(
+    processes: &mut Processes,
+    strike: &Strike,
+    rng: &mut Rng,
+) -> Result<Result<(), String>, Failure> {
+    let Some(pair) = someone(processes, rng, true) else {
         return Ok(Err("nobody was there to be stopped".into()));
     };
     let stopped = signal_exactly(&pair.holder, Signal::STOP).unwrap_or(false);
-    troupe.kill();
-    let known = |troupe: &Troupe| lines(&troupe.home, &pair.session).unwrap_or_default();
+    processes.kill();
+    let known = |processes: &Processes| lines(&processes.home, &pair.session).unwrap_or_default();
     let count = |lines: &[String], kind: &str| {
         let kind = format!("\"kind\":\"{kind}\"");
         lines.iter().filter(|line| line.contains(&kind)).count()
     };
-    let before = known(troupe);
+    let before = known(processes);
     let healthy = stopped && pair.agent.as_ref().is_some_and(is_alive);
-    troupe.leaving.pause(strike.gap_ms);
-    let started = troupe.start();
+    processes.cancel.pause(strike.gap_ms);
+    let started = processes.start();
     if started {
         // It looks at every holder at its start; this one does not answer in the time it gets.
-        troupe.leaving.pause(500);
+        processes.cancel.pause(500);
     }
-    let after = known(troupe);
+    let after = known(processes);
     let still = is_alive(&pair.holder) && pair.agent.as_ref().is_some_and(is_alive);
     let _ = signal_exactly(&pair.holder, Signal::CONT);
     if healthy && started && still {
         let more = |kind: &str| count(&after, kind) > count(&before, kind);
         let sight = Sight::SilentHolder { cut: more("run.interrupted"), replaced: more("agent.launching") };
-        troupe.sights.push(sight);
+        processes.sights.push(sight);
     }
     Ok(Ok(()))
 }
@@ -200,28 +204,28 @@ fn as_if_rebooted(home: &Path) {
 }
 
 /// Everything that can be derived goes; the logs say all of it again.
-fn caches_lost(troupe: &mut Troupe, in_order: bool) -> Result<(), Failure> {
+fn caches_lost(processes: &mut Processes, in_order: bool) -> Result<(), Failure> {
     if in_order {
-        troupe.leave()
+        processes.leave()
     } else {
-        troupe.kill()
+        processes.kill()
     }
-    let sessions = sessions(&troupe.home)?;
-    let read = |troupe: &Troupe| -> Vec<Vec<String>> {
-        sessions.iter().map(|session| lines(&troupe.home, session).unwrap_or_default()).collect()
+    let sessions = sessions(&processes.home)?;
+    let read = |processes: &Processes| -> Vec<Vec<String>> {
+        sessions.iter().map(|session| lines(&processes.home, session).unwrap_or_default()).collect()
     };
-    let before = read(troupe);
-    harm(&troupe.home, Kind::DeleteCaches, None, 0).map_err(|error| Failure::failed("caches", error))?;
-    if !troupe.start() {
+    let before = read(processes);
+    harm(&processes.home, Kind::DeleteCaches, None, 0).map_err(|error| Failure::failed("caches", error))?;
+    if !processes.start() {
         return Ok(());
     }
-    let asker = troupe.asker()?;
+    let asker = processes.asker()?;
     let shown = |session: &String| asker.get(&format!("/api/sessions/{session}")).is_some();
     let served: Vec<bool> = sessions.iter().map(shown).collect();
-    let after = read(troupe);
+    let after = read(processes);
     let kept = before.iter().zip(&after).zip(served);
     let kept = kept.filter(|((before, after), served)| after.starts_with(before) && *served).count();
-    troupe.sights.push(Sight::CachesLost { sessions: sessions.len(), kept });
+    processes.sights.push(Sight::CachesLost { sessions: sessions.len(), kept });
     Ok(())
 }
 

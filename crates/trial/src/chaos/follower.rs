@@ -12,8 +12,8 @@ use rekindle_client::http;
 use rekindle_lab::{Connection, Event, EventStream, HOST};
 use serde_json::Value;
 
-use super::ask::{Leaving, PATIENCE};
 use super::ledger::Heard;
+use super::retrying_client::{CancelToken, PATIENCE};
 
 /// Pause before it connects again.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -30,20 +30,20 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Begins to follow a session.
-    pub(super) fn begin(home: PathBuf, session: String, leaving: Leaving) -> Follower {
+    pub(super) fn begin(home: PathBuf, session: String, cancel: CancelToken) -> Follower {
         let follower = Follower::default();
         let own = follower.clone();
-        std::thread::spawn(move || own.run(&home, &session, &leaving));
+        std::thread::spawn(move || own.run(&home, &session, &cancel));
         follower
     }
 
     /// Returns what was heard, once the newest record is among it or that takes too long; nothing is heard after it.
-    pub(super) fn end(&self, newest: u64, leaving: &Leaving) -> Vec<Heard> {
+    pub(super) fn end(&self, newest: u64, cancel: &CancelToken) -> Vec<Heard> {
         let there = || match self.heard.lock().ok()?.last() {
             Some(Heard::Record { seq, .. }) => (*seq >= newest).then_some(()),
             _ => None,
         };
-        let _ = leaving.wait_for(PATIENCE / 4, there);
+        let _ = cancel.wait_for(PATIENCE / 4, there);
         self.done.store(true, Ordering::Relaxed);
         self.heard.lock().map(|heard| heard.clone()).unwrap_or_default()
     }
@@ -57,10 +57,10 @@ impl Follower {
         newest.unwrap_or(0)
     }
 
-    fn run(&self, home: &Path, session: &str, leaving: &Leaving) {
+    fn run(&self, home: &Path, session: &str, cancel: &CancelToken) {
         let path = format!("/api/sessions/{}/events", http::escape(session));
         let mut last = None;
-        while !self.is_done() && !leaving.now() {
+        while !self.is_done() && !cancel.is_cancelled() {
             if let DaemonState::Lives(place) = daemon_file::look(home) {
                 // However the stream ended, the next one goes on behind the last event.
                 let _ = self.read(&place, &path, &mut last);

@@ -2,24 +2,24 @@
 //! replaced by a plan, visitors go on meanwhile, and after each round every promise is held against what is there. This file
 //! opens and closes; the plan, the strikes, the oracle and the report are in files of their own.
 
-mod ask;
 mod copied_home;
-mod copies;
+mod damaged_copy;
 mod descriptors;
 mod faults;
 mod follower;
+mod full_disk;
 mod ledger;
 mod matrix;
-mod newest;
+mod newest_records;
 mod oracle;
 mod plan;
-mod power;
+mod power_cut;
+mod processes;
 mod report;
-mod rest;
+mod retrying_client;
 mod round;
+mod round_end;
 mod shortage;
-mod tiny;
-mod troupe;
 mod visitor;
 
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ use rekindle_client::start::beside_us;
 use rekindle_lab::TempHome;
 use rekindle_terminal::hear_signals;
 
-use self::ask::Leaving;
 use self::plan::Plan;
+use self::processes::Processes;
 use self::report::{Outcome, Progress};
+use self::retrying_client::CancelToken;
 use self::round::Field;
-use self::troupe::Troupe;
 use crate::ground::temporary_below;
 
 /// What is to be tested, where and for how long.
@@ -64,10 +64,10 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
     beside_us("rekindle-holder")?;
     let mut ground = temporary_below(&options.base, "chaos", options.keep)
         .map_err(|failure| failure.exit_with(Exit::Usage).hint("name another directory with --dir PATH"))?;
-    let leaving = Leaving::default();
-    let signalled = leaving.clone();
+    let cancel = CancelToken::default();
+    let signalled = cancel.clone();
     hear_signals(move || {
-        signalled.leave();
+        signalled.cancel();
         true
     })
     .map_err(|error| Failure::failed("signals", error))?;
@@ -76,10 +76,10 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
         Some(seed) => seed,
         None => u64::from(random()? as u32),
     };
-    let played = play(&ground, options, seed, &leaving);
+    let played = play(&ground, options, seed, &cancel);
     let path = ground.path().to_owned();
     match played {
-        Ok(_) if leaving.now() => {
+        Ok(_) if cancel.is_cancelled() => {
             let left =
                 if options.keep { format!("kept in {}", path.display()) } else { "removed".to_owned() };
             let error = anyhow::anyhow!("the self-test was interrupted; its seed was {seed}");
@@ -102,16 +102,16 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-fn play(ground: &TempHome, options: &Options, seed: u64, leaving: &Leaving) -> Result<Outcome, Failure> {
+fn play(ground: &TempHome, options: &Options, seed: u64, cancel: &CancelToken) -> Result<Outcome, Failure> {
     let began = Instant::now();
     std::fs::create_dir(ground.at("barriers")).map_err(|error| Failure::failed("temporary_dir", error))?;
     let seconds = options.seconds.or(options.rounds.is_none().then_some(SECONDS));
     let most = seconds.map(Duration::from_secs);
     let mut progress = Progress::new(options.json, seed, most);
-    let mut field = Field::new(ground, Troupe::new(&ground.home(), ground.runtime(), leaving));
+    let mut field = Field::new(ground, Processes::new(&ground.home(), ground.runtime(), cancel));
     let mut rounds = 0;
     for round in Plan::new(seed).take(options.rounds.map_or(usize::MAX, |rounds| rounds as usize)) {
-        if leaving.now()
+        if cancel.is_cancelled()
             || rounds > 0 && most.is_some_and(|most| began.elapsed() >= most)
             || !field.matrix.holds()
         {
@@ -121,7 +121,7 @@ fn play(ground: &TempHome, options: &Options, seed: u64, leaving: &Leaving) -> R
         let checked = field.matrix.checked();
         field.play(&round, &mut |fault| progress.tell(rounds, fault.words(), checked))?;
     }
-    if !leaving.now() {
+    if !cancel.is_cancelled() {
         field.close(rounds)?;
     }
     progress.clear();

@@ -7,19 +7,19 @@ use rekindle_client::failure::Failure;
 use rekindle_lab::TempHome;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Leaving, PATIENCE};
 use super::copied_home::command_a_copy;
-use super::copies::damage_a_copy;
+use super::damaged_copy::damage_a_copy;
 use super::descriptors;
 use super::faults::{Toll, strike};
 use super::follower::Follower;
+use super::full_disk;
 use super::ledger::Ledger;
 use super::matrix::Matrix;
-use super::newest::newest_records;
+use super::newest_records::newest_records;
 use super::oracle::{Sight, judge_sight};
 use super::plan::{Fault, Round, Strike, Visit};
-use super::tiny;
-use super::troupe::Troupe;
+use super::processes::Processes;
+use super::retrying_client::{CancelToken, PATIENCE, RetryingClient};
 use super::visitor::Visitor;
 use crate::ground::look::{agent, doctor};
 
@@ -32,7 +32,7 @@ const MOST_DEATHS: usize = 2;
 /// Where it all happens, and what came of it so far.
 pub(super) struct Field<'a> {
     pub(super) ground: &'a TempHome,
-    pub(super) troupe: Troupe,
+    pub(super) processes: Processes,
     pub(super) matrix: Matrix,
     /// Sessions of the round before: they rest, and are removed after this one.
     old: Vec<String>,
@@ -46,14 +46,14 @@ pub(super) struct Visited {
 }
 
 impl<'a> Field<'a> {
-    pub(super) fn new(ground: &'a TempHome, troupe: Troupe) -> Field<'a> {
-        Field { ground, troupe, matrix: Matrix::default(), old: Vec::new() }
+    pub(super) fn new(ground: &'a TempHome, processes: Processes) -> Field<'a> {
+        Field { ground, processes, matrix: Matrix::default(), old: Vec::new() }
     }
 
     /// Plays a round; `tell` is told what strikes.
     pub(super) fn play(&mut self, round: &Round, tell: &mut dyn FnMut(Fault)) -> Result<(), Failure> {
-        self.troupe.start();
-        let called_off = self.troupe.leaving.part();
+        self.processes.start();
+        let called_off = self.processes.cancel.child();
         let visitors = round.visits.iter().map(|visit| self.visitor(visit, &called_off));
         let visitors = visitors.collect::<Result<Vec<_>, _>>()?;
         let (mut toll, mut witnesses) = (Toll::default(), Vec::new());
@@ -67,7 +67,7 @@ impl<'a> Field<'a> {
                 threads.into_iter().map(|thread| thread.join().expect("a visitor does not panic")).collect();
             struck.map(|()| visited)
         })?;
-        if called_off.now() {
+        if called_off.is_cancelled() {
             self.judge_sights(round.number);
             return Ok(());
         }
@@ -81,27 +81,27 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    fn visitor<'v>(&self, visit: &'v Visit, leaving: &Leaving) -> Result<Visitor<'v>, Failure> {
-        let (ground, leaving) = (self.ground, leaving.clone());
+    fn visitor<'v>(&self, visit: &'v Visit, cancel: &CancelToken) -> Result<Visitor<'v>, Failure> {
+        let (ground, cancel) = (self.ground, cancel.clone());
         let barriers = ground.at("barriers");
         let request = request(ground, &visit.tag, visit.forgetful)?;
-        let asker = Asker::new(&self.troupe.home, leaving.clone())?;
-        Ok(Visitor { asker, leaving, visit, request, barriers })
+        let asker = RetryingClient::new(&self.processes.home, cancel.clone())?;
+        Ok(Visitor { asker, cancel, visit, request, barriers })
     }
 
     /// Sees to it that there is a daemon until all visitors are done. One that dies by itself breaks a promise; if they do so
     /// again and again the visitors are called off.
-    fn watch_over(&mut self, called_off: &Leaving, done: impl Fn() -> bool) {
+    fn watch_over(&mut self, called_off: &CancelToken, done: impl Fn() -> bool) {
         let mut deaths = 0;
-        while !done() && !called_off.now() {
-            if !self.troupe.lives() {
+        while !done() && !called_off.is_cancelled() {
+            if !self.processes.lives() {
                 deaths += 1;
-                self.troupe.sights.push(Sight::DiedByItself);
-                if deaths > MOST_DEATHS || !self.troupe.start() {
-                    called_off.leave();
+                self.processes.sights.push(Sight::DiedByItself);
+                if deaths > MOST_DEATHS || !self.processes.start() {
+                    called_off.cancel();
                 }
             }
-            self.troupe.leaving.pause(WATCH);
+            self.processes.cancel.pause(WATCH);
         }
     }
 
@@ -113,16 +113,16 @@ impl<'a> Field<'a> {
         tell: &mut dyn FnMut(Fault),
     ) -> Result<(), Failure> {
         for one in &round.strikes {
-            if !self.troupe.leaving.pause(one.after_ms) {
+            if !self.processes.cancel.pause(one.after_ms) {
                 return Ok(());
             }
             tell(one.fault);
             witnesses.extend(newest_records(&self.ground.home()));
-            match strike(&mut self.troupe, one, toll)? {
+            match strike(&mut self.processes, one, toll)? {
                 Ok(()) => self.matrix.struck(one.fault),
                 Err(why) => self.matrix.skip(one.fault, why),
             }
-            self.troupe.start();
+            self.processes.start();
         }
         Ok(())
     }
@@ -134,30 +134,30 @@ impl<'a> Field<'a> {
         let struck = match strike.fault {
             Fault::DamagedCopy => {
                 // Everybody goes in order: nobody of the copy may be mistaken for somebody who lives.
-                self.troupe.dismiss()?;
-                self.troupe.sights.push(Sight::Left { processes: self.ground.living() });
+                self.processes.dismiss()?;
+                self.processes.sights.push(Sight::Left { processes: self.ground.living() });
                 let copy = self.ground.at("copy");
-                damage_a_copy(&home, &copy, runtime, &request, &mut self.troupe, strike.pick)?;
+                damage_a_copy(&home, &copy, runtime, &request, &mut self.processes, strike.pick)?;
                 Ok(())
             }
             Fault::LivingCopy => {
-                command_a_copy(&home, &self.ground.at("copy"), runtime, &mut self.troupe, strike.pick)?
+                command_a_copy(&home, &self.ground.at("copy"), runtime, &mut self.processes, strike.pick)?
             }
             Fault::FewDescriptors => {
                 let (few, told) = (self.ground.at("few"), self.ground.at("told-apart"));
-                descriptors::limit(&few, runtime, &request, told, &mut self.troupe, strike.pick)?;
+                descriptors::limit(&few, runtime, &request, told, &mut self.processes, strike.pick)?;
                 Ok(())
             }
             _ => {
                 let (tiny, told) = (self.ground.at("tiny"), self.ground.at("told-apart"));
-                tiny::fill(&tiny, runtime, &request, told, &mut self.troupe, strike.pick)?
+                full_disk::fill(&tiny, runtime, &request, told, &mut self.processes, strike.pick)?
             }
         };
         match struck {
             Ok(()) => self.matrix.struck(strike.fault),
             Err(why) => self.matrix.skip(strike.fault, why),
         }
-        self.troupe.start();
+        self.processes.start();
         Ok(())
     }
 
@@ -165,36 +165,36 @@ impl<'a> Field<'a> {
     fn clear(&mut self, visited: &[Visited]) -> Result<(), Failure> {
         let own = visited.iter().filter_map(|one| one.id.clone()).collect();
         let old = std::mem::replace(&mut self.old, own);
-        if old.is_empty() || self.troupe.leaving.now() {
+        if old.is_empty() || self.processes.cancel.is_cancelled() {
             return Ok(());
         }
-        let asker = self.troupe.asker()?;
+        let asker = self.processes.asker()?;
         for id in &old {
             asker.insist("DELETE", &format!("/api/sessions/{id}?force=1"), None, None);
         }
         let log = |id: &String| self.ground.home().join(format!("sessions/{id}.messages.jsonl"));
         let gone = || old.iter().all(|id| !log(id).exists()).then_some(());
-        let _ = self.troupe.leaving.wait_for(PATIENCE / 4, gone);
+        let _ = self.processes.cancel.wait_for(PATIENCE / 4, gone);
         let left = old.iter().filter(|id| log(id).exists()).count();
-        self.troupe.sights.push(Sight::Removed { sessions: old.len(), left });
+        self.processes.sights.push(Sight::Removed { sessions: old.len(), left });
         Ok(())
     }
 
     /// Ends everybody, and judges what is left.
     pub(super) fn close(&mut self, number: u64) -> Result<(), Failure> {
-        self.troupe.start();
-        self.troupe.dismiss()?;
-        self.troupe.sights.push(Sight::Left { processes: self.ground.living() });
-        self.troupe.sights.push(Sight::Doctor(doctor(&self.ground.home())?));
+        self.processes.start();
+        self.processes.dismiss()?;
+        self.processes.sights.push(Sight::Left { processes: self.ground.living() });
+        self.processes.sights.push(Sight::Doctor(doctor(&self.ground.home())?));
         self.judge_sights(number);
         Ok(())
     }
 
     fn judge_sights(&mut self, number: u64) {
-        if self.troupe.leaving.now() {
+        if self.processes.cancel.is_cancelled() {
             return;
         }
-        for sight in std::mem::take(&mut self.troupe.sights) {
+        for sight in std::mem::take(&mut self.processes.sights) {
             self.matrix.take(number, "the home", judge_sight(&sight));
         }
     }
@@ -204,7 +204,7 @@ fn visit(visitor: &Visitor<'_>, home: &Path) -> Visited {
     let mut ledger = Ledger::default();
     let id = visitor.create(&mut ledger);
     let follower = id.clone().map(|id| {
-        let follower = Follower::begin(home.to_owned(), id.clone(), visitor.leaving.clone());
+        let follower = Follower::begin(home.to_owned(), id.clone(), visitor.cancel.clone());
         visitor.stay(&id, &mut ledger);
         follower
     });

@@ -8,11 +8,11 @@ use rekindle_client::failure::Failure;
 use rekindle_seeded::Rng;
 use serde_json::{Value, json};
 
-use super::ask::Asker;
 use super::follower::Follower;
 use super::oracle::{Acknowledged, Moment, Shortage, Shown, Sight, is_explained, unanswered};
 use super::plan::mark;
-use super::troupe::Troupe;
+use super::processes::Processes;
+use super::retrying_client::RetryingClient;
 
 /// How long what goes on may take to say why it does not, and a subscriber to hear what was acknowledged.
 const SAID: Duration = Duration::from_secs(8);
@@ -28,9 +28,9 @@ pub(super) trait Lack {
     /// Says what it is.
     fn words(&self) -> &'static str;
     /// It runs out.
-    fn begin(&mut self, troupe: &Troupe, rng: &mut Rng) -> std::io::Result<()>;
+    fn begin(&mut self, processes: &Processes, rng: &mut Rng) -> std::io::Result<()>;
     /// There is enough of it again.
-    fn end(&mut self, troupe: &Troupe) -> std::io::Result<()>;
+    fn end(&mut self, processes: &Processes) -> std::io::Result<()>;
     /// How many sessions are begun while it lacks.
     fn newcomers(&self) -> usize;
 }
@@ -44,7 +44,7 @@ struct Witness {
 
 /// Everything of one scene.
 struct Scene<'a> {
-    asker: Asker,
+    asker: RetryingClient,
     request: &'a Value,
     told: PathBuf,
     witnesses: Vec<Witness>,
@@ -54,7 +54,7 @@ struct Scene<'a> {
 
 /// Lets something run out in a home of its own, and come back.
 pub(super) fn play(
-    own: &mut Troupe,
+    own: &mut Processes,
     lack: &mut dyn Lack,
     request: &Value,
     told: PathBuf,
@@ -73,7 +73,7 @@ pub(super) fn play(
     scene.create(own, None);
     scene.look(own, lack, Moment::Over);
     scene.create(own, Some("words 400 every 4ms"));
-    own.leaving.pause(rng.below(300));
+    own.cancel.pause(rng.below(300));
     lack.begin(own, rng).map_err(failed)?;
     scene.write(own, lack);
     scene.look(own, lack, Moment::During);
@@ -92,18 +92,18 @@ pub(super) fn play(
     let home = own.home.clone();
     own.dismiss()?;
     own.sights.push(Sight::Left { processes: crate::ground::living(&home) });
-    scene.witnesses.iter().for_each(|witness| drop(witness.follower.end(0, &own.leaving)));
+    scene.witnesses.iter().for_each(|witness| drop(witness.follower.end(0, &own.cancel)));
     Ok(())
 }
 
 impl Scene<'_> {
-    fn follow(&mut self, own: &Troupe, id: String, acknowledged: Vec<(Acknowledged, String)>) {
-        let follower = Follower::begin(own.home.clone(), id.clone(), own.leaving.clone());
+    fn follow(&mut self, own: &Processes, id: String, acknowledged: Vec<(Acknowledged, String)>) {
+        let follower = Follower::begin(own.home.clone(), id.clone(), own.cancel.clone());
         self.witnesses.push(Witness { id, acknowledged, follower });
     }
 
     /// Makes a session; what it is told first ends with a mark.
-    fn create(&mut self, own: &Troupe, prompt: Option<&str>) {
+    fn create(&mut self, own: &Processes, prompt: Option<&str>) {
         let mut body = self.request.clone();
         let tag = self.tag();
         if let Some(prompt) = prompt {
@@ -125,7 +125,7 @@ impl Scene<'_> {
     }
 
     /// Says and changes things while something is lacking: each is acknowledged or refused.
-    fn write(&mut self, own: &Troupe, lack: &dyn Lack) {
+    fn write(&mut self, own: &Processes, lack: &dyn Lack) {
         for at in 0..self.witnesses.len() {
             for number in 0..TITLES {
                 let title = format!("apart {at} {number} {}", "x".repeat(300));
@@ -164,14 +164,14 @@ impl Scene<'_> {
     }
 
     /// Looks at all sessions until they are as they should be, or have had the time for it.
-    fn look(&mut self, own: &mut Troupe, lack: &dyn Lack, moment: Moment) {
+    fn look(&mut self, own: &mut Processes, lack: &dyn Lack, moment: Moment) {
         let lasts = matches!(moment, Moment::During | Moment::Killed);
         let mut sessions = Vec::new();
         let begin = std::time::Instant::now();
         for witness in &self.witnesses {
             let mut latest = None;
             let within = (if lasts { SAID } else { DONE }).saturating_sub(begin.elapsed());
-            let _ = own.leaving.wait_for(within, || {
+            let _ = own.cancel.wait_for(within, || {
                 let shown = self.shown(own, witness)?;
                 let settled = is_settled(&shown, lasts);
                 latest = Some(shown);
@@ -180,7 +180,7 @@ impl Scene<'_> {
             let shown = latest.or_else(|| self.shown(own, witness));
             sessions.push(shown.unwrap_or_else(|| silent(witness)));
         }
-        if own.leaving.now() {
+        if own.cancel.is_cancelled() {
             return;
         }
         let refusals = std::mem::take(&mut self.refusals);
@@ -189,7 +189,7 @@ impl Scene<'_> {
     }
 
     /// Returns how a session is served; none if it is not.
-    fn shown(&self, own: &Troupe, witness: &Witness) -> Option<Shown> {
+    fn shown(&self, own: &Processes, witness: &Witness) -> Option<Shown> {
         let (mut log, mut after) = (Vec::new(), 0);
         loop {
             let path = format!("/api/sessions/{}/log?after={after}&limit=1000", witness.id);

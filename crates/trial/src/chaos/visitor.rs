@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::ask::{Asker, Leaving, PATIENCE, Reply};
 use super::ledger::{Ledger, Write};
 use super::plan::{Act, Script, Visit};
+use super::retrying_client::{CancelToken, PATIENCE, Reply, RetryingClient};
 
 /// How often a visitor looks.
 const LOOK: u64 = 25;
@@ -21,8 +21,8 @@ const AT_BARRIER: Duration = Duration::from_millis(250);
 
 /// What a visitor needs.
 pub(super) struct Visitor<'a> {
-    pub(super) asker: Asker,
-    pub(super) leaving: Leaving,
+    pub(super) asker: RetryingClient,
+    pub(super) cancel: CancelToken,
     pub(super) visit: &'a Visit,
     /// The request for the session, but for its prompt.
     pub(super) request: Value,
@@ -50,7 +50,7 @@ impl Visitor<'_> {
     /// Does what the plan says, and stays until nothing goes on any more.
     pub(super) fn stay(&self, id: &str, ledger: &mut Ledger) {
         for (number, (after, act)) in self.visit.acts.iter().enumerate() {
-            if !self.leaving.pause(*after) {
+            if !self.cancel.pause(*after) {
                 return;
             }
             self.tend(id, ledger);
@@ -58,7 +58,7 @@ impl Visitor<'_> {
         }
         let begin = Instant::now();
         let mut cut_since = None;
-        while !self.leaving.now() {
+        while !self.cancel.is_cancelled() {
             let Some(view) = self.asker.get(&format!("/api/sessions/{id}")) else { break };
             if is_at_rest(&view) {
                 return;
@@ -80,9 +80,9 @@ impl Visitor<'_> {
                     return;
                 }
             }
-            self.leaving.pause(LOOK);
+            self.cancel.pause(LOOK);
         }
-        if !self.leaving.now() {
+        if !self.cancel.is_cancelled() {
             ledger.stuck = Some("no daemon answers".into());
         }
     }

@@ -17,7 +17,7 @@ use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
 use super::canvas::Canvas;
-use super::{Args, Context, Listing, Wanted, report};
+use super::{Args, Context, Listing, SessionFilter, report};
 use crate::live::{Pressed, Terminal, is_ours};
 
 /// What comes together is shown together.
@@ -41,7 +41,7 @@ enum Input {
 }
 
 /// Watches until someone has seen enough.
-pub(super) fn watch(context: &Context, args: &Args, wanted: Wanted) -> Result<Exit, Failure> {
+pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
     let signals = |error| Failure::failed("signals", error);
     let leave = tell.clone();
@@ -89,7 +89,7 @@ enum Daemon {
 struct Watching<'a> {
     context: &'a Context,
     args: &'a Args,
-    wanted: Wanted,
+    wanted: SessionFilter,
     canvas: Option<Canvas>,
     client: Option<Client>,
     daemon: Daemon,

@@ -8,7 +8,7 @@ use rekindle_store::layout::Layout;
 use rekindle_wire::event::DeltaKind;
 
 use super::*;
-use crate::live::end::End;
+use crate::live::run_end::RunEnd;
 
 fn picture() -> Picture {
     Picture::new(Payloads::Here(Blobs::reading(Arc::new(RealDisk), Layout::new("/nowhere"))))
@@ -183,7 +183,7 @@ fn what_happens_to_a_run_is_said_in_one_line_each() {
     let cut = r#""kind":"run.interrupted","run_id":"run_1","reason":"agent_exit","uncertain":[{"tool_call_id":"t","title":"rm"}]"#;
     let pieces = picture.record(&record(cut));
     assert_eq!(lines(&pieces), ["interrupted: agent exit", "  may or may not have happened: rm"]);
-    assert_eq!(pieces.last(), Some(&Piece::Ended("run_1".into(), End::Interrupted)));
+    assert_eq!(pieces.last(), Some(&Piece::Ended("run_1".into(), RunEnd::Interrupted)));
 }
 
 #[test]

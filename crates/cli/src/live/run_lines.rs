@@ -1,4 +1,4 @@
-//! What happens to a run, in a line each: it begins, waits, is taken over, ends. Pure but for payloads that are kept
+//! Lines about a run, one for whatever happens to it: it begins, waits, is taken over, ends. Pure but for payloads that are kept
 //! apart.
 
 use rekindle_domain::event::Event;
@@ -6,14 +6,14 @@ use rekindle_terminal::output::{BAD, COURSE, WARN};
 use rekindle_terminal::sanitise;
 
 use super::ask::Ask;
-use super::end::End;
-use super::over::Over;
 use super::piece::{Piece, line};
+use super::question_end::QuestionEnd;
+use super::run_end::RunEnd;
 use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 
 /// Shows what happens to a run.
-pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
+pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
     let by = |who: Option<&str>| who.map(|who| format!(" by {}", sanitise::line(who))).unwrap_or_default();
     let ended = |run: &rekindle_domain::id::RunId, end| Piece::Ended(run.to_string(), end);
     match event {
@@ -33,7 +33,7 @@ pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             vec![Piece::Asked(Ask::read(waiting.wait_id.as_str(), &word(&waiting.wait_kind), &request))]
         }
         Event::RunResumed(resumed) => {
-            vec![Piece::AskOver(Over::read(resumed, blobs))]
+            vec![Piece::AskOver(QuestionEnd::read(resumed, blobs))]
         }
         // How many lines came meanwhile is not told: some of them were shown before.
         Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took the run over; nothing is lost")],
@@ -49,15 +49,15 @@ pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             let said =
                 reason.map(|reason| line(WARN, format!("the agent stopped: {}", sanitise::line(reason))));
             let stop_reason = completed.stop_reason.as_deref().map(Into::into);
-            said.into_iter().chain([ended(&completed.run_id, End::Completed { stop_reason })]).collect()
+            said.into_iter().chain([ended(&completed.run_id, RunEnd::Completed { stop_reason })]).collect()
         }
         Event::RunFailed(failed) => {
             let said = line(BAD, format!("failed: {}", sanitise::line(&failed.error)));
-            vec![said, ended(&failed.run_id, End::Failed)]
+            vec![said, ended(&failed.run_id, RunEnd::Failed)]
         }
         Event::RunCancelled(cancelled) => {
             let said = line(WARN, format!("cancelled{}", by(cancelled.by.as_deref())));
-            vec![said, ended(&cancelled.run_id, End::Cancelled)]
+            vec![said, ended(&cancelled.run_id, RunEnd::Cancelled)]
         }
         Event::RunInterrupted(cut) => {
             let detail = cut.detail.as_deref().map(|detail| format!(" ({})", sanitise::line(detail)));
@@ -70,7 +70,7 @@ pub(super) fn course(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
                 let label = sanitise::line(&tool.label());
                 pieces.push(line(WARN, format!("  may or may not have happened: {label}")));
             }
-            pieces.push(ended(&cut.run_id, End::Interrupted));
+            pieces.push(ended(&cut.run_id, RunEnd::Interrupted));
             pieces
         }
         _ => Vec::new(),

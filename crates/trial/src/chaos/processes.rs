@@ -1,4 +1,4 @@
-//! Whoever lives in a home: its daemon, holders and agents. They are started, killed, stopped and looked at from here, each as
+//! The processes of a home: its daemon, holders and agents. They are started, killed, stopped and looked at from here, each as
 //! exactly the process that is meant.
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use rekindle_holder::tree::signal_exactly;
 use rustix::process::{Signal, WaitOptions, waitpid};
 use serde_json::json;
 
-use super::ask::{Asker, Leaving, PATIENCE};
 use super::oracle::Sight;
+use super::retrying_client::{CancelToken, PATIENCE, RetryingClient};
 use crate::ground::{end_all, ended, is_alive, kill};
 
 /// How long a daemon may take to go over what it finds at its start.
@@ -27,10 +27,10 @@ pub(super) struct Pair {
 }
 
 /// A home, and who lives in it.
-pub(super) struct Troupe {
+pub(super) struct Processes {
     pub(super) home: PathBuf,
     runtime: PathBuf,
-    pub(super) leaving: Leaving,
+    pub(super) cancel: CancelToken,
     daemon: Option<Identity>,
     epoch: u64,
     /// What its daemons get into their environment.
@@ -39,14 +39,14 @@ pub(super) struct Troupe {
     pub(super) sights: Vec<Sight>,
 }
 
-impl Troupe {
-    pub(super) fn new(home: &Path, runtime: &Path, leaving: &Leaving) -> Troupe {
-        let (home, runtime, leaving) = (home.to_owned(), runtime.to_owned(), leaving.clone());
-        Troupe { home, runtime, leaving, daemon: None, epoch: 0, more: Vec::new(), sights: Vec::new() }
+impl Processes {
+    pub(super) fn new(home: &Path, runtime: &Path, cancel: &CancelToken) -> Processes {
+        let (home, runtime, cancel) = (home.to_owned(), runtime.to_owned(), cancel.clone());
+        Processes { home, runtime, cancel, daemon: None, epoch: 0, more: Vec::new(), sights: Vec::new() }
     }
 
-    pub(super) fn asker(&self) -> Result<Asker, Failure> {
-        Asker::new(&self.home, self.leaving.clone())
+    pub(super) fn asker(&self) -> Result<RetryingClient, Failure> {
+        RetryingClient::new(&self.home, self.cancel.clone())
     }
 
     /// Starts a daemon once; whether it came up is up to it.
@@ -66,7 +66,7 @@ impl Troupe {
     /// Starts a daemon unless one lives; tells whether there is one.
     pub(super) fn start(&mut self) -> bool {
         let begin = Instant::now();
-        while !self.lives() && !self.leaving.now() {
+        while !self.lives() && !self.cancel.is_cancelled() {
             if let Err(failure) = self.try_start(&[], &[])
                 && begin.elapsed() > PATIENCE / 4
             {
@@ -74,7 +74,7 @@ impl Troupe {
                 return false;
             }
         }
-        !self.leaving.now()
+        !self.cancel.is_cancelled()
     }
 
     /// Tells whether the daemon lives.
@@ -131,7 +131,7 @@ impl Troupe {
             let version = asker.once("GET", "/api/version", None, None)?;
             (version.body["recovered"] == true).then_some(())
         };
-        Ok(self.leaving.wait_for(RECOVERED, recovered).is_some())
+        Ok(self.cancel.wait_for(RECOVERED, recovered).is_some())
     }
 
     /// Tells whether the process that answers is the daemon that was started last.

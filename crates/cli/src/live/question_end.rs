@@ -1,4 +1,4 @@
-//! How a question ended: who answered it, and what, in the words of the question itself. Pure but for payloads that are
+//! The end of a question: who answered it, and what, in the words of the question itself. Pure but for payloads that are
 //! kept apart.
 
 use rekindle_domain::event::{ResumeHow, RunResumed};
@@ -11,7 +11,7 @@ use crate::record_text::{payload, word};
 
 /// How a question ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Over {
+pub(crate) struct QuestionEnd {
     /// The wait.
     pub(crate) wait_id: String,
     how: ResumeHow,
@@ -19,13 +19,13 @@ pub(crate) struct Over {
     answer: Value,
 }
 
-impl Over {
+impl QuestionEnd {
     /// Reads the record that says so.
-    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Payloads) -> Over {
+    pub(crate) fn read(resumed: &RunResumed<'_>, blobs: &Payloads) -> QuestionEnd {
         let answer = resumed.answer.as_ref().map(|raw| payload(raw, blobs)).unwrap_or_default();
         // What was sent to the agent is kept as the line that it was.
         let line = answer.as_str().and_then(|line| serde_json::from_str(line).ok());
-        Over {
+        QuestionEnd {
             wait_id: resumed.wait_id.to_string(),
             how: resumed.how,
             by: resumed.by.as_deref().map(sanitise::line),
@@ -80,8 +80,8 @@ mod tests {
 
     use super::*;
 
-    fn over(how: ResumeHow, answer: Value) -> Over {
-        Over { wait_id: "wait_1".into(), how, by: Some("local".into()), answer }
+    fn over(how: ResumeHow, answer: Value) -> QuestionEnd {
+        QuestionEnd { wait_id: "wait_1".into(), how, by: Some("local".into()), answer }
     }
 
     #[test]

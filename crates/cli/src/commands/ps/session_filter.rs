@@ -1,4 +1,4 @@
-//! Which sessions are asked for, and where they are asked for: at the daemon, or in the home itself.
+//! The filter of `ps`: which sessions are asked for, and where they are asked for, at the daemon, or in the home itself.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::session_arg::here;
 const READ_AT_ONCE: u64 = 32 << 20;
 
 /// Which sessions are to be listed.
-pub(super) struct Wanted {
+pub(super) struct SessionFilter {
     below: Option<String>,
     statuses: Vec<&'static str>,
     agent: Option<String>,
@@ -28,9 +28,9 @@ pub(super) struct Wanted {
     whole: RefCell<HashMap<SessionId, u64>>,
 }
 
-impl Wanted {
-    pub(super) fn new(args: &Args) -> Result<Wanted, Failure> {
-        Ok(Wanted {
+impl SessionFilter {
+    pub(super) fn new(args: &Args) -> Result<SessionFilter, Failure> {
+        Ok(SessionFilter {
             below: args.here.then(here).transpose()?,
             statuses: args.status.iter().map(|status| status.as_str()).collect(),
             agent: args.agent.clone(),
@@ -130,8 +130,14 @@ mod tests {
         let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
         let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
             let (agent, words) = (agent.map(Into::into), words.map(Into::into));
-            Wanted { below: None, statuses: statuses.to_vec(), agent, words, whole: RefCell::default() }
-                .has(&session)
+            SessionFilter {
+                below: None,
+                statuses: statuses.to_vec(),
+                agent,
+                words,
+                whole: RefCell::default(),
+            }
+            .has(&session)
         };
         assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
         assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));

@@ -8,10 +8,10 @@ use rekindle_client::failure::Failure;
 use rekindle_seeded::Rng;
 use serde_json::{Value, json};
 
-use super::ask::{Asker, PATIENCE};
 use super::faults::sessions;
 use super::oracle::{Copy, Sight};
-use super::troupe::Troupe;
+use super::processes::Processes;
+use super::retrying_client::{PATIENCE, RetryingClient};
 use crate::damage::{Done, Kind, harm};
 use crate::ground::end_all;
 use crate::ground::look::lines;
@@ -41,7 +41,7 @@ pub(super) fn damage_a_copy(
     copy: &Path,
     runtime: &Path,
     request: &Value,
-    troupe: &mut Troupe,
+    processes: &mut Processes,
     pick: u64,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed("copy", error);
@@ -61,17 +61,17 @@ pub(super) fn damage_a_copy(
         }
         harmed.push(session);
     }
-    let mut own = Troupe::new(copy, runtime, &troupe.leaving);
+    let mut own = Processes::new(copy, runtime, &processes.cancel);
     let served = serve(home, &mut own, &harmed, bad.as_deref(), request, words.join("; "));
     end_all(copy);
-    super::troupe::reap();
-    troupe.sights.push(Sight::DamagedCopy(served?));
+    super::processes::reap();
+    processes.sights.push(Sight::DamagedCopy(served?));
     fs::remove_dir_all(copy).map_err(failed)
 }
 
 fn serve(
     home: &Path,
-    own: &mut Troupe,
+    own: &mut Processes,
     harmed: &[String],
     bad: Option<&str>,
     request: &Value,
@@ -111,14 +111,14 @@ fn serve(
             let view = asker.get(&format!("/api/sessions/{id}"))?;
             (view["run"]["state"] == "completed").then_some(())
         };
-        seen.takes_more = own.leaving.wait_for(PATIENCE / 2, ended).is_some();
+        seen.takes_more = own.cancel.wait_for(PATIENCE / 2, ended).is_some();
     }
     own.dismiss()?;
     Ok(seen)
 }
 
 /// Tells whether a daemon shows a session's log as it was; something may have been added.
-fn is_as_it_was(asker: &Asker, session: &str, lines: &[String]) -> bool {
+fn is_as_it_was(asker: &RetryingClient, session: &str, lines: &[String]) -> bool {
     let mut known = lines.iter();
     let mut after = 0;
     loop {

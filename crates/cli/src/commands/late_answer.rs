@@ -1,4 +1,4 @@
-//! Whoever answers too late: what was answered instead, by whom, read from the log of the session that asked.
+//! An answer that comes too late: what was answered instead, by whom, read from the log of the session that asked.
 
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, List};
@@ -10,7 +10,7 @@ use rekindle_wire::view::{LogPage, SessionView};
 use super::Context;
 use crate::acknowledge::acknowledge;
 use crate::hints::ours;
-use crate::live::{Ask, Over, chosen, given};
+use crate::live::{Ask, QuestionEnd, chosen, given};
 use crate::record_text::{payload, word};
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
@@ -20,16 +20,16 @@ const RECORDS: u64 = 256;
 const SESSIONS: usize = 20;
 
 /// A question that is over.
-pub(super) struct Late {
+pub(super) struct LateAnswer {
     /// Who asked.
     pub(super) session: String,
     /// What was asked.
     pub(super) ask: Ask,
     /// How it ended.
-    pub(super) over: Over,
+    pub(super) over: QuestionEnd,
 }
 
-impl Late {
+impl LateAnswer {
     /// Answers once more if it is the answer that was given, as whoever did not hear of its success does; the daemon says
     /// again what it said then, and does nothing.
     pub(super) fn again(&self, client: &Client, answer: &NewAnswer, json: bool) -> Result<Exit, Failure> {
@@ -52,19 +52,24 @@ impl Late {
 }
 
 /// Looks in one session for a question that is over.
-pub(super) fn in_session(context: &Context, client: &Client, session: &str, wait: &str) -> Option<Late> {
+pub(super) fn in_session(
+    context: &Context,
+    client: &Client,
+    session: &str,
+    wait: &str,
+) -> Option<LateAnswer> {
     let found: SessionView = client.get(&format!("/api/sessions/{session}")).ok()?;
     look(context, client, &found, wait)
 }
 
 /// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
-pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<Late> {
+pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<LateAnswer> {
     let mut sessions: Vec<SessionView> = client.all(&List { name: "sessions", filters: &[] }).ok()?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
     sessions.iter().take(SESSIONS).find_map(|session| look(context, client, session, wait))
 }
 
-fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<Late> {
+fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<LateAnswer> {
     let after = session.last_seq.saturating_sub(RECORDS);
     let page: LogPage =
         client.get(&format!("/api/sessions/{}/log?after={after}&limit={RECORDS}", session.id)).ok()?;
@@ -80,8 +85,8 @@ fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -
                 asked = Some(Ask::read(waiting.wait_id.as_str(), &word(&waiting.wait_kind), &request));
             }
             Ok(Event::RunResumed(resumed)) if meant(resumed.wait_id.as_str()) => {
-                let over = Over::read(&resumed, &blobs);
-                late = asked.take().map(|ask| Late { session: session.id.to_string(), ask, over });
+                let over = QuestionEnd::read(&resumed, &blobs);
+                late = asked.take().map(|ask| LateAnswer { session: session.id.to_string(), ask, over });
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What a run's end means for the command that watched it.
+//! The end of a run, and what it means for the command that watched it.
 
 use rekindle_wire::view::RunState;
 
@@ -6,7 +6,7 @@ use rekindle_client::failure::Exit;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     /// The agent ended its turn.
     Completed {
         /// The agent's word for it.
@@ -20,19 +20,19 @@ pub(crate) enum End {
     Interrupted,
 }
 
-impl End {
+impl RunEnd {
     /// Returns the exit code for it.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             // An agent that will not, or ran out of something, has not done what it was asked.
-            End::Completed { stop_reason } => match stop_reason.as_deref() {
+            RunEnd::Completed { stop_reason } => match stop_reason.as_deref() {
                 None | Some("end_turn") => Exit::Ok,
                 Some("refusal" | "max_tokens" | "max_turn_requests" | "cancelled") => Exit::Failed,
                 // Agents have words of their own; an ended turn is an ended turn.
                 Some(_) => Exit::Ok,
             },
-            End::Failed | End::Cancelled => Exit::Failed,
-            End::Interrupted => Exit::Interrupted,
+            RunEnd::Failed | RunEnd::Cancelled => Exit::Failed,
+            RunEnd::Interrupted => Exit::Interrupted,
         }
     }
 }
@@ -53,16 +53,16 @@ mod tests {
 
     #[test]
     fn an_end_becomes_an_exit_code() {
-        let completed = |reason: Option<&str>| End::Completed { stop_reason: reason.map(Into::into) };
+        let completed = |reason: Option<&str>| RunEnd::Completed { stop_reason: reason.map(Into::into) };
         for (end, exit) in [
             (completed(Some("end_turn")), Exit::Ok),
             (completed(None), Exit::Ok),
             (completed(Some("a_word_of_tomorrow")), Exit::Ok),
             (completed(Some("refusal")), Exit::Failed),
             (completed(Some("max_tokens")), Exit::Failed),
-            (End::Failed, Exit::Failed),
-            (End::Cancelled, Exit::Failed),
-            (End::Interrupted, Exit::Interrupted),
+            (RunEnd::Failed, Exit::Failed),
+            (RunEnd::Cancelled, Exit::Failed),
+            (RunEnd::Interrupted, Exit::Interrupted),
         ] {
             assert_eq!(end.exit(), exit, "{end:?}");
         }

@@ -1,4 +1,4 @@
-//! Asking whichever daemon serves, again and again until one answers: as a program would that must get through.
+//! A client that retries: it asks whichever daemon serves, again and again until one answers, as a program would that must get through.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,41 +21,41 @@ pub(super) const PATIENCE: Duration = rekindle_lab::PATIENCE.saturating_mul(2);
 /// How often it is tried.
 const AGAIN: Duration = Duration::from_millis(15);
 
-/// Somebody wants everything to end: Ctrl-C. Or a part of it: those who are called off.
+/// A cancel token: everything is to end, because of Ctrl-C, or a part of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Leaving {
+pub(super) struct CancelToken {
     own: Arc<AtomicBool>,
     all: Option<Arc<AtomicBool>>,
 }
 
-impl Leaving {
-    /// Returns one that can be called off alone, and ends with this one.
-    pub(super) fn part(&self) -> Leaving {
-        Leaving { own: Arc::default(), all: Some(self.own.clone()) }
+impl CancelToken {
+    /// Returns one that can be cancelled alone, and is cancelled with this one.
+    pub(super) fn child(&self) -> CancelToken {
+        CancelToken { own: Arc::default(), all: Some(self.own.clone()) }
     }
 
-    pub(super) fn now(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         let all = self.all.as_ref().is_some_and(|all| all.load(Ordering::Relaxed));
         all || self.own.load(Ordering::Relaxed)
     }
 
-    pub(super) fn leave(&self) {
+    pub(super) fn cancel(&self) {
         self.own.store(true, Ordering::Relaxed);
     }
 
     /// Pauses; tells whether to go on.
     pub(super) fn pause(&self, millis: u64) -> bool {
         let until = Instant::now() + Duration::from_millis(millis);
-        while Instant::now() < until && !self.now() {
+        while Instant::now() < until && !self.is_cancelled() {
             let left = until.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(50)));
         }
-        !self.now()
+        !self.is_cancelled()
     }
 
     /// Looks until something is there; none if it takes too long, or everything is to end.
     pub(super) fn wait_for<T>(&self, within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        look_for(within, AGAIN, || look().map(Some).or_else(|| self.now().then_some(None))).flatten()
+        look_for(within, AGAIN, || look().map(Some).or_else(|| self.is_cancelled().then_some(None))).flatten()
     }
 }
 
@@ -83,16 +83,16 @@ impl Reply {
 }
 
 /// Asks a home's daemons.
-pub(super) struct Asker {
+pub(super) struct RetryingClient {
     runtime: Runtime,
     home: PathBuf,
-    leaving: Leaving,
+    cancel: CancelToken,
 }
 
-impl Asker {
-    pub(super) fn new(home: &Path, leaving: Leaving) -> Result<Asker, Failure> {
+impl RetryingClient {
+    pub(super) fn new(home: &Path, cancel: CancelToken) -> Result<RetryingClient, Failure> {
         let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
-        Ok(Asker { runtime, home: home.to_owned(), leaving })
+        Ok(RetryingClient { runtime, home: home.to_owned(), cancel })
     }
 
     /// Asks once; none if nobody answers.
@@ -119,7 +119,7 @@ impl Asker {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Option<Reply> {
-        self.leaving.wait_for(PATIENCE, || {
+        self.cancel.wait_for(PATIENCE, || {
             let reply = self.once(method, path, body, key)?;
             // Not now: it has just begun, is about to leave, or does not know what came of it.
             let later = reply.status == 503 || reply.code() == "agent_unreachable" || reply.code() == "busy";

@@ -1,4 +1,4 @@
-//! Rest: everybody is done, and everything that there is to judge by is gathered and judged.
+//! The end of a round: everybody is done, and everything that there is to judge by is gathered and judged.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use rekindle_client::failure::Failure;
 use serde_json::Value;
 
-use super::ask::{Asker, PATIENCE};
 use super::faults::Toll;
 use super::matrix::Check;
 use super::oracle::{Evidence, Sight, judge, place};
+use super::retrying_client::{PATIENCE, RetryingClient};
 use super::round::{Field, Visited};
 use crate::ground::look::{doctor, lines};
 
@@ -26,11 +26,11 @@ impl Field<'_> {
         witnesses: &[(String, u64, String)],
     ) -> Result<(), Failure> {
         let home = self.ground.home();
-        let asker = self.troupe.asker()?;
+        let asker = self.processes.asker()?;
         let mut all = Vec::new();
         for one in visited {
             let Some(id) = one.id.clone() else {
-                if self.troupe.leaving.now() {
+                if self.processes.cancel.is_cancelled() {
                     continue;
                 }
                 let wrong = one.ledger.refused.first().cloned();
@@ -39,8 +39,10 @@ impl Field<'_> {
                 continue;
             };
             let (view, lines) = self.settled(&asker, &id, &home);
-            let heard =
-                one.follower.as_ref().map(|follower| follower.end(lines.len() as u64, &self.troupe.leaving));
+            let heard = one
+                .follower
+                .as_ref()
+                .map(|follower| follower.end(lines.len() as u64, &self.processes.cancel));
             let own = witnesses.iter().filter(|(session, ..)| *session == id);
             let told = self.ground.at(&format!("told-{}", tag_of(&view)));
             all.push(Evidence {
@@ -48,7 +50,7 @@ impl Field<'_> {
                 ledger: one.ledger.clone(),
                 heard: heard.unwrap_or_default(),
                 witnesses: own.map(|(_, seq, hash)| (*seq, hash.clone())).collect(),
-                holder_lives: self.troupe.pairs().iter().any(|pair| pair.session == id),
+                holder_lives: self.processes.pairs().iter().any(|pair| pair.session == id),
                 hits: toll.of(&id),
                 power_cut: toll.power_cut,
                 after_restart: None,
@@ -57,9 +59,9 @@ impl Field<'_> {
                 view,
             });
         }
-        self.troupe.kill();
-        self.troupe.sights.push(Sight::Doctor(doctor(&home)?));
-        if self.troupe.start() && self.troupe.recovered()? {
+        self.processes.kill();
+        self.processes.sights.push(Sight::Doctor(doctor(&home)?));
+        if self.processes.start() && self.processes.recovered()? {
             for evidence in &mut all {
                 let after = lines(&home, &evidence.id)?;
                 evidence.after_restart = after.last().and_then(|line| place(line));
@@ -73,15 +75,15 @@ impl Field<'_> {
 
     /// Returns what the daemon says of a session and its log, both of one moment: nothing is added any more, and the end of
     /// an agent that died when nothing went on is recorded too.
-    fn settled(&self, asker: &Asker, id: &str, home: &Path) -> (Value, Vec<String>) {
+    fn settled(&self, asker: &RetryingClient, id: &str, home: &Path) -> (Value, Vec<String>) {
         let path = format!("/api/sessions/{id}");
         let mut last = None;
-        let settled = self.troupe.leaving.wait_for(PATIENCE / 4, || {
+        let settled = self.processes.cancel.wait_for(PATIENCE / 4, || {
             let view = asker.get(&path)?;
             let seq = view["last_seq"].as_u64();
             if last.replace(seq) == Some(seq) {
                 let lines = lines(home, id).ok()?;
-                let lives = self.troupe.pairs().iter().any(|pair| pair.session == id);
+                let lives = self.processes.pairs().iter().any(|pair| pair.session == id);
                 // Something may have come just between the two looks.
                 let whole = Some(lines.len() as u64) == seq;
                 return (whole && has_agent(&lines) == lives).then_some((view, lines));

@@ -10,8 +10,8 @@ use rekindle_seeded::Rng;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::Value;
 
+use super::processes::Processes;
 use super::shortage::{Lack, play};
-use super::troupe::Troupe;
 use crate::ground::end_all;
 
 /// The size of the disk: room for a home, and not for much more.
@@ -37,13 +37,13 @@ impl Lack for Disk {
         "a full disk"
     }
 
-    fn begin(&mut self, _: &Troupe, rng: &mut Rng) -> std::io::Result<()> {
+    fn begin(&mut self, _: &Processes, rng: &mut Rng) -> std::io::Result<()> {
         // To the last page, or with a little left that runs out later.
         let left = if rng.chance(2, 3) { 0 } else { rng.below(LEFT) };
         fill_up(&self.0.join(BALLAST), left)
     }
 
-    fn end(&mut self, _: &Troupe) -> std::io::Result<()> {
+    fn end(&mut self, _: &Processes) -> std::io::Result<()> {
         std::fs::remove_file(self.0.join(BALLAST))
     }
 
@@ -61,7 +61,7 @@ pub(super) fn fill(
     runtime: &Path,
     request: &Value,
     told: PathBuf,
-    troupe: &mut Troupe,
+    processes: &mut Processes,
     pick: u64,
 ) -> Result<Result<(), String>, Failure> {
     std::fs::create_dir(at).map_err(|error| Failure::failed("tiny_disk", error))?;
@@ -71,11 +71,11 @@ pub(super) fn fill(
         return Ok(Err(format!("no small file system can be mounted here ({error}): that takes root")));
     }
     let mut disk = Disk(at.to_owned());
-    let mut own = Troupe::new(&disk.0.join("home"), runtime, &troupe.leaving);
+    let mut own = Processes::new(&disk.0.join("home"), runtime, &processes.cancel);
     // Agents pause long before a disk is full; on one as small as this they would never begin.
     own.more.push(("REKINDLE_MIN_FREE_BYTES", PathBuf::from("0")));
     let played = play(&mut own, &mut disk, request, told, &mut Rng::new(pick));
-    troupe.sights.append(&mut own.sights);
+    processes.sights.append(&mut own.sights);
     own.kill_all();
     played.map(Ok)
 }
