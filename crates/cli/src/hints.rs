@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
+use rekindle_terminal::output::shell_word;
+
 /// What the command line says of whom to speak to.
 static WHOM: OnceLock<String> = OnceLock::new();
 
@@ -21,16 +23,7 @@ pub(crate) fn ours(rest: impl Display) -> String {
 
 fn written(flags: &[(&str, Option<&OsStr>)]) -> String {
     let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?.to_string_lossy())));
-    given.map(|(flag, value)| format!("{flag} {} ", quoted(&value))).collect()
-}
-
-/// Writes a word so that a shell takes it for one.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@%+=,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    given.map(|(flag, value)| format!("{flag} {} ", shell_word(&value))).collect()
 }
 
 #[cfg(test)]

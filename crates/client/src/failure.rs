@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use rekindle_store::home::HomeError;
@@ -14,6 +13,7 @@ use rekindle_wire::code::{Code, ErrorBody};
 use serde_json::json;
 
 use rekindle_terminal::json_escape::Escaped;
+use rekindle_terminal::output::shell_word;
 use rekindle_terminal::sanitise;
 
 use crate::hint_text::hint_text;
@@ -194,18 +194,11 @@ impl From<HomeError> for Failure {
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
                 .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
             HomeError::Io { path, .. } => {
-                let hint = format!("check that it is there and yours: ls -ld {}", quoted(path));
+                let hint = format!("check that it is there and yours: ls -ld {}", shell_word(&path.display().to_string()));
                 Failure::unusable("home_unreadable", error).hint(hint)
             }
         }
     }
-}
-
-/// Returns a path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | ':');
-    if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 impl From<ScanError> for Failure {

@@ -1,6 +1,7 @@
 //! Speaking with the daemon: finding it, starting it by ourselves or as a service, asking it, and following a session. Whatever
 //! goes wrong is a [`failure::Failure`], which commands print and end with.
 
+pub mod advice;
 pub mod clock;
 pub mod content_text;
 pub mod daemon_file;

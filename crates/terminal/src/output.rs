@@ -74,9 +74,33 @@ pub fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// Writes a word so that a shell takes it for one.
+pub fn shell_word(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-:@%+=,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Returns how many columns a text takes.
 pub fn columns(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
+}
+
+/// Lays cells out in columns, two blanks behind each; returns the lines and how many columns they take.
+pub fn table(rows: &[Vec<(Style, String)>]) -> (Vec<String>, usize) {
+    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cells = |index: usize| rows.iter().filter_map(move |row| row.get(index));
+    let widths: Vec<usize> =
+        (0..most).map(|index| cells(index).map(|(_, text)| columns(text) + 2).max().unwrap_or(0)).collect();
+    let line = |row: &Vec<(Style, String)>| {
+        let padded = row.iter().zip(&widths).map(|((style, text), width)| {
+            format!("{}{}", styled(*style, text), " ".repeat(width - columns(text)))
+        });
+        padded.collect()
+    };
+    (rows.iter().map(line).collect(), widths.iter().sum())
 }
 
 /// Cuts a text to some columns.
@@ -192,6 +216,14 @@ mod tests {
         assert_eq!(ago(at(0), at(60_000)), "1 minute ago");
         assert_eq!(ago(at(0), at(50 * 3_600_000)), "2 days ago");
         assert_eq!(when(at(0), at(5_000)), "5 seconds ago (1970-01-01T00:00:00Z)");
+    }
+
+    #[test]
+    fn cells_stand_below_each_other() {
+        let row = |cells: [&str; 2]| cells.map(|cell| (PLAIN, cell.to_owned())).to_vec();
+        let (lines, width) = table(&[row(["a", "字"]), row(["long", "b"])]);
+        assert_eq!((lines, width), (vec!["a     字  ".into(), "long  b   ".into()], 10));
+        assert_eq!(table(&[]), (Vec::new(), 0));
     }
 
     #[test]

@@ -9,10 +9,11 @@ use rekindle_domain::access::{AccessToken, NewAccess, Scope, Standing};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_service::access::{AccessFile, ChangeError};
+use rekindle_service::upkeep::Age;
 use rekindle_store::access_list::{AccessError, Used};
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
-use rekindle_terminal::output::{self, BOLD, DIM, WARN, columns, plural, styled};
+use rekindle_terminal::output::{self, BOLD, DIM, PLAIN, WARN, plural, styled};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -20,6 +21,9 @@ use crate::session_arg::{short, short_len};
 
 /// An end that is nearer than this is told to the minute.
 const SOON: u64 = 2 * 86_400_000;
+
+/// A time beyond this is one that nobody means: ten thousand years.
+const LONGEST: i64 = 10_000 * 366 * 86_400_000;
 
 /// Say who may speak to the daemon over TCP
 ///
@@ -112,12 +116,10 @@ fn ttl(text: &str) -> Result<Ttl, String> {
     if text == "never" {
         return Ok(Ttl(None));
     }
-    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    let read = units.iter().find_map(|(unit, millis)| {
-        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
-        (number > 0).then(|| i64::from(number).saturating_mul(*millis))
-    });
-    read.map(|millis| Ttl(Some(millis)))
+    let millis = text.parse::<Age>().ok().and_then(|age| i64::try_from(age.0.as_millis()).ok());
+    let millis = millis.filter(|millis| (1..=LONGEST).contains(millis));
+    millis
+        .map(|millis| Ttl(Some(millis)))
         .ok_or_else(|| "a number with s, m, h or d behind it, or never".into())
 }
 
@@ -208,30 +210,25 @@ fn table(
     now: Timestamp,
 ) -> std::io::Result<()> {
     let len = short_len(shown.iter().map(|(id, _)| id.as_str()));
-    let rows: Vec<[String; 6]> = shown
-        .iter()
-        .map(|(id, token)| {
-            let last =
-                used.get(*id).map_or("never used".into(), |at| format!("used {}", output::ago(*at, now)));
-            let name = token.name.clone().unwrap_or_else(|| "-".into());
-            let made = format!("made {}", day(token.created_at));
-            let id = format!("{}_{}", AccessId::PREFIX, short(id.as_str(), len));
-            [id, name, token.scope.as_str().into(), end(token, now), last, made]
-        })
-        .collect();
-    let width = |index: usize| rows.iter().map(|row| columns(&row[index]) + 2).max().unwrap_or(0);
-    let fits = (0..6).map(width).sum::<usize>() <= output::width() + 2;
-    for (row, (_, token)) in rows.iter().zip(shown) {
+    let row = |(id, token): &(&AccessId, &AccessToken)| {
+        let last = used.get(*id).map_or("never used".into(), |at| format!("used {}", output::ago(*at, now)));
         let ended = token.standing(now) != Standing::Active;
-        let styles = [BOLD, output::PLAIN, output::PLAIN, if ended { WARN } else { DIM }, DIM, DIM];
-        let mut line = String::new();
-        for (index, text) in row.iter().enumerate().take(if fits { 6 } else { 5 }) {
-            line.push_str(&styled(styles[index], text));
-            line.push_str(&" ".repeat(width(index) - columns(text)));
-        }
-        writeln!(out, "{}", line.trim_end())?;
+        vec![
+            (BOLD, format!("{}_{}", AccessId::PREFIX, short(id.as_str(), len))),
+            (PLAIN, token.name.clone().unwrap_or_else(|| "-".into())),
+            (PLAIN, token.scope.as_str().into()),
+            (if ended { WARN } else { DIM }, end(token, now)),
+            (DIM, last),
+            (DIM, format!("made {}", day(token.created_at))),
+        ]
+    };
+    let mut rows: Vec<_> = shown.iter().map(row).collect();
+    let (mut lines, width) = output::table(&rows);
+    if width > output::width() + 2 {
+        rows.iter_mut().for_each(|row| row.truncate(5));
+        lines = output::table(&rows).0;
     }
-    Ok(())
+    lines.iter().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
 
 fn end(token: &AccessToken, now: Timestamp) -> String {

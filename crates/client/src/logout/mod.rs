@@ -14,6 +14,8 @@ pub use whereabouts::{Keeper, Whereabouts, keeper};
 
 use rekindle_terminal::output;
 
+use crate::advice::Advice;
+
 /// What is known of the place where agents run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -67,40 +69,26 @@ pub fn scopes_are_safer(facts: &Facts) -> bool {
 }
 
 impl Danger {
-    /// Returns a word for programs.
-    pub fn code(self) -> &'static str {
+    /// Says what would happen, and what to do about it.
+    pub fn advice(self) -> Advice {
         match self {
-            Danger::Container => "ends_with_container",
-            Danger::Login => "ends_with_login",
-            Danger::LastLogin => "ends_with_last_login",
-        }
-    }
-
-    /// Says what would happen.
-    pub fn what(self) -> &'static str {
-        match self {
-            Danger::Container => "this is a container: when its first process ends, every agent ends with it",
-            Danger::Login => {
-                "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included"
-            }
-            Danger::LastLogin => {
-                "when you log out for the last time your services are ended, and agents with them: you do not linger"
-            }
-        }
-    }
-
-    /// Says what to do.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Danger::Container => {
+            Danger::Container => Advice::new(
+                "ends_with_container",
+                "this is a container: when its first process ends, every agent ends with it",
                 "keep the container's first process running for as long as agents work, and the home on a volume: \
-                 what was interrupted continues from there"
-            }
-            Danger::Login => {
+                 what was interrupted continues from there",
+            ),
+            Danger::Login => Advice::new(
+                "ends_with_login",
+                "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included",
                 "loginctl enable-linger, then rekindle service install: \
-                 what is started from then on belongs to no login"
-            }
-            Danger::LastLogin => "loginctl enable-linger",
+                 what is started from then on belongs to no login",
+            ),
+            Danger::LastLogin => Advice::new(
+                "ends_with_last_login",
+                "when you log out for the last time your services are ended, and agents with them: you do not linger",
+                "loginctl enable-linger",
+            ),
         }
     }
 }
@@ -108,17 +96,18 @@ impl Danger {
 /// Says what would end agents, once for each home: to a person, who may do something about it.
 pub fn tell_once(home: &Path, daemon: u32) {
     let Some(danger) = danger(&facts_of(Some(daemon))) else { return };
+    let Advice { code, what, remedy } = danger.advice();
     // Beside the daemon's log; in the home itself only what belongs there is welcome.
     let logs = home.join("logs");
     let told = logs.join("logout-told");
-    if fs::read(&told).is_ok_and(|before| before == danger.code().as_bytes()) {
+    if fs::read(&told).is_ok_and(|before| before == code.as_bytes()) {
         return;
     }
     // What cannot be written down is told again.
     let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&logs);
-    let _ = note(&told, danger.code());
+    let _ = note(&told, code);
     let width = output::stderr_width().unwrap_or(usize::MAX);
-    for (word, text) in [("warning:", danger.what()), ("hint:", danger.remedy())] {
+    for (word, text) in [("warning:", what), ("hint:", remedy)] {
         anstream::eprintln!("{}", output::wrap(&format!("{word} {text}"), width, "", "  "));
     }
 }

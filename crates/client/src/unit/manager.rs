@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_holder::client::manager_listens;
 
+use crate::advice::Advice;
 use crate::failure::Failure;
 use crate::logout::Facts;
 
@@ -91,57 +92,39 @@ fn absent(facts: &Facts, runtime: Option<PathBuf>, uid: u32) -> Absent {
 }
 
 impl Absent {
-    /// Returns a word for programs.
-    pub fn code(&self) -> &'static str {
+    /// Says what is the case, and what to do instead.
+    pub fn advice(&self) -> Advice {
         match self {
-            Absent::NoSystemd { container: true } => "container",
-            Absent::NoSystemd { container: false } => "no_systemd",
-            Absent::NoRuntimeDir { .. } => "no_runtime_dir",
-            Absent::Silent { .. } => "manager_silent",
-        }
-    }
-
-    /// Says what is the case.
-    pub fn what(&self) -> String {
-        match self {
-            Absent::NoSystemd { container: true } => {
-                "this is a container without systemd: there is no service manager of yours".into()
-            }
-            Absent::NoSystemd { container: false } => {
-                "systemd does not run this machine: there is no service manager of yours".into()
-            }
-            Absent::NoRuntimeDir { .. } => {
-                "$XDG_RUNTIME_DIR is not set: this is no login that your service manager knows (su, sudo, cron)".into()
-            }
-            Absent::Silent { runtime, .. } => {
-                format!("your service manager does not listen in {}", runtime.display())
-            }
-        }
-    }
-
-    /// Says what to do instead.
-    pub fn remedy(&self) -> String {
-        match self {
-            Absent::NoSystemd { container: true } => {
+            Absent::NoSystemd { container: true } => Advice::new(
+                "container",
+                "this is a container without systemd: there is no service manager of yours",
                 "run `rekindle serve` as the container's main process, with an init in front of it (docker run --init) \
                  and time to leave (--stop-timeout 30), and keep the home on a volume: agents end with the container, \
-                 and what was interrupted continues in the next"
-                    .into()
-            }
-            Absent::NoSystemd { container: false } => {
-                "run `rekindle serve` under a supervisor of your own, which must end its main process only and leave \
-                 the others alone; or let `rekindle run` start it in the background"
-                    .into()
-            }
-            Absent::NoRuntimeDir { uid } => format!(
-                "loginctl enable-linger keeps it running without a login; then \
-                 export XDG_RUNTIME_DIR=/run/user/{uid} and try again. Or run `rekindle serve` under a supervisor of \
-                 your own that ends its main process only"
+                 and what was interrupted continues in the next",
             ),
-            Absent::Silent { uid, .. } => format!(
-                "loginctl enable-linger starts it and keeps it running without a login; \
-                 `systemctl status user@{uid}.service` says what became of it. Or run `rekindle serve` under a \
-                 supervisor of your own that ends its main process only"
+            Absent::NoSystemd { container: false } => Advice::new(
+                "no_systemd",
+                "systemd does not run this machine: there is no service manager of yours",
+                "run `rekindle serve` under a supervisor of your own, which must end its main process only and leave \
+                 the others alone; or let `rekindle run` start it in the background",
+            ),
+            Absent::NoRuntimeDir { uid } => Advice::new(
+                "no_runtime_dir",
+                "$XDG_RUNTIME_DIR is not set: this is no login that your service manager knows (su, sudo, cron)",
+                format!(
+                    "loginctl enable-linger keeps it running without a login; then \
+                     export XDG_RUNTIME_DIR=/run/user/{uid} and try again. Or run `rekindle serve` under a supervisor of \
+                     your own that ends its main process only"
+                ),
+            ),
+            Absent::Silent { runtime, uid } => Advice::new(
+                "manager_silent",
+                format!("your service manager does not listen in {}", runtime.display()),
+                format!(
+                    "loginctl enable-linger starts it and keeps it running without a login; \
+                     `systemctl status user@{uid}.service` says what became of it. Or run `rekindle serve` under a \
+                     supervisor of your own that ends its main process only"
+                ),
             ),
         }
     }
@@ -242,9 +225,9 @@ mod tests {
             (&machine, None, "no_runtime_dir", "/run/user/7"),
             (&machine, run(), "manager_silent", "enable-linger"),
         ] {
-            let absent = absent(facts, runtime, 7);
-            assert_eq!(absent.code(), code);
-            assert!(absent.remedy().contains(word), "{absent:?}");
+            let advice = absent(facts, runtime, 7).advice();
+            assert_eq!(advice.code, code);
+            assert!(advice.remedy.contains(word), "{advice:?}");
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 pub use manager::{Absent, Manager, RELOADED, SOON, Shown};
-pub use survey::{Advice, FileState, Survey};
+pub use survey::{FileState, Survey};
 pub use text::is_ours;
 
 use crate::daemon_file::{self, DaemonFile, DaemonState};

@@ -4,15 +4,18 @@
 use std::path::Path;
 
 use rekindle_holder::client::{Keeper as LockKeeper, LockState, inspect_all};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Absent, Manager, Shown, Unit};
+use crate::advice::Advice;
 use crate::daemon_file::{DaemonState, look};
 use crate::failure::Failure;
 use crate::logout::{Facts, Whereabouts, facts_of, group_of};
 
 /// What the unit file is, compared with what would be written today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FileState {
     /// There is none.
     Missing,
@@ -48,17 +51,6 @@ pub struct Survey {
     pub facts: Facts,
     /// Where holders are.
     pub holders: Vec<HolderAt>,
-}
-
-/// Something to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advice {
-    /// For programs.
-    pub code: &'static str,
-    /// What is the case.
-    pub what: String,
-    /// What to do.
-    pub remedy: String,
 }
 
 impl Survey {
@@ -100,12 +92,13 @@ impl Survey {
     /// Decides what is to be done.
     pub fn advice(&self) -> Vec<Advice> {
         let mut advice = Vec::new();
-        let mut add = |code: &'static str, what: String, remedy: &str| {
-            advice.push(Advice { code, what, remedy: remedy.to_owned() });
-        };
+        if let Err(absent) = &self.manager {
+            advice.push(absent.advice());
+        }
+        let mut add = |code, what: String, remedy: &str| advice.push(Advice::new(code, what, remedy));
         let name = &self.unit;
         match (&self.manager, self.file) {
-            (Err(absent), _) => add(absent.code(), absent.what(), &absent.remedy()),
+            (Err(_), _) => {}
             (Ok(_), FileState::Missing) => {
                 add("not_installed", format!("{name} is not installed"), "rekindle service install");
             }
@@ -215,25 +208,17 @@ impl Survey {
 
     /// Returns it for programs.
     pub fn to_json(&self) -> Value {
-        let file = match self.file {
-            FileState::Missing => "missing",
-            FileState::Current => "current",
-            FileState::Outdated => "outdated",
-        };
         let shown = self.manager.as_ref().ok();
         let holders = self.holders.iter().map(|holder| {
             json!({"id": holder.id, "pid": holder.pid, "cgroup": holder.cgroup, "in": holder.at.code()})
         });
-        let advice = self.advice();
-        let advice =
-            advice.iter().map(|one| json!({"code": one.code, "what": one.what, "remedy": one.remedy}));
         let outlook: serde_json::Map<_, _> =
             self.outlook().into_iter().map(|(when, words)| (when.to_owned(), words.into())).collect();
         json!({
             "unit": self.unit,
             "path": self.path.to_string_lossy(),
-            "file": file,
-            "manager": self.manager.as_ref().err().map_or("reachable", Absent::code),
+            "file": self.file,
+            "manager": self.manager.as_ref().err().map_or("reachable", |absent| absent.advice().code),
             "enabled": shown.map(|shown| shown.enabled == "enabled"),
             "active": shown.map(|shown| shown.active.as_str()),
             "kill_mode": shown.map(|shown| shown.kill_mode.as_str()),
@@ -246,7 +231,7 @@ impl Survey {
             "container": self.facts.container,
             "holders": holders.collect::<Vec<_>>(),
             "outlook": outlook,
-            "to_do": advice.collect::<Vec<_>>(),
+            "to_do": self.advice(),
         })
     }
 }

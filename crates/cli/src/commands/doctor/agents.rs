@@ -2,26 +2,23 @@
 
 use std::io::Write;
 
+use rekindle_client::advice::Advice;
 use rekindle_client::failure::Failure;
 use rekindle_client::logout::{Danger, danger};
-use rekindle_client::unit::{Advice, FileState, Survey};
+use rekindle_client::unit::{FileState, Survey};
 use rekindle_terminal::output::{DIM, styled, wrap};
 use rekindle_terminal::sanitise;
 
-use crate::commands::service::print_holders;
+use crate::commands::service::{print_advice, print_holders};
 
 /// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
-pub(super) fn logout(survey: &Survey) -> Option<Danger> {
-    danger(&survey.facts)
+pub(super) fn logout(survey: &Survey) -> Option<Advice> {
+    danger(&survey.facts).map(Danger::advice)
 }
 
 /// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
 pub(super) fn print(out: &mut impl Write, survey: &Survey, width: usize) -> Result<(), Failure> {
-    let danger = logout(survey).map(|danger| Advice {
-        code: danger.code(),
-        what: danger.what().to_owned(),
-        remedy: danger.remedy().to_owned(),
-    });
+    let danger = logout(survey);
     // Whoever wants no service need not be told that there is none, nor twice that logging out ends agents.
     let told = |code: &str| danger.is_some() && matches!(code, "no_linger" | "ends_with_login");
     let mut notes = survey.advice();
@@ -44,10 +41,5 @@ pub(super) fn print(out: &mut impl Write, survey: &Survey, width: usize) -> Resu
     let yes = |yes: bool| if yes { "yes" } else { "no" };
     let (lingers, kills) = (yes(survey.facts.lingers), yes(survey.facts.kills_logins));
     writeln!(out, "  logins   linger: {lingers}, KillUserProcesses: {kills}\n")?;
-    for note in notes {
-        writeln!(out, "  {}", styled(DIM, note.code))?;
-        writeln!(out, "{}", wrap(&sanitise::line(&note.what), width, "    ", "    "))?;
-        writeln!(out, "{}\n", wrap(&sanitise::line(&note.remedy), width, "    → ", "      "))?;
-    }
-    Ok(())
+    Ok(print_advice(out, DIM, &notes, width)?)
 }

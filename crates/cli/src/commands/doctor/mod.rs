@@ -62,8 +62,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let report = look_at(context)?;
     let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
     let printed = if context.json { print_json(context, &report) } else { print_text(context, &report) };
+    self::verdict(verdict, printed)
+}
+
+/// Whoever has seen enough of the findings still wants to know whether there are any.
+fn verdict(verdict: Exit, printed: Result<(), Failure>) -> Result<Exit, Failure> {
     match printed {
-        // Whoever has seen enough of the findings still wants to know whether there are any.
         Err(failure) if failure.is_broken_pipe() => Ok(verdict),
         printed => printed.map(|()| verdict),
     }
@@ -78,10 +82,7 @@ fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
     let mut out = output::stdout();
     let mut text = show::to_json(context, report)?;
     let survey = Survey::of(&context.home).ok();
-    text["logout"] =
-        json!(survey.as_ref().and_then(agents::logout).map(|danger| {
-            json!({"code": danger.code(), "what": danger.what(), "remedy": danger.remedy()})
-        }));
+    text["logout"] = json!(survey.as_ref().and_then(agents::logout));
     text["service"] = json!(survey.as_ref().map(Survey::to_json));
     writeln!(out, "{text}")?;
     Ok(out.flush()?)

@@ -7,7 +7,7 @@ use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Clock;
 use rekindle_service::upkeep::{Asked, Done, RepairError, Repaired, repair};
-use rekindle_store::check::{Code, Report, Severity};
+use rekindle_store::check::{Code, Report};
 use rekindle_store::disk::Disk;
 use rekindle_store::home::HomeError;
 use rekindle_store::layout::{Layout, SessionFile, session_file};
@@ -36,10 +36,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     } else {
         print_text(context, args, &repaired)
     };
-    match printed {
-        Err(failure) if failure.is_broken_pipe() => Ok(verdict),
-        printed => printed.map(|()| verdict),
-    }
+    super::verdict(verdict, printed)
 }
 
 fn refused(error: RepairError) -> Failure {
@@ -91,11 +88,9 @@ fn confirmed(context: &Context) -> Result<bool, Failure> {
 }
 
 fn counts(report: &Report) -> serde_json::Value {
-    let [errors, warnings, notes] =
-        [Severity::Error, Severity::Warning, Severity::Note].map(|severity| report.count(severity));
-    let kinds: serde_json::Map<String, serde_json::Value> =
-        report.kinds.iter().map(|(code, count)| (code.as_str().to_owned(), json!(count))).collect();
-    json!({"healthy": report.is_healthy(), "errors": errors, "warnings": warnings, "notes": notes, "kinds": kinds})
+    let mut counts = show::counts(report);
+    counts["kinds"] = report.kinds.iter().map(|(code, count)| (code.as_str(), json!(count))).collect();
+    counts
 }
 
 fn print_json(context: &Context, args: &Args, repaired: &Repaired) -> Result<(), Failure> {

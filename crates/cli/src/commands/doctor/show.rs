@@ -18,12 +18,8 @@ const MAX_SHOWN: usize = 8;
 
 /// Returns a report as an object.
 pub(super) fn to_json(context: &Context, report: &Report) -> Result<Value, Failure> {
-    let [errors, warnings, notes] = severities().map(|severity| report.count(severity));
-    let mut text = json!({
-        "home": context.home.to_string_lossy(),
-        "healthy": report.is_healthy(),
-        "errors": errors, "warnings": warnings, "notes": notes,
-    });
+    let mut text = counts(report);
+    text["home"] = json!(context.home.to_string_lossy());
     let findings =
         report.findings.iter().map(|finding| Finding { remedy: remedy(finding), ..finding.clone() });
     let mut report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
@@ -32,6 +28,12 @@ pub(super) fn to_json(context: &Context, report: &Report) -> Result<Value, Failu
         text.extend(report);
     }
     Ok(text)
+}
+
+/// Returns how many findings there are of each severity, as an object.
+pub(super) fn counts(report: &Report) -> Value {
+    let [errors, warnings, notes] = severities().map(|severity| report.count(severity));
+    json!({"healthy": report.is_healthy(), "errors": errors, "warnings": warnings, "notes": notes})
 }
 
 fn severities() -> [Severity; 3] {

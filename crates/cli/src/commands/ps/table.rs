@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use clap::builder::styling::Style;
 use rekindle_client::failure::Failure;
 use rekindle_domain::time::Timestamp;
-use rekindle_terminal::output::{self, BAD, BOLD, DIM, WARN, columns, cut, styled, wrap};
+use rekindle_terminal::output::{self, BAD, BOLD, DIM, PLAIN, WARN, cut, styled, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
 
@@ -23,19 +24,9 @@ pub(super) fn show(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let len = short_len(sessions.iter().map(|session| session.id.as_str()));
-    let rows: Vec<[String; 5]> = sessions.iter().map(|session| row(session, len, now)).collect();
-    let width = |index: usize| rows.iter().map(|row| columns(&row[index])).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2), width(3), width(4)];
-    for (session, row) in sessions.iter().zip(&rows) {
-        let pad = |index: usize| " ".repeat(widths[index] - columns(&row[index]) + 2);
-        let styles = [BOLD, style(session), DIM, output::PLAIN, DIM];
-        let mut used = 0;
-        let mut line = String::new();
-        for index in 0..row.len() {
-            line.push_str(&styled(styles[index], &row[index]));
-            line.push_str(&pad(index));
-            used += widths[index] + 2;
-        }
+    let rows: Vec<_> = sessions.iter().map(|session| row(session, len, now)).collect();
+    let (lines, used) = output::table(&rows);
+    for (session, mut line) in sessions.iter().zip(lines) {
         let words = session.last_words.as_deref().unwrap_or(&session.title);
         let room = output::width().saturating_sub(used);
         if room >= LEAST_WORDS {
@@ -63,17 +54,18 @@ pub(super) fn show(
     Ok(())
 }
 
-fn row(session: &SessionView, len: usize, now: Timestamp) -> [String; 5] {
+fn row(session: &SessionView, len: usize, now: Timestamp) -> Vec<(Style, String)> {
     let mut status = label(session);
     if session.queued > 0 {
         status.push_str(&format!(" +{}", session.queued));
     }
-    [
-        short(session.id.as_str(), len).to_owned(),
-        status,
-        if is_unknown(session) { String::new() } else { age(session.since, now) },
-        sanitise::line(&session.agent),
-        directory(&sanitise::line(&session.working_dir), std::env::var("HOME").ok().as_deref()),
+    let home = std::env::var("HOME").ok();
+    vec![
+        (BOLD, short(session.id.as_str(), len).to_owned()),
+        (style(session), status),
+        (DIM, if is_unknown(session) { String::new() } else { age(session.since, now) }),
+        (PLAIN, sanitise::line(&session.agent)),
+        (DIM, directory(&sanitise::line(&session.working_dir), home.as_deref())),
     ]
 }
 

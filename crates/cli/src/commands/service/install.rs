@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use rekindle_client::advice::Advice;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::facts_of;
 use rekindle_client::unit::{Manager, RELOADED, Survey, Unit};
@@ -12,7 +13,7 @@ use rekindle_store::layout::Layout;
 use rekindle_terminal::output::{self, DIM, GOOD, styled, wrap};
 use serde_json::json;
 
-use super::status::{print_holders, print_notes};
+use super::status::print_survey;
 use crate::commands::{Context, stop};
 use crate::live::diff;
 
@@ -29,8 +30,9 @@ pub(crate) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let manager = Manager::find(&facts_of(None)).map_err(|absent| {
-        let error = anyhow::anyhow!("the service cannot be installed: {}", absent.what());
-        Failure::failed("no_user_manager", error).hint(absent.remedy())
+        let Advice { what, remedy, .. } = absent.advice();
+        let error = anyhow::anyhow!("the service cannot be installed: {what}");
+        Failure::failed("no_user_manager", error).hint(remedy)
     })?;
     // A directory that is no home, and holds something else, is refused before anything is written anywhere.
     home::prepare(&RealDisk, &Layout::new(&context.home))?;
@@ -88,11 +90,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         styled(GOOD, "active"),
         stop::lived_on(agents.len(), stayed)
     )?;
-    print_holders(&mut out, &survey, width)?;
-    for (when, words) in survey.outlook() {
-        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
-    }
-    print_notes(&mut out, &survey, width)?;
+    print_survey(&mut out, &survey, width)?;
     out.flush()?;
     Ok(Exit::Ok)
 }

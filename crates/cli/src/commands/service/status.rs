@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use clap::builder::styling::Style;
+use rekindle_client::advice::Advice;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::unit::{FileState, Survey};
-use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, WARN, styled, wrap};
+use rekindle_terminal::output::{self, BAD, BOLD, GOOD, WARN, styled, wrap};
 use rekindle_terminal::sanitise;
 
 use crate::commands::Context;
@@ -59,11 +61,7 @@ fn print(out: &mut impl Write, survey: &Survey) -> io::Result<()> {
     let facts = &survey.facts;
     line("linger", yes(facts.lingers))?;
     line("logins", &format!("KillUserProcesses={}", yes(facts.kills_logins)))?;
-    print_holders(out, survey, width)?;
-    for (when, words) in survey.outlook() {
-        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
-    }
-    print_notes(out, survey, width)
+    print_survey(out, survey, width)
 }
 
 /// Prints where each holder is.
@@ -83,11 +81,29 @@ pub(in crate::commands) fn print_holders(
 }
 
 /// Prints what is to be done.
-pub(super) fn print_notes(out: &mut impl Write, survey: &Survey, width: usize) -> io::Result<()> {
-    for advice in survey.advice() {
-        writeln!(out, "\n  {}", styled(BAD, advice.code))?;
-        writeln!(out, "{}", wrap(&sanitise::line(&advice.what), width, "    ", "    "))?;
-        writeln!(out, "{}", styled(DIM, wrap(&sanitise::line(&advice.remedy), width, "    → ", "      ")))?;
+pub(in crate::commands) fn print_advice(
+    out: &mut impl Write,
+    style: Style,
+    advice: &[Advice],
+    width: usize,
+) -> io::Result<()> {
+    for one in advice {
+        writeln!(out, "  {}", styled(style, one.code))?;
+        writeln!(out, "{}", wrap(&sanitise::line(&one.what), width, "    ", "    "))?;
+        writeln!(out, "{}\n", wrap(&sanitise::line(&one.remedy), width, "    → ", "      "))?;
     }
     Ok(())
+}
+
+/// Prints where holders are, what becomes of them, and what is to be done.
+pub(super) fn print_survey(out: &mut impl Write, survey: &Survey, width: usize) -> io::Result<()> {
+    print_holders(out, survey, width)?;
+    for (when, words) in survey.outlook() {
+        writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
+    }
+    let advice = survey.advice();
+    if !advice.is_empty() {
+        writeln!(out)?;
+    }
+    print_advice(out, BAD, &advice, width)
 }

@@ -13,7 +13,7 @@ use rekindle_store::check::Holding;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::{Offline, OfflineError};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::doctor::examine;
 use crate::test_knobs::crash_point;
@@ -35,7 +35,7 @@ pub struct Gone {
     /// `holder`, `blob`, `executable` or `repairs`.
     pub kind: &'static str,
     /// What.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "super::lossy")]
     pub path: PathBuf,
     /// Room it took.
     pub bytes: u64,
@@ -49,14 +49,10 @@ pub struct Left {
     /// Of which kind.
     pub kind: &'static str,
     /// What.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "super::lossy")]
     pub path: PathBuf,
     /// Why.
     pub why: String,
-}
-
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
 }
 
 /// What was removed and what stays.

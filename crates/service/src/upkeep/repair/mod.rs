@@ -18,7 +18,7 @@ use rekindle_store::home::{self, HomeError};
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::OfflineError;
 use rekindle_store::repairs::Repairs;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use self::set_aside::SetAside;
 use self::work::Work;
@@ -63,7 +63,7 @@ pub struct Done {
     /// Of which session.
     pub session: Option<SessionId>,
     /// To what.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "super::lossy")]
     pub path: PathBuf,
     /// What was the matter.
     pub what: String,
@@ -71,10 +71,6 @@ pub struct Done {
     pub kept: Option<String>,
     /// Why it did not succeed.
     pub error: Option<String>,
-}
-
-fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
 }
 
 /// What became of a home.
