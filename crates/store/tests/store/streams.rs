@@ -255,7 +255,35 @@ fn the_log_of_a_stream_of_another_kind_falls_behind_and_catches_up() {
     assert_eq!((again.counter(0).notices, again.counter(1).notices), (1, 2));
 }
 
-/// Does the work whose every write is crashed; tells after how many shared appends the disk was at which operation.
+#[test]
+fn damage_in_the_log_of_a_stream_of_another_kind_is_announced_and_nothing_is_added() {
+    let home = Home::new();
+    home.together(1).expect("appended");
+    home.together(2).expect("appended");
+    home.store.committer().checkpoint().expect("a checkpoint");
+    let log = counter_log(home.store.layout(), home.counters[0]);
+    let len = home.disk.read_file(&log).expect("a log").len() as u64;
+    for what in ["a byte", "the end"] {
+        let disk = home.disk.fork();
+        let done =
+            if what == "a byte" { disk.flip_byte(&log, 40) } else { disk.truncate_file(&log, len - 10) };
+        assert!(done, "{what}");
+        // Whoever comes later finds the same.
+        for _ in 0..2 {
+            let again = home.reopen(disk.clone()).expect("the home opens");
+            let found = again.store.stream::<Counter>(again.counters[0]).expect("open");
+            assert!(found.damage.is_some(), "{what}");
+            let refused = again.store.append(Append::durable(again.counters[0], notice(3)));
+            let refused = refused.expect_err("nothing is added");
+            let damaged =
+                matches!(refused, AppendError::Damaged { stream, .. } if stream == again.counters[0]);
+            assert!(damaged, "{what}: {refused}");
+            assert_eq!(again.counter(1).notices, 4, "{what}: the other is whole");
+        }
+    }
+}
+
+/// Does the work that is crashed at every write; `told` is the last append that was answered.
 fn work(home: &Home, told: &Mutex<u64>) {
     for marker in 1..=8 {
         home.together(marker).expect("appended");
