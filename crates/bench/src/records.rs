@@ -142,7 +142,7 @@ fn text(n: u64, len: usize) -> String {
 mod tests {
     use super::*;
     use rekindle_domain::chain::Link;
-    use rekindle_domain::line::{Line, Place, write};
+    use rekindle_domain::line::{Envelope, Line, write};
     use rekindle_domain::session::Replay;
 
     /// Writes drafts as a log and replays it.
@@ -151,7 +151,7 @@ mod tests {
         let (mut log, mut last) = (Vec::new(), None);
         for (index, draft) in drafts.iter().enumerate() {
             let place =
-                Place { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
+                Envelope { seq: index as u64 + 1, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
             last = Some(write(draft, place, Link::new(session, last), &mut log).expect("it can be written"));
         }
         let mut replay = Replay::new(session);

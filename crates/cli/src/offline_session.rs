@@ -7,10 +7,10 @@ use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, Observed, project, wait_state};
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
-use rekindle_service::boottime::Steady;
+use rekindle_service::boottime::BootClock;
 use rekindle_service::error::{LEFT_ALONE, chain};
 use rekindle_service::{last_words, look_for_holder, run_view, session_view};
 use rekindle_store::home;
@@ -34,7 +34,7 @@ impl<'a> Looker<'a> {
     /// Begins to look. Whoever owns the home is the daemon of this moment; without one there is no boot to compare with.
     pub(crate) fn new(home: &'a Offline, now: Timestamp) -> Looker<'a> {
         let boot = home::owner(&**home.disk(), home.layout()).and_then(|owner| owner.boot_id);
-        let steady = Steady::known(&**home.disk(), home.layout().home());
+        let steady = BootClock::known(&**home.disk(), home.layout().home());
         let now = Now { wall: now, steady: steady.map_or(now, |steady| steady.now()) };
         Looker { home, boot, now }
     }
@@ -96,12 +96,12 @@ pub(crate) fn shown(
 }
 
 /// Looks what is left of a session's agent.
-pub(crate) fn look(home: &Offline, state: &SessionState) -> Found {
+pub(crate) fn look(home: &Offline, state: &SessionState) -> AgentPresence {
     look_for_holder(&home.layout().home().join("holders"), state)
 }
 
 /// Shows the waits of a session, open and void: an agent that is proven gone hears no answer.
-pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: Found) -> Vec<WaitView> {
+pub(crate) fn waits(home: &Offline, loaded: &Loaded, found: AgentPresence) -> Vec<WaitView> {
     let state = &loaded.state;
     let Some(run) = state.run.as_ref().filter(|_| !state.deleted) else { return Vec::new() };
     let holder = found.proof().unwrap_or(HolderProof::Pending);

@@ -167,33 +167,33 @@ pub struct Bearer {
 
 /// An access token as its bearer shows it: `tok_….<secret>`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct PresentedToken {
     /// The token.
     pub id: AccessId,
     secret_hash: String,
 }
 
-impl Shown {
+impl PresentedToken {
     /// Returns the text to hand out for a fresh token, and what is kept of it.
-    pub fn mint(id: AccessId, secret: [u8; 32]) -> (String, Shown) {
+    pub fn mint(id: AccessId, secret: [u8; 32]) -> (String, PresentedToken) {
         let secret = hex(&secret);
-        (format!("{id}.{secret}"), Shown { id, secret_hash: sha256_hex(secret.as_bytes()) })
+        (format!("{id}.{secret}"), PresentedToken { id, secret_hash: sha256_hex(secret.as_bytes()) })
     }
 }
 
-impl FromStr for Shown {
+impl FromStr for PresentedToken {
     type Err = Denial;
-    fn from_str(text: &str) -> Result<Shown, Denial> {
+    fn from_str(text: &str) -> Result<PresentedToken, Denial> {
         let (id, secret) = text.split_once('.').ok_or(Denial::Unknown)?;
         let id = id.parse().map_err(|_| Denial::Unknown)?;
         if secret.len() != 64 {
             return Err(Denial::Unknown);
         }
-        Ok(Shown { id, secret_hash: sha256_hex(secret.as_bytes()) })
+        Ok(PresentedToken { id, secret_hash: sha256_hex(secret.as_bytes()) })
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for PresentedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.<secret>", self.id)
     }
@@ -223,7 +223,7 @@ pub enum BadAccess {
 
 impl AccessList {
     /// Adds a token; those that ended longest ago are forgotten if there are very many.
-    pub fn add(&mut self, shown: &Shown, new: NewAccess, now: Timestamp) -> Result<(), BadAccess> {
+    pub fn add(&mut self, shown: &PresentedToken, new: NewAccess, now: Timestamp) -> Result<(), BadAccess> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '@');
         let good = |name: &String| (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits);
         if !new.name.as_ref().is_none_or(good) {
@@ -260,7 +260,7 @@ impl AccessList {
 
     /// Decides whether a caller is let in. The secret is compared in constant time, and before anything else is told about
     /// the token.
-    pub fn judge(&self, shown: &Shown, needs: Scope, now: Timestamp) -> Result<Bearer, Denial> {
+    pub fn judge(&self, shown: &PresentedToken, needs: Scope, now: Timestamp) -> Result<Bearer, Denial> {
         let token = self.tokens.get(&shown.id).ok_or(Denial::Unknown)?;
         if !bool::from(token.secret_hash.as_bytes().ct_eq(shown.secret_hash.as_bytes())) {
             return Err(Denial::Unknown);

@@ -52,9 +52,9 @@ impl<E: Into<Event<'static>>> From<E> for Draft {
     }
 }
 
-/// The place of a record: its number, its times, and whether its list goes on after it.
+/// The envelope of a record: its number, its times, and whether its list goes on after it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Envelope<'a> {
     /// Its number, from 1.
     pub seq: u64,
     /// Its time, as it is written.
@@ -68,7 +68,7 @@ pub struct Place<'a> {
 /// Appends a record and its newline to `out` and returns its hash.
 pub fn write(
     draft: &Draft,
-    place: Place<'_>,
+    place: Envelope<'_>,
     link: Link,
     out: &mut Vec<u8>,
 ) -> Result<ChainHash, WriteError> {

@@ -4,9 +4,9 @@
 use crate::event::Event;
 use crate::id::{MessageId, RunId};
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum MessageOutcome {
     /// Its run, or one that continued it, was completed.
     Completed,
     /// Its run failed.
@@ -31,7 +31,7 @@ impl Pending {
     }
 
     /// Takes in a record behind the message; returns the outcome if it is one.
-    pub fn apply(&mut self, event: &Event<'_>) -> Option<Outcome> {
+    pub fn apply(&mut self, event: &Event<'_>) -> Option<MessageOutcome> {
         let ours = |run: RunId| self.run == Some(run);
         match event {
             Event::RunStarted(started) => {
@@ -41,13 +41,13 @@ impl Pending {
                     return None;
                 }
                 // Only one run is open at a time: ours was cut short.
-                self.run.map(|_| Outcome::Abandoned)
+                self.run.map(|_| MessageOutcome::Abandoned)
             }
-            Event::RunCompleted(ended) if ours(ended.run_id) => Some(Outcome::Completed),
-            Event::RunFailed(ended) if ours(ended.run_id) => Some(Outcome::Failed),
-            Event::RunCancelled(ended) if ours(ended.run_id) => Some(Outcome::Cancelled),
+            Event::RunCompleted(ended) if ours(ended.run_id) => Some(MessageOutcome::Completed),
+            Event::RunFailed(ended) if ours(ended.run_id) => Some(MessageOutcome::Failed),
+            Event::RunCancelled(ended) if ours(ended.run_id) => Some(MessageOutcome::Cancelled),
             Event::RunCancelRequested(asked) if asked.dropped.contains(&self.message) => {
-                Some(Outcome::Cancelled)
+                Some(MessageOutcome::Cancelled)
             }
             _ => None,
         }
@@ -101,7 +101,7 @@ mod tests {
         RunCancelRequested { run_id: Some(run(1)), by: None, why, dropped: vec![message(number)] }.into()
     }
 
-    fn outcome(of: u64, events: &[Event<'_>]) -> Option<(usize, Outcome)> {
+    fn outcome(of: u64, events: &[Event<'_>]) -> Option<(usize, MessageOutcome)> {
         let mut pending = Pending::new(message(of));
         events.iter().enumerate().find_map(|(at, event)| Some((at, pending.apply(event)?)))
     }
@@ -109,13 +109,17 @@ mod tests {
     #[test]
     fn the_end_of_its_own_run_is_the_outcome_of_a_message() {
         for (of, events, expected) in [
-            (1, vec![started(1, Some(1), None), completed(1)], Some((1, Outcome::Completed))),
-            (1, vec![started(1, Some(1), None), failed(1)], Some((1, Outcome::Failed))),
-            (1, vec![started(1, Some(1), None), cancelled(1)], Some((1, Outcome::Cancelled))),
+            (1, vec![started(1, Some(1), None), completed(1)], Some((1, MessageOutcome::Completed))),
+            (1, vec![started(1, Some(1), None), failed(1)], Some((1, MessageOutcome::Failed))),
+            (1, vec![started(1, Some(1), None), cancelled(1)], Some((1, MessageOutcome::Cancelled))),
             (1, vec![started(1, Some(1), None)], None),
             // It waits for its turn behind another one.
-            (2, vec![completed(1), started(2, Some(2), None), completed(2)], Some((2, Outcome::Completed))),
-            (2, vec![dropped(2), cancelled(1)], Some((0, Outcome::Cancelled))),
+            (
+                2,
+                vec![completed(1), started(2, Some(2), None), completed(2)],
+                Some((2, MessageOutcome::Completed)),
+            ),
+            (2, vec![dropped(2), cancelled(1)], Some((0, MessageOutcome::Cancelled))),
             (2, vec![dropped(3), cancelled(1)], None),
             // It is cut short, and continued, once and again.
             (
@@ -126,10 +130,14 @@ mod tests {
                     started(3, None, Some(2)),
                     completed(3),
                 ],
-                Some((3, Outcome::Completed)),
+                Some((3, MessageOutcome::Completed)),
             ),
             // It is cut short, and somebody wants something else.
-            (1, vec![started(1, Some(1), None), started(2, Some(2), None)], Some((1, Outcome::Abandoned))),
+            (
+                1,
+                vec![started(1, Some(1), None), started(2, Some(2), None)],
+                Some((1, MessageOutcome::Abandoned)),
+            ),
         ] {
             assert_eq!(outcome(of, &events), expected, "{of} {events:?}");
         }

@@ -33,9 +33,9 @@ pub struct Shortage {
     pub ago: Duration,
 }
 
-/// What was found of a session's recorded holder.
+/// The presence of a session's agent, as its recorded holder was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum AgentPresence {
     /// None is recorded, or its end is.
     Nobody,
     /// Its lock is held.
@@ -51,14 +51,14 @@ pub enum Found {
     },
 }
 
-impl Found {
+impl AgentPresence {
     /// Returns what this proves of the holder; nothing of one that may be recorded in a moment.
     pub fn proof(self) -> Option<HolderProof> {
         match self {
-            Found::Lives => Some(HolderProof::Lock),
-            Found::Silent => Some(HolderProof::Unresponsive),
-            Found::Dead | Found::Vanished { .. } => Some(HolderProof::Gone),
-            Found::Nobody => None,
+            AgentPresence::Lives => Some(HolderProof::Lock),
+            AgentPresence::Silent => Some(HolderProof::Unresponsive),
+            AgentPresence::Dead | AgentPresence::Vanished { .. } => Some(HolderProof::Gone),
+            AgentPresence::Nobody => None,
         }
     }
 }
@@ -67,7 +67,7 @@ impl Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Circumstances {
     /// What was found of the holder.
-    pub found: Found,
+    pub found: AgentPresence,
     /// The working directory is there.
     pub has_directory: bool,
     /// Every variable that the session's agent had is at hand.
@@ -170,20 +170,20 @@ pub enum Step {
 /// Decides what is to be done next.
 pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
     match about.found {
-        Found::Lives if state.deleted || state.closed => return Step::Dismiss,
-        Found::Lives => return Step::Adopt,
-        Found::Silent => return Step::Wait(Duration::from_secs(1)),
-        Found::Dead => return Step::Harvest,
+        AgentPresence::Lives if state.deleted || state.closed => return Step::Dismiss,
+        AgentPresence::Lives => return Step::Adopt,
+        AgentPresence::Silent => return Step::Wait(Duration::from_secs(1)),
+        AgentPresence::Dead => return Step::Harvest,
         // Its journal was removed before it, or by somebody else: there is nothing to record of a session that is to go.
-        Found::Vanished { .. } if state.deleted => return Step::Remove,
-        Found::Vanished { rebooted } => {
+        AgentPresence::Vanished { .. } if state.deleted => return Step::Remove,
+        AgentPresence::Vanished { rebooted } => {
             let reason = match rebooted {
                 true => InterruptReason::MachineRestart,
                 false => InterruptReason::ProcessRestart,
             };
             return Step::Bury { reason };
         }
-        Found::Nobody => {}
+        AgentPresence::Nobody => {}
     }
     if state.deleted {
         return Step::Remove;

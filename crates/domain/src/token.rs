@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::chain::{ChainHash, Position};
-use crate::event::{Event, Illegal, TokenScope};
+use crate::event::{Event, IllegalTransition, TokenScope};
 use crate::id::{SessionId, TokenId};
 use crate::time::{Moment, Timestamp};
 
@@ -237,11 +237,11 @@ impl TokenIndex {
     }
 
     /// Takes in one event as record `seq`; records it has seen before are passed over.
-    pub fn apply(&mut self, seq: u64, _ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
+    pub fn apply(&mut self, seq: u64, _ts: Timestamp, event: &Event<'_>) -> Result<(), IllegalTransition> {
         if seq <= self.last_seq {
             return Ok(());
         }
-        self.transition(seq, event).map_err(|why| Illegal { kind: event.name().to_owned(), why })
+        self.transition(seq, event).map_err(|why| IllegalTransition { kind: event.name().to_owned(), why })
     }
 
     fn transition(&mut self, seq: u64, event: &Event<'_>) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rekindle_holder::client::{Found, Keeper, LockState, inspect_all};
+use rekindle_holder::client::{FileContents, Keeper, LockState, inspect_all};
 use rekindle_holder::identity::{Identity, Presence};
 use rekindle_holder::tree::{Tree, await_end, signal_exactly};
 use rekindle_store::disk::RealDisk;
@@ -75,7 +75,7 @@ fn end_holders(home: &Path) -> bool {
             }
             // It is being made.
             LockState::Held { note: None, .. } => busy = true,
-            LockState::Missing => busy |= one.exit == Found::Missing,
+            LockState::Missing => busy |= one.exit == FileContents::Missing,
             // It is another home's, and so is its agent.
             LockState::Copied { .. } => continue,
             _ => {}

@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use rekindle_domain::access::{Bearer, Scope, Shown};
+use rekindle_domain::access::{Bearer, PresentedToken, Scope};
 use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
-use rekindle_service::daemon::{Daemon, TokenWay};
+use rekindle_service::daemon::{Daemon, TokenUse};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use serde::Deserialize;
@@ -58,9 +58,9 @@ enum Card {
     /// Nothing, and nothing is needed.
     None,
     /// An access token, and what it must be allowed.
-    Access(Shown, Scope),
+    Access(PresentedToken, Scope),
     /// No access token; a resume token may be in its body, for this.
-    Resume(TokenWay),
+    Resume(TokenUse),
 }
 
 /// The other end of a connection.
@@ -99,7 +99,7 @@ impl Guard {
     }
 
     /// Lets in whom the list has.
-    async fn admit(&self, peer: &Peer, shown: Shown, needs: Scope) -> Result<Bearer, ApiError> {
+    async fn admit(&self, peer: &Peer, shown: PresentedToken, needs: Scope) -> Result<Bearer, ApiError> {
         let access = Arc::clone(&self.access);
         let bearer = respond::blocking(move || Ok(access.judge(&shown, needs)?)).await?;
         peer.known.store(true, Ordering::Relaxed);
@@ -107,9 +107,9 @@ impl Guard {
     }
 
     /// Lets in whoever brings a resume token for just this. What else the request says is looked at by nobody before.
-    async fn admit_by_token(&self, request: Request, way: TokenWay) -> Result<Request, ApiError> {
+    async fn admit_by_token(&self, request: Request, way: TokenUse) -> Result<Request, ApiError> {
         #[derive(Deserialize)]
-        struct Shown {
+        struct WithToken {
             #[serde(default)]
             token: Option<String>,
         }
@@ -120,7 +120,7 @@ impl Guard {
             let message = format!("without an access token a body has at most {} KiB", MOST_UNKNOWN >> 10);
             ApiError::new(Code::TooLarge, message)
         })?;
-        let shown: Option<Shown> = serde_json::from_slice(&body).ok();
+        let shown: Option<WithToken> = serde_json::from_slice(&body).ok();
         let token = shown.and_then(|shown| shown.token).ok_or_else(missing)?;
         let _turn = self.unknown.acquire().await.map_err(|_| ApiError::internal("nobody is let in"))?;
         let daemon = Arc::clone(&self.daemon);
@@ -170,13 +170,13 @@ pub(crate) async fn guard(State(guard): State<Guard>, mut request: Request, next
 }
 
 /// Returns what a request is about that needs no access token if it brings a resume token.
-fn by_token(method: &Method, path: &str) -> Option<TokenWay> {
+fn by_token(method: &Method, path: &str) -> Option<TokenUse> {
     if *method != Method::POST {
         return None;
     }
     let id = |before: &str, behind: &str| path.strip_prefix(before)?.strip_suffix(behind);
-    let wait = id("/api/waits/", "/answer").and_then(|id| id.parse().ok()).map(TokenWay::Wait);
-    wait.or_else(|| id("/api/sessions/", "/resume")?.parse().ok().map(TokenWay::Session))
+    let wait = id("/api/waits/", "/answer").and_then(|id| id.parse().ok()).map(TokenUse::Wait);
+    wait.or_else(|| id("/api/sessions/", "/resume")?.parse().ok().map(TokenUse::Session))
 }
 
 /// Says that nothing was shown.
@@ -196,7 +196,7 @@ pub(crate) fn needed(method: &Method, path: &str) -> Scope {
 }
 
 /// Returns the token that a request shows.
-fn shown(headers: &HeaderMap) -> Result<Shown, ApiError> {
+fn shown(headers: &HeaderMap) -> Result<PresentedToken, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or_else(missing)?;
     let text = value.to_str().ok().and_then(|text| text.split_once(' '));
@@ -264,8 +264,8 @@ mod tests {
 
     #[test]
     fn a_resume_token_opens_two_ways_and_no_other() {
-        let wait = TokenWay::Wait("wait_1".parse().expect("an id"));
-        let session = TokenWay::Session("sess_1".parse().expect("an id"));
+        let wait = TokenUse::Wait("wait_1".parse().expect("an id"));
+        let session = TokenUse::Session("sess_1".parse().expect("an id"));
         for (method, path, way) in [
             (Method::POST, "/api/waits/wait_1/answer", Some(wait)),
             (Method::POST, "/api/sessions/sess_1/resume", Some(session)),

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use rekindle_domain::access::{AccessList, BadAccess, Bearer, Denial, NewAccess, Scope, Shown, Standing};
+use rekindle_domain::access::{
+    AccessList, BadAccess, Bearer, Denial, NewAccess, PresentedToken, Scope, Standing,
+};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::access_list::{self, AccessError, Stamp, Used};
@@ -14,7 +16,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use tokio::sync::watch;
 
-use crate::boottime::Steady;
+use crate::boottime::BootClock;
 use crate::error::{ServiceError, chain};
 use crate::ids::{millis, random};
 use crate::lock::locked;
@@ -24,7 +26,7 @@ use crate::test_knobs::crash_point;
 pub struct Access {
     disk: SharedDisk,
     layout: Layout,
-    steady: Steady,
+    steady: BootClock,
     /// Held by whoever looks at the file, which may take its time.
     looking: Mutex<()>,
     /// Held for moments only.
@@ -52,7 +54,7 @@ struct LastUse {
 }
 
 impl Access {
-    pub(crate) fn new(disk: SharedDisk, home: &Path, steady: Steady) -> Access {
+    pub(crate) fn new(disk: SharedDisk, home: &Path, steady: BootClock) -> Access {
         let layout = Layout::new(home);
         let used = LastUse { used: access_list::read_used(&*disk, &layout), kept: true };
         let (looking, known, used) = (Mutex::default(), Mutex::default(), Mutex::new(used));
@@ -60,7 +62,7 @@ impl Access {
     }
 
     /// Decides whether a caller is let in, by the list as it is now; may block.
-    pub fn judge(&self, shown: &Shown, needs: Scope) -> Result<Bearer, ServiceError> {
+    pub fn judge(&self, shown: &PresentedToken, needs: Scope) -> Result<Bearer, ServiceError> {
         let looking = locked(&self.looking);
         self.look();
         let now = self.steady.now();
@@ -196,7 +198,7 @@ impl AccessFile<'_> {
     /// Returns the list of a home. `wall` is the time where the home has no clock of its own yet.
     pub fn of_home<'a>(disk: &'a dyn Disk, home: &Path, wall: Timestamp) -> AccessFile<'a> {
         // By the same clock that a daemon judges them by.
-        let now = Steady::known(disk, home).map_or(wall, |steady| steady.now());
+        let now = BootClock::known(disk, home).map_or(wall, |steady| steady.now());
         AccessFile { disk, layout: Layout::new(home), now }
     }
 
@@ -212,7 +214,7 @@ impl AccessFile<'_> {
         let mut secret = [0; 32];
         secret[..16].copy_from_slice(&random()?.to_le_bytes());
         secret[16..].copy_from_slice(&random()?.to_le_bytes());
-        let (text, shown) = Shown::mint(id, secret);
+        let (text, shown) = PresentedToken::mint(id, secret);
         crash_point("access.before");
         access_list::change(self.disk, &self.layout, |list| list.add(&shown, new, self.now))??;
         crash_point("access.after");

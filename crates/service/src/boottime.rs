@@ -19,9 +19,9 @@ const FILE: &str = "clock";
 /// More than such a file ever has.
 const MOST: u64 = 4096;
 
-/// One moment by both clocks.
+/// The boot-time clock, tied to the wall clock by one moment on both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steady {
+pub struct BootClock {
     wall: Timestamp,
     /// Milliseconds since the machine was started.
     uptime: i64,
@@ -34,25 +34,25 @@ struct File {
     uptime_ms: i64,
 }
 
-impl Steady {
+impl BootClock {
     /// Compares the clocks now.
-    pub fn compare(wall: Timestamp) -> Steady {
-        Steady { wall, uptime: uptime() }
+    pub fn compare(wall: Timestamp) -> BootClock {
+        BootClock { wall, uptime: uptime() }
     }
 
     /// Returns the comparison that a home has of this life of the machine; none if there is none.
-    pub fn known(disk: &dyn Disk, home: &Path) -> Option<Steady> {
+    pub fn known(disk: &dyn Disk, home: &Path) -> Option<BootClock> {
         let file: File = serde_json::from_slice(&read_all(disk, &home.join(FILE), MOST).ok()?).ok()?;
         file.comparison(&machine_boot().ok()?, uptime())
     }
 
     /// Returns the comparison of a home whose lock we have; the first one of a life of the machine is kept. One that
     /// cannot be kept stops nobody: it is good as long as this process lives.
-    pub fn of_home(disk: &dyn Disk, home: &Path, wall: Timestamp) -> Steady {
-        if let Some(known) = Steady::known(disk, home) {
+    pub fn of_home(disk: &dyn Disk, home: &Path, wall: Timestamp) -> BootClock {
+        if let Some(known) = BootClock::known(disk, home) {
             return known;
         }
-        let steady = Steady::compare(wall);
+        let steady = BootClock::compare(wall);
         crash_point("clock.before");
         if let Err(error) = steady.keep(disk, &home.join(FILE)) {
             tracing::warn!("the clock cannot be kept: {error}");
@@ -80,9 +80,9 @@ impl Steady {
 
 impl File {
     /// Returns what was kept if it is of this life of the machine: a time before it was kept is of another.
-    fn comparison(&self, machine_boot: &str, uptime: i64) -> Option<Steady> {
+    fn comparison(&self, machine_boot: &str, uptime: i64) -> Option<BootClock> {
         let same = self.machine_boot == machine_boot && self.uptime_ms <= uptime;
-        same.then(|| Steady { wall: Timestamp::from_millis(self.wall_ms), uptime: self.uptime_ms })
+        same.then(|| BootClock { wall: Timestamp::from_millis(self.wall_ms), uptime: self.uptime_ms })
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         let file = File { machine_boot: "this".into(), wall_ms: 50 * HOUR, uptime_ms: 2 * HOUR };
         let steady = file.comparison("this", 2 * HOUR).expect("of this life");
         let deadline = steady.at(2 * HOUR).plus_millis(8 * HOUR);
-        let past = |steady: Steady, uptime: i64, wall: Timestamp| {
+        let past = |steady: BootClock, uptime: i64, wall: Timestamp| {
             Moment { now: Now { wall, steady: steady.at(uptime) }, newest: at(50 * HOUR) }.is_past(deadline)
         };
         // The machine sleeps for seven hours, and for eight; the wall clock was set or not.
@@ -146,8 +146,8 @@ mod tests {
     fn one_comparison_holds_for_a_life_of_the_machine() {
         let home = tempfile::tempdir().expect("a directory");
         let at = Timestamp::from_millis;
-        let first = Steady::of_home(&RealDisk, home.path(), at(1_000_000));
-        let later = Steady::of_home(&RealDisk, home.path(), at(90_000_000));
+        let first = BootClock::of_home(&RealDisk, home.path(), at(1_000_000));
+        let later = BootClock::of_home(&RealDisk, home.path(), at(90_000_000));
         assert_eq!(first, later, "whatever the wall clock says by now");
         assert!(first.now() >= at(1_000_000) && first.now() < at(1_060_000));
         let path = home.path().join(FILE);
@@ -157,8 +157,8 @@ mod tests {
             [text.replace(&boot, "another"), "{".to_owned(), text.replace("uptime_ms\":", "uptime_ms\":9")]
         {
             std::fs::write(&path, other).expect("written");
-            assert_eq!(Steady::known(&RealDisk, home.path()), None);
-            assert!(Steady::of_home(&RealDisk, home.path(), at(5_000_000)).now() >= at(5_000_000));
+            assert_eq!(BootClock::known(&RealDisk, home.path()), None);
+            assert!(BootClock::of_home(&RealDisk, home.path(), at(5_000_000)).now() >= at(5_000_000));
         }
     }
 }

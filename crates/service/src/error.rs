@@ -152,7 +152,7 @@ impl From<AppendError> for ServiceError {
     fn from(error: AppendError) -> ServiceError {
         let code = match &error {
             AppendError::Damaged { .. } => Code::SessionDamaged,
-            AppendError::Illegal(_) => Code::NotNow,
+            AppendError::IllegalTransition(_) => Code::NotNow,
             AppendError::Moved { .. } => Code::Moved,
             AppendError::TooLarge { .. } => Code::TooLarge,
             AppendError::StorageFull(_) => Code::StorageFull,

@@ -9,7 +9,7 @@ use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Receipt};
 use tokio::sync::oneshot;
 
-use crate::boottime::Steady;
+use crate::boottime::BootClock;
 use crate::error::ServiceError;
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
@@ -19,11 +19,11 @@ use crate::test_knobs::crash_point;
 pub(crate) struct Records {
     pub(crate) store: Arc<dyn Sessions>,
     clock: Arc<dyn Clock>,
-    steady: Steady,
+    steady: BootClock,
 }
 
 impl Records {
-    pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: Steady) -> Records {
+    pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
         Records { store, clock, steady }
     }
 

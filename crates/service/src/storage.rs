@@ -12,7 +12,7 @@ use rekindle_store::log::{Damage, LogReader};
 use rekindle_store::{AppendError, LoadError, Loaded, OpenSessionError, Store, Want};
 
 /// A function that is told the outcome of an append, on the committer's thread: it must not block.
-pub type Told = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
+pub type AppendReply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
 
 /// Who is told of each session that is found.
 pub type Visit<'a> = dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send + 'a;
@@ -30,7 +30,7 @@ pub trait Sessions: Send + Sync {
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError>;
     /// Appends without waiting.
-    fn append_with(&self, append: Append, told: Told);
+    fn append_with(&self, append: Append, told: AppendReply);
     /// Makes everything appended before durable.
     fn sync(&self) -> Result<(), AppendError>;
     /// Opens a session's log for reading.
@@ -82,7 +82,7 @@ impl Sessions for Store {
         Store::append(self, append)
     }
 
-    fn append_with(&self, append: Append, told: Told) {
+    fn append_with(&self, append: Append, told: AppendReply) {
         Store::append_with(self, append, told);
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::SessionId;
-use rekindle_domain::line::{Draft, Line, Place};
+use rekindle_domain::line::{Draft, Envelope, Line};
 use rekindle_domain::session::{Replay, SessionState};
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
@@ -134,7 +134,8 @@ fn lines(codec: Codec, replay: &mut Replay, drafts: &[Draft], now: Timestamp) ->
     let (ts, odd) = (now.to_string(), replay.oddities.len());
     for (index, draft) in drafts.iter().enumerate() {
         let (start, position) = (out.len(), replay.position());
-        let place = Place { seq: position.last_seq + 1, ts: &ts, at: None, more: index + 1 < drafts.len() };
+        let place =
+            Envelope { seq: position.last_seq + 1, ts: &ts, at: None, more: index + 1 < drafts.len() };
         let link = Link::new(replay.state.id, position.last_hash);
         codec.write(draft, place, link, &mut out).map_err(|error| error.to_string())?;
         let stored = codec.decode(&out[start..out.len() - 1], &mut room);

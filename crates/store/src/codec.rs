@@ -5,7 +5,7 @@
 //! in them. The write-ahead log holds lines as they are stored, and offsets count stored bytes.
 
 use rekindle_domain::chain::{ChainHash, Link};
-use rekindle_domain::line::{self, Draft, Place, WriteError};
+use rekindle_domain::line::{self, Draft, Envelope, WriteError};
 
 /// How the lines of a home's logs are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ impl Codec {
     pub(crate) fn write(
         self,
         draft: &Draft,
-        place: Place<'_>,
+        place: Envelope<'_>,
         link: Link,
         out: &mut Vec<u8>,
     ) -> Result<ChainHash, WriteError> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
-use rekindle_domain::session::Illegal;
+use rekindle_domain::session::IllegalTransition;
 
 use crate::log::Damage;
 
@@ -25,7 +25,7 @@ pub enum AppendError {
     },
     /// The event cannot follow what came before it.
     #[error(transparent)]
-    Illegal(#[from] Illegal),
+    IllegalTransition(#[from] IllegalTransition),
     /// Someone else appended first.
     #[error("{stream} is at record {found}, not {expected}")]
     Moved {

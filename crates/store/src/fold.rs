@@ -1,7 +1,7 @@
 //! The fold of a stream: what its records amount to so far. The committer asks it whether a record may follow, and goes back
 //! through it where records could not be written. Each kind of stream has one.
 
-use rekindle_domain::event::{Event, Illegal};
+use rekindle_domain::event::{Event, IllegalTransition};
 use rekindle_domain::id::StreamId;
 use rekindle_domain::line::{Draft, Line, Source};
 use rekindle_domain::session::Position;
@@ -50,7 +50,7 @@ pub trait Fold: Clone + Send + Sync + 'static {
     fn set_position(&mut self, position: Position);
 
     /// Takes in one record, or says why it cannot follow what came before it. The position moves by itself.
-    fn apply(&mut self, record: &Record<'_>) -> Result<(), Illegal>;
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), IllegalTransition>;
 
     /// Returns when something happened that was derived from elsewhere with the time `at` and is written at `ts`; none if that
     /// is the time of writing.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Effect, Illegal, Kind};
+use rekindle_domain::event::{Effect, IllegalTransition, Kind};
 use rekindle_domain::id::StreamId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{Mark, Position, SessionState};
@@ -47,7 +47,7 @@ impl Fold for SessionFold {
         Arc::make_mut(&mut self.tokens).set_position(position);
     }
 
-    fn apply(&mut self, record: &Record<'_>) -> Result<(), Illegal> {
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), IllegalTransition> {
         let Record { seq, ts, at, source, event } = *record;
         let happened = record.happened_at();
         if event.kind().map(Kind::effect) == Some(Effect::Token) {

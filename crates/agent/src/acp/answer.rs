@@ -76,11 +76,11 @@ pub(super) fn write(request: &Raw<'_>, answer: Answer<'_>) -> Result<Outgoing, A
 fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
     #[derive(Serialize)]
     struct Result<'a> {
-        outcome: PromptOutcome<'a>,
+        outcome: PermissionOutcome<'a>,
     }
     #[derive(Serialize)]
     #[serde(tag = "outcome", rename_all = "snake_case")]
-    enum PromptOutcome<'a> {
+    enum PermissionOutcome<'a> {
         Cancelled,
         #[serde(rename_all = "camelCase")]
         Selected {
@@ -104,8 +104,8 @@ fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerE
         Answer::Form(_) => return Err(AnswerError::WrongSort("a form: choose an option")),
     };
     let outcome = match option {
-        Some(option) => PromptOutcome::Selected { option_id: &option.option_id },
-        None => PromptOutcome::Cancelled,
+        Some(option) => PermissionOutcome::Selected { option_id: &option.option_id },
+        None => PermissionOutcome::Cancelled,
     };
     Ok(result(&asked.wire_id, &Result { outcome }))
 }

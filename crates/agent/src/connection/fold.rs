@@ -19,15 +19,15 @@ use crate::replay::{Replay, ReplayedTool};
 use crate::said::{Asked, AskedTool, Content, Failure, PromptOutcome, Request, Said, ToolSummary, Voice};
 
 /// What an item leads to, while it is folded.
-pub(super) struct Folded {
+pub(super) struct FoldResult {
     pub(super) seq: u64,
     pub(super) events: Vec<Event<'static>>,
     pub(super) taken: Taken,
 }
 
-impl Folded {
-    pub(super) fn new(seq: u64) -> Folded {
-        Folded { seq, events: Vec::new(), taken: Taken::default() }
+impl FoldResult {
+    pub(super) fn new(seq: u64) -> FoldResult {
+        FoldResult { seq, events: Vec::new(), taken: Taken::default() }
     }
 
     pub(super) fn push(&mut self, event: impl Into<Event<'static>>) {
@@ -54,7 +54,7 @@ pub(super) fn run_of(event: &Event<'_>) -> Option<RunId> {
 }
 
 impl Connection {
-    pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut Folded) {
+    pub(super) fn fold_item(&mut self, item: &Item<'_>, out: &mut FoldResult) {
         self.partial.asked |= match item {
             Item::Line { .. } | Item::Input { .. } | Item::Done { .. } => true,
             Item::Ctl { ctl, .. } => {
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// The journal ends without a word about the process.
-    pub(super) fn fold_end(&mut self, out: &mut Folded) {
+    pub(super) fn fold_end(&mut self, out: &mut FoldResult) {
         if !self.facts.exited {
             self.end(None, if self.was_asked() { Exited::Unknown } else { Exited::NeverAsked }, out);
         }
@@ -109,7 +109,7 @@ impl Connection {
         self.partial.asked || self.logged > 0
     }
 
-    fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut Folded) {
+    fn accept(&mut self, number: u64, what: InputKind, first: u64, bytes: &[u8], out: &mut FoldResult) {
         let sent = self.profile.sent(what, bytes);
         let input = self.facts.input(number, what, sent, out.seq);
         input.heard = true;
@@ -147,7 +147,7 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut Folded) {
+    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut FoldResult) {
         if self.is_told_again(&said, first) {
             return;
         }
@@ -294,7 +294,7 @@ impl Connection {
         content: &[Content<'_>],
         replaces: bool,
         first: u64,
-        out: &mut Folded,
+        out: &mut FoldResult,
     ) {
         let added: usize = content.iter().map(size).sum();
         let limit = self.profile.message_limit();
@@ -332,7 +332,7 @@ impl Connection {
     }
 
     /// Ends a message that is half said. Of items that were logged before, the log says which one did that last.
-    pub(super) fn flush(&mut self, partial: bool, out: &mut Folded) {
+    pub(super) fn flush(&mut self, partial: bool, out: &mut FoldResult) {
         if out.seq <= self.logged {
             return;
         }
@@ -346,16 +346,16 @@ impl Connection {
         what: &'static str,
         text: Option<Cow<'_, str>>,
         raw: Option<Raw<'static>>,
-        out: &mut Folded,
+        out: &mut FoldResult,
     ) {
         out.push(AgentNotice { run_id: self.run(), what: what.into(), text: text.map(own), raw });
     }
 
-    fn key(&self, out: &Folded) -> RequestKey {
+    fn key(&self, out: &FoldResult) -> RequestKey {
         RequestKey { holder: self.holder, seq: out.seq }
     }
 
-    fn ask(&mut self, asked: &Asked<'_>, line: &str, out: &mut Folded) {
+    fn ask(&mut self, asked: &Asked<'_>, line: &str, out: &mut FoldResult) {
         self.flush(false, out);
         let Some(request) = parse_raw(line) else { return };
         // Between prompt and turn, and while a session is brought back, the open run waits. Without one nobody
@@ -388,7 +388,7 @@ impl Connection {
     }
 
     /// Records a call that permission is asked for, where nothing was said of it before, or not what it is about.
-    fn announce(&mut self, run_id: Option<RunId>, tool: &AskedTool, out: &mut Folded) {
+    fn announce(&mut self, run_id: Option<RunId>, tool: &AskedTool, out: &mut FoldResult) {
         let AskedTool { call: asked, files } = tool;
         let known = self.facts.tools.iter().find(|known| known.tool_call_id == asked.tool_call_id);
         let (input, files) =

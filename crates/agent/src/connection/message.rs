@@ -11,7 +11,7 @@ use crate::said::{Content, Voice};
 /// How much of a summary stands beside its verbatim text.
 const MAX_SHOWN: usize = 4 << 10;
 
-/// PartialMessage a message. It is never empty.
+/// A message of which not everything was said yet. It is never empty.
 #[derive(Debug, Clone)]
 pub(super) struct PartialMessage {
     pub(super) voice: Voice,

@@ -289,10 +289,10 @@ impl Connection {
         seq: u64,
         at: Option<Timestamp>,
         unfinished: Option<u64>,
-        fold: impl FnOnce(&mut Connection, &mut fold::Folded),
+        fold: impl FnOnce(&mut Connection, &mut fold::FoldResult),
     ) -> Taken {
         self.taken = seq;
-        let mut out = fold::Folded::new(seq);
+        let mut out = fold::FoldResult::new(seq);
         if seq <= self.logged {
             // The log has what this item led to, and all facts. Only what is partial is gathered again; of a
             // message that this item ended, there may be the end without the beginning.
@@ -314,7 +314,7 @@ impl Connection {
         if self.facts.ready.is_some() {
             self.partial.greeting = None;
         }
-        let fold::Folded { mut taken, events, .. } = out;
+        let fold::FoldResult { mut taken, events, .. } = out;
         self.begin_turn(&taken, &events);
         let low = self.low_after(seq, unfinished);
         taken.place = Some(JournalPosition { holder: self.holder, seq, low, at });

@@ -6,7 +6,7 @@ use rekindle_domain::id::RunId;
 
 use super::Connection;
 use super::facts::SET;
-use super::fold::Folded;
+use super::fold::FoldResult;
 use crate::acp::{SessionOptions, Unoffered, listed};
 use crate::json::parse_raw;
 use crate::profile::Setting;
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// The agent took a setting.
-    pub(super) fn was_set(&mut self, number: u64, out: &mut Folded) {
+    pub(super) fn was_set(&mut self, number: u64, out: &mut FoldResult) {
         let Some(input) = self.facts.inputs.get_mut(&number) else { return };
         if input.over || input.sent.request != Request::Set {
             return self.notice("duplicate_reply", Some("the setting was answered before".into()), None, out);

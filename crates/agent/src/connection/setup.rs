@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rekindle_domain::event::{AgentReady, Raw};
 
 use super::facts::{OPTIONS, REFUSED, Ready, capabilities_with};
-use super::fold::Folded;
+use super::fold::FoldResult;
 use super::{Connection, Greeted, Refused, Restored};
 use crate::acp::{MAX_NAME, SessionOptions};
 use crate::json::{keep, parse_raw};
@@ -13,7 +13,7 @@ use crate::known::Quirk;
 use crate::said::{Failure, Greeting, Request};
 
 impl Connection {
-    pub(super) fn greeted(&mut self, greeting: &Greeting<'_>, first: u64, out: &mut Folded) {
+    pub(super) fn greeted(&mut self, greeting: &Greeting<'_>, first: u64, out: &mut FoldResult) {
         if self.partial.greeting.is_some() || self.facts.ready.is_some() {
             return self.notice(
                 "duplicate_reply",
@@ -37,7 +37,7 @@ impl Connection {
         input: u64,
         cursor: Option<Cow<'_, str>>,
         options: Option<Raw<'static>>,
-        out: &mut Folded,
+        out: &mut FoldResult,
     ) {
         let loading = self.partial.loading.take_if(|loading| loading.input == input);
         let Some(sent) = self.facts.inputs.get(&input).map(|input| input.sent.clone()) else { return };
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn become_ready(&mut self, cursor: Option<String>, opened: Request, out: &mut Folded) {
+    pub(super) fn become_ready(&mut self, cursor: Option<String>, opened: Request, out: &mut FoldResult) {
         // It stays until the log has it: an agent may answer what it was not asked yet.
         let greeting = self.partial.greeting.clone();
         let version = greeting.as_ref().map_or(1, |greeting| greeting.version);
@@ -76,7 +76,7 @@ impl Connection {
         self.facts.ready = Some(Ready { at: out.seq, info, capabilities, cursor, version, opened });
     }
 
-    pub(super) fn refused(&mut self, number: u64, failure: Failure, out: &mut Folded) {
+    pub(super) fn refused(&mut self, number: u64, failure: Failure, out: &mut FoldResult) {
         self.partial.loading.take_if(|loading| loading.input == number);
         let Some(input) = self.facts.inputs.get_mut(&number) else { return };
         let request = input.sent.request;

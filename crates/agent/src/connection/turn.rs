@@ -3,7 +3,7 @@
 use rekindle_domain::event::{AgentNotice, Raw};
 
 use super::facts::{ACCEPTED, OpenTurn};
-use super::fold::Folded;
+use super::fold::FoldResult;
 use super::{Connection, Ended, Exited, Partial};
 use crate::said::{Failure, PromptOutcome};
 
@@ -13,7 +13,7 @@ impl Connection {
         number: u64,
         outcome: PromptOutcome,
         raw: Raw<'static>,
-        out: &mut Folded,
+        out: &mut FoldResult,
     ) {
         let Some(input) = self.facts.inputs.get_mut(&number) else { return };
         if input.over {
@@ -32,7 +32,7 @@ impl Connection {
     }
 
     /// Nothing to do: since version 2 that is how a turn ends, once its prompt was taken.
-    pub(super) fn idle(&mut self, stop_reason: Option<String>, out: &mut Folded) {
+    pub(super) fn idle(&mut self, stop_reason: Option<String>, out: &mut FoldResult) {
         if self.facts.ready.as_ref().is_none_or(|ready| ready.version < 2) {
             return self.notice("unknown_update", Some("state_update".into()), None, out);
         }
@@ -52,7 +52,7 @@ impl Connection {
     }
 
     /// Ends a turn by the agent's word: a prompt's, or that of a command.
-    pub(super) fn end_turn(&mut self, number: Option<u64>, outcome: PromptOutcome, out: &mut Folded) {
+    pub(super) fn end_turn(&mut self, number: Option<u64>, outcome: PromptOutcome, out: &mut FoldResult) {
         self.flush(false, out);
         let turn = self.turn();
         let input = number.and_then(|number| self.facts.inputs.get_mut(&number));
@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// The process is gone.
-    pub(super) fn end(&mut self, outcome: Option<PromptOutcome>, exited: Exited, out: &mut Folded) {
+    pub(super) fn end(&mut self, outcome: Option<PromptOutcome>, exited: Exited, out: &mut FoldResult) {
         if self.turn().is_none() && self.profile.process_is_turn() && exited != Exited::NeverAsked {
             // It did not wait for its prompt.
             self.facts.turn = self.facts.launched_for.map(|run| OpenTurn { input: None, run: Some(run) });

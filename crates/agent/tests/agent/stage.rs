@@ -17,7 +17,7 @@ use rekindle_domain::event::{
     RunWaiting, SessionRestored,
 };
 use rekindle_domain::id::{HolderId, RunId, SessionId, WaitId};
-use rekindle_domain::line::{self, Draft, Line, Place};
+use rekindle_domain::line::{self, Draft, Envelope, Line};
 use rekindle_holder::journal::{Body, Ctl, InputHead, Items, OutFlags, Part, Record};
 use rekindle_holder::stamp::Stamp;
 
@@ -448,7 +448,7 @@ impl Stage {
         let count = drafts.len();
         for (index, draft) in drafts.into_iter().enumerate() {
             let seq = self.drafts.len() as u64 + 1;
-            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: index + 1 < count };
+            let place = Envelope { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: index + 1 < count };
             let link = Link::new(session, self.last);
             self.last = Some(line::write(&draft, place, link, &mut self.log).expect("a record"));
             self.connection.note(&draft.event, draft.source);

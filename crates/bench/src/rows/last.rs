@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use rekindle_domain::chain::Link;
-use rekindle_domain::line::{Place, peek_seq, write};
+use rekindle_domain::line::{Envelope, peek_seq, write};
 use rekindle_store::Codec;
 use rekindle_store::disk::RealDisk;
 use rekindle_store::log::LogReader;
@@ -65,7 +65,7 @@ impl Log {
         let mut line = Vec::new();
         while written < size {
             seq += 1;
-            let place = Place { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
+            let place = Envelope { seq, ts: "2026-02-21T10:00:00.000Z", at: None, more: false };
             let draft = &drafts[seq as usize % drafts.len()];
             last = Some(write(draft, place, Link::new(session, last), &mut line)?);
             out.write_all(&line)?;

@@ -24,10 +24,10 @@ use rekindle_holder::client::{
     ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
-use rekindle_service::boottime::Steady;
+use rekindle_service::boottime::BootClock;
 use rekindle_service::home::next_epoch;
 use rekindle_service::live::{
-    Launching, Live, LiveError, Places, Processes, Progress, Supervisor, Unsent, keep_large,
+    HolderPaths, Launching, LiveAgent, LiveError, Processes, Progress, Supervisor, UnsentPrompt, keep_large,
 };
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -109,7 +109,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let holders = context.home.join("holders");
     let found = inspect_all(&holders).unwrap_or_default();
     let epoch = next_epoch(&*context.disk(), &context.home, &found, || {});
-    let supervisor = Supervisor { boot_id, epoch, steady: Steady::compare(SystemClock.now()) };
+    let supervisor = Supervisor { boot_id, epoch, steady: BootClock::compare(SystemClock.now()) };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {
         let message = "no turn is going on, and no agent lives: begin one with --prompt".to_owned();
@@ -193,15 +193,22 @@ fn take_over(
     session: SessionId,
     profile: &Arc<dyn Profile>,
     supervisor: Supervisor,
-) -> Result<Option<Live>, Failure> {
+) -> Result<Option<LiveAgent>, Failure> {
     let agent = store.open_session(session).map_err(failed)?.state.agent.clone();
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
         let (holders, deadline) = (Processes::shared(), Instant::now() + NO_ANSWER);
         while let LockState::Held { .. } = inspect(&dir).lock {
             let env = || Ok(environment());
-            match Live::adopt(store.clone(), session, &holders, dir.clone(), profile.clone(), supervisor, env)
-            {
+            match LiveAgent::adopt(
+                store.clone(),
+                session,
+                &holders,
+                dir.clone(),
+                profile.clone(),
+                supervisor,
+                env,
+            ) {
                 Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
                     if Instant::now() < deadline =>
                 {
@@ -215,7 +222,8 @@ fn take_over(
             let message = format!("{} processes of the old agent are still there", gone.left.len());
             return Err(Failure::failed("tree_not_gone", anyhow::Error::msg(message)));
         }
-        Live::harvest(store.clone(), session, &holders, dir, profile.clone(), supervisor).map_err(failed)?;
+        LiveAgent::harvest(store.clone(), session, &holders, dir, profile.clone(), supervisor)
+            .map_err(failed)?;
     }
     Ok(None)
 }
@@ -228,7 +236,7 @@ fn launch(
     session: SessionId,
     profile: &Arc<dyn Profile>,
     supervisor: Supervisor,
-) -> Result<Live, Failure> {
+) -> Result<LiveAgent, Failure> {
     if profile.prompt_in_command()
         && let Some(prompt) = &args.prompt
         && !has_open_run(store, session)?
@@ -240,7 +248,7 @@ fn launch(
     let uid = std::fs::metadata("/proc/self").map_err(failed)?.uid();
     let runtime = runtime_dir(user_runtime.as_deref(), &std::env::temp_dir(), uid).map_err(failed)?;
     let (holders, executable) = (context.home.join("holders"), executable.map_err(failed)?);
-    let places = Places { holders, runtime, executable, scopes: None };
+    let places = HolderPaths { holders, runtime, executable, scopes: None };
     let launching = Launching {
         agent: None,
         argv: args.command.clone(),
@@ -249,7 +257,8 @@ fn launch(
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
     let (store, holders) = (store.clone(), Processes::shared());
-    Live::launch(store, session, &holders, &places, launching, profile.clone(), supervisor).map_err(failed)
+    LiveAgent::launch(store, session, &holders, &places, launching, profile.clone(), supervisor)
+        .map_err(failed)
 }
 
 /// Records a prompt and the run that begins with it.
@@ -258,18 +267,18 @@ fn begin(
     session: SessionId,
     prompt: &str,
     supervisor: Supervisor,
-) -> Result<(Unsent, Vec<Draft>), Failure> {
+) -> Result<(UnsentPrompt, Vec<Draft>), Failure> {
     let (message_id, run_id) = (MessageId::mint(id_millis(), random()?), RunId::mint(id_millis(), random()?));
     let content = Raw::text(prompt).into_owned();
     let message = NewMessage { message_id, content: content.clone(), idempotency_key: None, wait_id: None };
     let mut records = with_message(message, run_id, &supervisor.life());
     keep_large(store, &mut records).map_err(failed)?;
     store.append(Append::durable(session, records.clone())).map_err(failed)?;
-    Ok((Unsent::message(run_id, content), records))
+    Ok((UnsentPrompt::message(run_id, content), records))
 }
 
 /// Does what can be done, and waits for the holder if that was nothing.
-fn step(live: &mut Live, most: Duration) -> Result<Progress, Failure> {
+fn step(live: &mut LiveAgent, most: Duration) -> Result<Progress, Failure> {
     let progress = live.step().map_err(failed)?;
     let over = progress.exited || progress.lost || progress.ended.is_some();
     let eventful = over || progress.more || !progress.waits.is_empty() || progress.refused.is_some();
@@ -298,10 +307,10 @@ fn holder() -> std::io::Result<PathBuf> {
 /// Runs the loop until the turn has ended; tells also whether the agent has. A connection that is lost says nothing
 /// about the agent: it is looked for again.
 fn turn(
-    live: &mut Live,
+    live: &mut LiveAgent,
     args: &Args,
     deadline: Instant,
-    again: &dyn Fn() -> Result<Option<Live>, Failure>,
+    again: &dyn Fn() -> Result<Option<LiveAgent>, Failure>,
 ) -> Result<(Exit, bool), Failure> {
     let mut out = std::io::stdout();
     live.listen(Arc::new(tell));

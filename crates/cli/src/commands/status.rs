@@ -6,7 +6,7 @@ use std::io::Write;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::{Client, read};
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
 use rekindle_terminal::output::{self, BOLD, DIM, plural, styled, when, wrap};
@@ -85,10 +85,10 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
         let again = match look(&home, &loaded.state) {
-            Found::Lives | Found::Silent | Found::Dead => {
+            AgentPresence::Lives | AgentPresence::Silent | AgentPresence::Dead => {
                 ", and records again what the agent's holder still has"
             }
-            Found::Nobody | Found::Vanished { .. } => "",
+            AgentPresence::Nobody | AgentPresence::Vanished { .. } => "",
         };
         let text = format!(
             "the last {bytes}, from byte {at}, are no whole records, as when a crash cuts a write short; the next use cuts \

@@ -10,7 +10,7 @@ use rekindle_agent::profile::Profile;
 use rekindle_holder::client::{ConnectError, Control, RequestError, inspect_all};
 use rekindle_holder::tree::signal_exactly;
 use rekindle_holder::wire::{Event, Mode, PREAMBLE_LEN, Preamble, Refusal, Refused};
-use rekindle_service::live::{Live, LiveError, Processes};
+use rekindle_service::live::{LiveAgent, LiveError, Processes};
 use rustix::process::Signal;
 
 use crate::lab::{Lab, PATIENCE, limits, wait_for, wait_for_event};
@@ -250,7 +250,7 @@ fn a_squatter_that_says_stale_is_not_believed_and_a_holder_whose_file_says_so_is
     let adopt = |epoch| {
         let (store, holders, dir) = (store.clone(), Processes::shared(), holder.dir.clone());
         let env = || Ok(Default::default());
-        Live::adopt(store, session(), &holders, dir, exec.clone(), supervisor(epoch), env)
+        LiveAgent::adopt(store, session(), &holders, dir, exec.clone(), supervisor(epoch), env)
     };
     let socket = &holder.launch.there().expect("a launch note").socket;
     std::fs::remove_file(socket).expect("a socket");

@@ -10,7 +10,7 @@ use rekindle_agent::connection::Connection;
 use rekindle_domain::event::{AgentLaunching, InputKind, InputQueued, Raw};
 use rekindle_domain::id::{HolderId, RunId};
 use rekindle_domain::line::Draft;
-use rekindle_holder::client::{Follower, Found, LockState, Started, harvest, inspect};
+use rekindle_holder::client::{FileContents, Follower, LockState, Started, harvest, inspect};
 use rekindle_holder::dir::{ExitReason, HolderDir, LockNote};
 use rekindle_holder::journal::Item;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ fn a_directory_of_format_1_says_today_what_it_said_when_it_was_made() {
     assert_eq!(seen.other_boot, Some(true));
     assert!(matches!(
         (&seen.launch, &seen.status, &seen.epoch),
-        (Found::There(_), Found::There(_), Found::There(_))
+        (FileContents::There(_), FileContents::There(_), FileContents::There(_))
     ));
     let left = harvest(&dir).expect("a dead holder");
     assert_eq!((left.last_seq, &left.damage, &left.started), (27, &None, &Started::Yes));

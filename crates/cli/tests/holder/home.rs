@@ -12,9 +12,9 @@ use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
-use rekindle_service::boottime::Steady;
+use rekindle_service::boottime::BootClock;
 use rekindle_service::live::{
-    Launching, Live, LiveError, Places, Processes, Supervisor as Lead, Unsent, keep_large,
+    HolderPaths, Launching, LiveAgent, LiveError, Processes, Supervisor as Lead, UnsentPrompt, keep_large,
 };
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -33,19 +33,19 @@ pub(crate) fn session() -> SessionId {
 
 /// A life of a supervisor in this process.
 pub(crate) fn supervisor(epoch: u64) -> Lead {
-    let steady = Steady::compare(Timestamp::from_millis(1_800_000_000_000));
+    let steady = BootClock::compare(Timestamp::from_millis(1_800_000_000_000));
     Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady }
 }
 
 /// Records a prompt and the run that begins with it, by the first of these lives.
-pub(crate) fn begin(store: &Store, prompt: &str) -> (Unsent, Vec<Draft>) {
+pub(crate) fn begin(store: &Store, prompt: &str) -> (UnsentPrompt, Vec<Draft>) {
     let (message_id, run_id, content) =
         (MessageId::mint(1, 1), RunId::mint(1, 1), Raw::text(prompt).into_owned());
     let message = NewMessage { message_id, content: content.clone(), idempotency_key: None, wait_id: None };
     let mut records = with_message(message, run_id, &supervisor(1).life());
     keep_large(store, &mut records).expect("kept");
     store.append(Append::durable(session(), records.clone())).expect("appended");
-    (Unsent::message(run_id, content), records)
+    (UnsentPrompt::message(run_id, content), records)
 }
 
 /// A home, and an agent that writes down what it is told.
@@ -113,7 +113,7 @@ impl Home {
     }
 
     /// Launches a command for a new session, with this process as its supervisor.
-    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> (Live, Arc<Store>) {
+    pub(crate) fn launch(&self, command: &[&str], profile: Arc<dyn Profile>) -> (LiveAgent, Arc<Store>) {
         let holder = Path::new(env!("CARGO_BIN_EXE_rekindle-holder"));
         let store = self.own();
         (self.launch_in(holder, store.clone(), command, profile).expect("launched"), store)
@@ -126,11 +126,11 @@ impl Home {
         store: Arc<Store>,
         command: &[&str],
         profile: Arc<dyn Profile>,
-    ) -> Result<Live, LiveError> {
+    ) -> Result<LiveAgent, LiveError> {
         let executable = install_executable(holder, &self.path("home/bin")).expect("a private copy");
         std::fs::create_dir_all(self.path("run")).expect("a directory");
         let (holders, runtime) = (self.path("home/holders"), self.path("run"));
-        let places = Places { holders, runtime, executable, scopes: None };
+        let places = HolderPaths { holders, runtime, executable, scopes: None };
         let argv = command.iter().map(|word| (*word).to_owned()).collect();
         let launching = Launching {
             agent: None,
@@ -139,7 +139,7 @@ impl Home {
             umask: None,
             limits: crate::lab::limits(),
         };
-        Live::launch(store, session(), &Processes::shared(), &places, launching, profile, supervisor(1))
+        LiveAgent::launch(store, session(), &Processes::shared(), &places, launching, profile, supervisor(1))
     }
 
     /// Runs a supervisor to its end.

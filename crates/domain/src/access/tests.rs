@@ -6,8 +6,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn shown(number: u8) -> (String, Shown) {
-    Shown::mint(AccessId::mint(u64::from(number), 7), [number; 32])
+fn shown(number: u8) -> (String, PresentedToken) {
+    PresentedToken::mint(AccessId::mint(u64::from(number), 7), [number; 32])
 }
 
 fn new(scope: Scope, ttl_millis: Option<i64>) -> NewAccess {
@@ -22,7 +22,7 @@ fn a_shown_token_is_read_back_and_nothing_else_is() {
     let (id, secret) = text.split_once('.').expect("two parts");
     let bad = ["", ".", id, secret, &text[..text.len() - 1], &format!("{text}0"), &format!("rt_1.{secret}")];
     for text in bad {
-        assert_eq!(text.parse::<Shown>(), Err(Denial::Unknown), "{text}");
+        assert_eq!(text.parse::<PresentedToken>(), Err(Denial::Unknown), "{text}");
     }
 }
 
@@ -33,7 +33,8 @@ fn who_is_let_in() {
     list.add(&reader, new(Scope::Read, None), at(0)).expect("added");
     list.add(&admin, NewAccess { name: Some("ci".into()), ..new(Scope::Admin, None) }, at(0)).expect("added");
     list.add(&short, new(Scope::Answer, Some(10)), at(0)).expect("added");
-    let judge = |shown: &Shown, needs, now| list.judge(shown, needs, at(now)).map(|bearer| bearer.name);
+    let judge =
+        |shown: &PresentedToken, needs, now| list.judge(shown, needs, at(now)).map(|bearer| bearer.name);
     assert_eq!(judge(&reader, Scope::Read, 5), Ok(reader.id.to_string()));
     let weak = Denial::Scope { has: Scope::Read, needs: Scope::Answer };
     assert_eq!(judge(&reader, Scope::Answer, 5), Err(weak));
@@ -41,7 +42,7 @@ fn who_is_let_in() {
     assert_eq!(judge(&short, Scope::Answer, 9), Ok(short.id.to_string()));
     assert_eq!(judge(&short, Scope::Answer, 10), Err(Denial::Expired));
     // Whoever does not know the secret is told nothing about the token.
-    let forged = Shown { id: short.id, secret_hash: admin.secret_hash.clone() };
+    let forged = PresentedToken { id: short.id, secret_hash: admin.secret_hash.clone() };
     assert_eq!(judge(&forged, Scope::Admin, 10), Err(Denial::Unknown));
     assert_eq!(judge(&shown(9).1, Scope::Read, 0), Err(Denial::Unknown));
 }
@@ -66,7 +67,7 @@ fn names_are_plain_and_lists_are_bounded() {
         let new = NewAccess { name: Some(name.to_owned()), ..new(Scope::Read, None) };
         assert_eq!(list.add(&shown(1).1, new, at(0)), Err(BadAccess::Name), "{name:?}");
     }
-    let mint = |number: usize| Shown::mint(AccessId::mint(number as u64, 7), [1; 32]).1;
+    let mint = |number: usize| PresentedToken::mint(AccessId::mint(number as u64, 7), [1; 32]).1;
     for number in 0..MAX_ENDED + 3 {
         list.add(&mint(number), new(Scope::Read, Some(1)), at(number as i64 * 2)).expect("added");
     }

@@ -41,12 +41,12 @@ pub struct Given {
     /// Its records.
     pub records: Vec<Draft>,
     /// When it gets its turn.
-    pub turn: Turn,
+    pub turn: Placement,
 }
 
-/// When a message gets its turn.
+/// The placement of a message: when it gets its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum Placement {
     /// At once: a run begins with it.
     Now,
     /// After the run that goes on, and what waits already.
@@ -79,7 +79,7 @@ pub fn message(
     if at_rest && (state.queue.is_empty() || message.wait_id.is_some()) {
         let mut records = with_message(message, run_id, life);
         records.extend(update);
-        return Ok(Given { records, turn: Turn::Now });
+        return Ok(Given { records, turn: Placement::Now });
     }
     if state.queue.len() >= MAX_QUEUED {
         return Err(QueueFull);
@@ -88,12 +88,12 @@ pub fn message(
     // What a program waits for keeps nobody from working, and nothing comes instead of its answer.
     if state.open_run().is_some_and(Run::has_asked) {
         let records = update.into_iter().chain([queued]).collect();
-        return Ok(Given { records, turn: Turn::InsteadOfAnswer });
+        return Ok(Given { records, turn: Placement::InsteadOfAnswer });
     }
     let mut records: Vec<Draft> = [queued].into_iter().chain(update).collect();
     // Someone speaks after an interruption: nothing is continued by itself any more, and who waits longest gets his turn.
     let oldest = state.queue.first().filter(|_| at_rest && state.recovery.interruption.is_some());
-    let turn = if oldest.is_some() { Turn::BehindOldest } else { Turn::Queued };
+    let turn = if oldest.is_some() { Placement::BehindOldest } else { Placement::Queued };
     records.extend(oldest.map(|oldest| from_queue(*oldest, run_id, life).into()));
     Ok(Given { records, turn })
 }

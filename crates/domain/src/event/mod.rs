@@ -4,7 +4,7 @@
 //! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
 
 mod agent;
-mod illegal;
+mod illegal_transition;
 pub(crate) mod legacy;
 mod raw;
 mod run;
@@ -16,7 +16,7 @@ pub use agent::{
     AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
     PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
 };
-pub use illegal::Illegal;
+pub use illegal_transition::IllegalTransition;
 pub use raw::Raw;
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,

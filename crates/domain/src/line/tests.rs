@@ -16,7 +16,7 @@ fn holder() -> HolderId {
 
 fn written(draft: &Draft, more: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    let place = Place { seq: 7, ts: "2026-02-21T10:00:00.000Z", at: draft.at, more };
+    let place = Envelope { seq: 7, ts: "2026-02-21T10:00:00.000Z", at: draft.at, more };
     write(draft, place, Link::First(session().into()), &mut out).expect("it is JSON");
     assert_eq!(out.pop(), Some(b'\n'));
     out

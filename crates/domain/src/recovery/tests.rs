@@ -10,7 +10,7 @@ const QUEUED: &str = "message.user msg=2 queued=true";
 
 fn nobody() -> Circumstances {
     Circumstances {
-        found: Found::Nobody,
+        found: AgentPresence::Nobody,
         has_directory: true,
         has_environment: true,
         failed_launches: 0,
@@ -20,7 +20,7 @@ fn nobody() -> Circumstances {
     }
 }
 
-fn found(found: Found) -> Circumstances {
+fn found(found: AgentPresence) -> Circumstances {
     Circumstances { found, ..nobody() }
 }
 
@@ -36,19 +36,19 @@ fn check(appends: &[&str], about: &Circumstances, expected: Step) {
 #[test]
 fn what_lives_is_adopted_and_what_is_silent_is_waited_for() {
     for appends in [&[STARTED, AGENT][..], &[STARTED, AGENT, "run.completed"], &[STARTED, AGENT, QUEUED]] {
-        check(appends, &found(Found::Lives), Step::Adopt);
-        let step = next_step(&state(appends), &found(Found::Silent));
+        check(appends, &found(AgentPresence::Lives), Step::Adopt);
+        let step = next_step(&state(appends), &found(AgentPresence::Silent));
         assert!(matches!(step, Step::Wait(_)), "{appends:?}: {step:?}");
     }
-    check(&[STARTED, AGENT, "run.completed", "session.closed"], &found(Found::Lives), Step::Dismiss);
+    check(&[STARTED, AGENT, "run.completed", "session.closed"], &found(AgentPresence::Lives), Step::Dismiss);
 }
 
 // I6: what ended is read before anything is decided about it.
 #[test]
 fn what_is_dead_is_read_and_what_vanished_is_buried() {
-    check(&[STARTED, AGENT], &found(Found::Dead), Step::Harvest);
+    check(&[STARTED, AGENT], &found(AgentPresence::Dead), Step::Harvest);
     let buried = |rebooted, reason| {
-        check(&[STARTED, AGENT], &found(Found::Vanished { rebooted }), Step::Bury { reason });
+        check(&[STARTED, AGENT], &found(AgentPresence::Vanished { rebooted }), Step::Bury { reason });
     };
     buried(false, InterruptReason::ProcessRestart);
     buried(true, InterruptReason::MachineRestart);
@@ -95,7 +95,7 @@ fn a_launch_for_which_something_ran_out_waits_and_is_never_given_up() {
     check(&[STARTED], &nowhere, Step::Fail(Held::NoDirectory));
     let often = Circumstances { failed_launches: MOST_LAUNCHES, ..short(1, 0) };
     check(&[STARTED], &often, Step::Fail(Held::Budget));
-    check(&[STARTED, AGENT], &Circumstances { found: Found::Lives, ..short(1, 0) }, Step::Adopt);
+    check(&[STARTED, AGENT], &Circumstances { found: AgentPresence::Lives, ..short(1, 0) }, Step::Adopt);
 }
 
 // I13: nothing follows a cancel but the end, and what was queued afterwards.
@@ -153,8 +153,12 @@ fn the_queue_waits_behind_a_continuation_and_moves_when_a_run_has_ended() {
 
 #[test]
 fn a_deletion_is_finished_once_nobody_is_left() {
-    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Lives), Step::Dismiss);
-    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Dead), Step::Harvest);
-    check(&[STARTED, AGENT, "session.deleted"], &found(Found::Vanished { rebooted: false }), Step::Remove);
+    check(&[STARTED, AGENT, "session.deleted"], &found(AgentPresence::Lives), Step::Dismiss);
+    check(&[STARTED, AGENT, "session.deleted"], &found(AgentPresence::Dead), Step::Harvest);
+    check(
+        &[STARTED, AGENT, "session.deleted"],
+        &found(AgentPresence::Vanished { rebooted: false }),
+        Step::Remove,
+    );
     check(&["session.created", "session.deleted"], &nobody(), Step::Remove);
 }

@@ -5,8 +5,8 @@
 //! leaves the state as it was.
 
 use crate::event::{
-    CancelReason, Event, Illegal, InputKind, RunCancelRequested, RunInterrupted, RunResumed, RunStarted,
-    RunWaiting, ToolCall, ToolUpdate, UncertainTool,
+    CancelReason, Event, IllegalTransition, InputKind, RunCancelRequested, RunInterrupted, RunResumed,
+    RunStarted, RunWaiting, ToolCall, ToolUpdate, UncertainTool,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
@@ -21,8 +21,9 @@ const MAX_OPEN_TOOLS: usize = 256;
 
 impl SessionState {
     /// Takes in one event as record `seq`; `ts` is when it happened, which is mostly when it was written.
-    pub fn apply(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), Illegal> {
-        self.transition(seq, ts, event).map_err(|why| Illegal { kind: event.name().to_owned(), why })
+    pub fn apply(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), IllegalTransition> {
+        self.transition(seq, ts, event)
+            .map_err(|why| IllegalTransition { kind: event.name().to_owned(), why })
     }
 
     fn transition(&mut self, seq: u64, ts: Timestamp, event: &Event<'_>) -> Result<(), String> {

@@ -22,7 +22,7 @@ pub use usage::{Context, SessionUsage, UsageShown};
 
 use crate::chain::ChainHash;
 pub use crate::chain::Position;
-pub use crate::event::Illegal;
+pub use crate::event::IllegalTransition;
 use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool};
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;

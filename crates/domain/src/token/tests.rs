@@ -43,7 +43,7 @@ fn index(events: &[&str]) -> TokenIndex {
     index
 }
 
-fn apply(index: &mut TokenIndex, seq: u64, event: &str) -> Result<(), Illegal> {
+fn apply(index: &mut TokenIndex, seq: u64, event: &str) -> Result<(), IllegalTransition> {
     let event =
         event.replace("token.minted", &format!("token.minted secret_hash={}", shown().1.secret_hash()));
     index.apply(seq, at(0), &draft(&event).event)

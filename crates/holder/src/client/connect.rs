@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::handshake::{Handshake, HandshakeError, Visitor, Welcomed};
-use super::link::{Link, Turn};
+use super::socket::{Activity, Socket};
 use crate::dir::{HolderDir, Launch};
 use crate::wire::{Refused, WireError};
 
@@ -86,12 +86,12 @@ pub(super) fn connect(
     launch: &Launch,
     visitor: Visitor,
     timeout: Duration,
-) -> Result<(Link, Welcomed), ConnectError> {
+) -> Result<(Socket, Welcomed), ConnectError> {
     let secret = dir.read_secret().map_err(|source| ConnectError::Files { path: dir.secret(), source })?;
     let socket = launch.socket.clone();
     let handshake = Handshake::new(&launch.holder_id, secret, visitor).map_err(|e| refusal(&socket, e))?;
     let deadline = Instant::now() + timeout;
-    let link = Link::connect(&socket, deadline).map_err(|source| match source.kind() {
+    let link = Socket::connect(&socket, deadline).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
             ConnectError::NoSocket { socket: socket.clone() }
         }
@@ -107,16 +107,17 @@ pub(super) fn connect(
 
 /// Carries a handshake through.
 pub(super) fn shake_hands(
-    mut link: Link,
+    mut link: Socket,
     mut handshake: Handshake,
     socket: &Path,
     deadline: Instant,
     timeout: Duration,
-) -> Result<(Link, Welcomed), ConnectError> {
+) -> Result<(Socket, Welcomed), ConnectError> {
     loop {
         link.queue(&handshake.outgoing());
         let sent = link.flush(deadline);
-        let turn = sent.and_then(|turn| if turn == Turn::Moved { link.receive(deadline) } else { Ok(turn) });
+        let turn =
+            sent.and_then(|turn| if turn == Activity::Moved { link.receive(deadline) } else { Ok(turn) });
         let turn = turn.map_err(|source| ConnectError::Io { socket: socket.into(), source })?;
         let bytes = link.take();
         // Even of someone who has hung up: it may have said why.
@@ -128,9 +129,9 @@ pub(super) fn shake_hands(
             }
         }
         match turn {
-            Turn::Moved => {}
-            Turn::Closed => return Err(ConnectError::HungUp),
-            Turn::Late => return Err(ConnectError::Timeout { after: timeout }),
+            Activity::Moved => {}
+            Activity::Closed => return Err(ConnectError::HungUp),
+            Activity::Late => return Err(ConnectError::Timeout { after: timeout }),
         }
     }
 }

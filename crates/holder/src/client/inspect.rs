@@ -14,9 +14,9 @@ use crate::identity::{Presence, machine_boot};
 /// Directories looked at at a time. More would wait for the same disk.
 const MOST_THREADS: usize = 16;
 
-/// Something that should be in a directory.
+/// The contents of a file that should be in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<T> {
+pub enum FileContents<T> {
     /// It is.
     There(T),
     /// It is not.
@@ -25,12 +25,12 @@ pub enum Found<T> {
     Unreadable(String),
 }
 
-impl<T> Found<T> {
+impl<T> FileContents<T> {
     /// Returns it if it is there and understood.
     pub fn there(&self) -> Option<&T> {
         match self {
-            Found::There(value) => Some(value),
-            Found::Missing | Found::Unreadable(_) => None,
+            FileContents::There(value) => Some(value),
+            FileContents::Missing | FileContents::Unreadable(_) => None,
         }
     }
 }
@@ -78,15 +78,15 @@ pub struct Inspection {
     /// The holder's id, by the name of the directory.
     pub holder_id: String,
     /// What it is for.
-    pub launch: Found<Launch>,
+    pub launch: FileContents<Launch>,
     /// Whether it lives.
     pub lock: LockState,
     /// How it ended.
-    pub exit: Found<ExitNote>,
+    pub exit: FileContents<ExitNote>,
     /// Who commanded last.
-    pub epoch: Found<EpochNote>,
+    pub epoch: FileContents<EpochNote>,
     /// The hint for people.
-    pub status: Found<StatusNote>,
+    pub status: FileContents<StatusNote>,
     /// The machine was started again since the holder was made; none if nobody can tell.
     pub other_boot: Option<bool>,
 }
@@ -97,12 +97,12 @@ pub fn inspect(dir: &HolderDir) -> Inspection {
     // The end is looked at after the lock: a holder writes it before it lets go.
     let lock = lock_state(dir);
     let launch = match found::<Launch>(&dir.launch()) {
-        Found::There(launch) if launch.format != FORMAT => Found::Unreadable(format!(
+        FileContents::There(launch) if launch.format != FORMAT => FileContents::Unreadable(format!(
             "format {} is not known here; use the version that made it",
             launch.format
         )),
-        Found::There(launch) if launch.holder_id != holder_id => {
-            Found::Unreadable(format!("it is about {}, not {holder_id}", launch.holder_id))
+        FileContents::There(launch) if launch.holder_id != holder_id => {
+            FileContents::Unreadable(format!("it is about {}, not {holder_id}", launch.holder_id))
         }
         found => found,
     };
@@ -198,15 +198,15 @@ fn lock_state(dir: &HolderDir) -> LockState {
     }
 }
 
-fn found<T: DeserializeOwned>(path: &Path) -> Found<T> {
+fn found<T: DeserializeOwned>(path: &Path) -> FileContents<T> {
     /// A living holder writes some files over in place: one that is caught half written is whole a moment later.
     const LOOKS: usize = 3;
     let mut looks = 1;
     loop {
         match HolderDir::read(path) {
-            Ok(value) => return Found::There(value),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Missing,
-            Err(error) if looks == LOOKS => return Found::Unreadable(error.to_string()),
+            Ok(value) => return FileContents::There(value),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return FileContents::Missing,
+            Err(error) if looks == LOOKS => return FileContents::Unreadable(error.to_string()),
             Err(_) => looks += 1,
         }
     }
@@ -225,8 +225,11 @@ mod tests {
         std::fs::create_dir(dir.path()).expect("made");
         let seen = inspect(&dir);
         assert_eq!(seen.holder_id, "h_1");
-        assert_eq!((seen.launch, seen.lock), (Found::Missing, LockState::Missing));
-        assert_eq!((seen.exit, seen.epoch, seen.status), (Found::Missing, Found::Missing, Found::Missing));
+        assert_eq!((seen.launch, seen.lock), (FileContents::Missing, LockState::Missing));
+        assert_eq!(
+            (seen.exit, seen.epoch, seen.status),
+            (FileContents::Missing, FileContents::Missing, FileContents::Missing)
+        );
         assert_eq!(seen.other_boot, None);
     }
 
@@ -237,7 +240,7 @@ mod tests {
         std::fs::write(dir.status(), "{\"phase\":\"danc").expect("written");
         std::fs::write(dir.epoch(), r#"{"epoch":7,"instance":"boot_1","later":1}"#).expect("written");
         let seen = inspect(&dir);
-        assert!(matches!(seen.status, Found::Unreadable(_)));
+        assert!(matches!(seen.status, FileContents::Unreadable(_)));
         assert_eq!(seen.epoch.there().map(|note| note.epoch), Some(7));
         assert_eq!(seen.launch.there().map(|launch| launch.holder_id.as_str()), Some("h_1"));
         assert_eq!(seen.other_boot, Some(false));
@@ -252,7 +255,7 @@ mod tests {
             (&|launch: &mut Launch| launch.holder_id = "h_2".into(), "h_2"),
         ] {
             home.change_launch(&dir, change);
-            assert!(matches!(inspect(&dir).launch, Found::Unreadable(why) if why.contains(words)));
+            assert!(matches!(inspect(&dir).launch, FileContents::Unreadable(why) if why.contains(words)));
             home.write_launch(&dir);
         }
         home.change_launch(&dir, |launch| launch.machine_boot = "another".into());

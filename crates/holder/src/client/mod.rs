@@ -8,11 +8,11 @@ mod follow;
 mod handshake;
 mod harvest;
 mod inspect;
-mod link;
 mod lock;
 mod remove;
 mod runtime;
 mod scope;
+mod socket;
 mod spawn;
 mod talk;
 #[cfg(test)]
@@ -25,7 +25,7 @@ pub use follow::{FollowError, Follower};
 pub use handshake::{Handshake, HandshakeError, Visitor, Welcomed};
 pub use harvest::{Harvest, HarvestError, Started, harvest, harvest_under};
 pub use inspect::{
-    Found, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all, inspect_each, list,
+    FileContents, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all, inspect_each, list,
 };
 pub use lock::{DirLock, LockError};
 pub use remove::{RemoveError, remove, remove_leftovers, remove_under};

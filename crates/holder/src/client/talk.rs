@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use super::link::{Link, Turn};
+use super::socket::{Activity, Socket};
 use crate::wire::{Decoder, Event, MAX_FRAME, Refusal, Refused, Request, WireError};
 
 /// Why a request had no success.
@@ -76,7 +76,7 @@ pub(super) type Picked<T> = ControlFlow<T, Event>;
 
 #[derive(Debug)]
 pub(super) struct Talk {
-    link: Link,
+    link: Socket,
     decoder: Decoder,
     queue: VecDeque<Event>,
     /// How long each answer may take.
@@ -89,7 +89,7 @@ pub(super) struct Talk {
 
 impl Talk {
     /// Goes on after a handshake; the decoder may have the first words already.
-    pub(super) fn new(link: Link, decoder: Decoder, patience: Duration) -> Talk {
+    pub(super) fn new(link: Socket, decoder: Decoder, patience: Duration) -> Talk {
         Talk { link, decoder, queue: VecDeque::new(), patience, fenced: None, out_of_step: false, word: 0 }
     }
 
@@ -128,8 +128,8 @@ impl Talk {
         self.link.queue(&bytes);
         match self.link.flush(Instant::now() + self.patience)? {
             // What it said before it hung up is read by whoever waits for the answer.
-            Turn::Moved | Turn::Closed => Ok(()),
-            Turn::Late => Err(self.late()),
+            Activity::Moved | Activity::Closed => Ok(()),
+            Activity::Late => Err(self.late()),
         }
     }
 
@@ -141,9 +141,9 @@ impl Talk {
                 return Ok(answer);
             }
             match self.link.receive(deadline)? {
-                Turn::Moved => {}
-                Turn::Closed => return Err(RequestError::Closed),
-                Turn::Late => return Err(self.late()),
+                Activity::Moved => {}
+                Activity::Closed => return Err(RequestError::Closed),
+                Activity::Late => return Err(self.late()),
             }
         }
     }
@@ -187,9 +187,9 @@ impl Talk {
                 }
             }
             match self.link.receive(deadline)? {
-                Turn::Moved => {}
-                Turn::Closed => return Err(RequestError::Closed),
-                Turn::Late => return Ok(None),
+                Activity::Moved => {}
+                Activity::Closed => return Err(RequestError::Closed),
+                Activity::Late => return Ok(None),
             }
         }
     }

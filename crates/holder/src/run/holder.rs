@@ -14,7 +14,7 @@ use super::hint::Hint;
 use super::inputs::{Delivered, Inputs};
 use super::log::Log;
 use super::peers::{self, Peer};
-use super::pump::{Pump, Read};
+use super::pump::{PipeRead, Pump};
 use super::reserve::Reserve;
 use super::signals::Signals;
 use super::stderr::StderrLog;
@@ -234,7 +234,7 @@ impl Holder {
                 return self.degrade(&error);
             }
             match read {
-                Read::Some | Read::Last => {
+                PipeRead::Some | PipeRead::Last => {
                     self.moved();
                     if let Some((_, until)) = &mut self.draining {
                         *until = Instant::now() + SILENCE;
@@ -242,12 +242,12 @@ impl Holder {
                     if self.trouble.is_some() {
                         return;
                     }
-                    if read == Read::Last {
+                    if read == PipeRead::Last {
                         break;
                     }
                 }
-                Read::Nothing => break,
-                Read::End => {
+                PipeRead::Nothing => break,
+                PipeRead::End => {
                     if let Some(agent) = &mut self.agent {
                         agent.stdout = None;
                     }

@@ -12,9 +12,9 @@ use crate::journal::{Body, JournalWriter, OutFlags, Part, SMALL};
 /// Read at once: less than a pipe holds, so that a holder stays small; lines of the usual length fit into one write.
 const BUFFER: usize = 24 << 10;
 
-/// What a look at the pipe brought.
+/// A read of the agent's pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Read {
+pub(super) enum PipeRead {
     Some,
     /// Something, and there is no more now.
     Last,
@@ -55,18 +55,18 @@ impl Pump {
     }
 
     /// Reads what the pipe has and the buffer can take.
-    pub(super) fn read(&mut self, pipe: BorrowedFd<'_>) -> Read {
+    pub(super) fn read(&mut self, pipe: BorrowedFd<'_>) -> PipeRead {
         if self.buffer.len() == BUFFER {
-            return Read::Nothing;
+            return PipeRead::Nothing;
         }
         let outcome = rustix::io::read(pipe, spare_capacity(&mut self.buffer));
         match outcome {
-            Ok(0) => Read::End,
+            Ok(0) => PipeRead::End,
             // A pipe that gave less than was asked for is empty, or nearly: poll tells.
-            Ok(_) if self.buffer.len() < BUFFER => Read::Last,
-            Ok(_) => Read::Some,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Read::Nothing,
-            Err(_) => Read::End,
+            Ok(_) if self.buffer.len() < BUFFER => PipeRead::Last,
+            Ok(_) => PipeRead::Some,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => PipeRead::Nothing,
+            Err(_) => PipeRead::End,
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
         for piece in pieces {
             for part in piece.chunks(10_000) {
                 writer.write_all(part).expect("room in the pipe");
-                assert!(matches!(pump.read(reader.as_fd()), Read::Some | Read::Last));
+                assert!(matches!(pump.read(reader.as_fd()), PipeRead::Some | PipeRead::Last));
                 pump.flush(&mut journal).expect("written");
             }
             pump.flush_part(&mut journal).expect("written");

@@ -14,16 +14,16 @@ use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 use super::messages::{self, is_void};
 use super::repeated_message::known;
 use crate::commands::tokens;
-use crate::drive::answer::{Answered, OwnAnswer};
+use crate::drive::answer::{Answered, ChosenAnswer};
 use crate::drive::live::LiveError;
 use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
-use crate::show::{Entry, Views, asked, request_of};
+use crate::show::{SessionEntry, Views, asked, request_of};
 
 /// Finds the session that has a wait.
-pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<Entry, ServiceError> {
+pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<SessionEntry, ServiceError> {
     views
         .directory
         .with_wait(views.store(), wait)
@@ -39,7 +39,7 @@ pub(crate) fn answer(
     by: &str,
 ) -> Result<AnswerTaken, ServiceError> {
     let entry = entry_with(views, wait)?;
-    let own = OwnAnswer::from_request(answer)?;
+    let own = ChosenAnswer::from_request(answer)?;
     let token = match &answer.token {
         Some(text) => Some(tokens::show(views, entry.state.id, wait, text, &own.hash())?),
         None => None,
@@ -75,9 +75,9 @@ pub(crate) fn answer(
 /// Nobody waits for it any more: it begins a run.
 fn as_message(
     views: &Views,
-    entry: &Entry,
+    entry: &SessionEntry,
     wait: WaitId,
-    own: &OwnAnswer,
+    own: &ChosenAnswer,
 ) -> Result<AnswerTaken, ServiceError> {
     // Words may be anything now; an option is one of those that were offered.
     let mut words = own.words().to_owned();
@@ -108,16 +108,16 @@ fn as_message(
 }
 
 /// Returns the key under which an answer becomes a message: the same answer again is known, another one is not taken.
-fn key_of(wait: WaitId, own: &OwnAnswer) -> Key {
+fn key_of(wait: WaitId, own: &ChosenAnswer) -> Key {
     Key { key: format!("answer to {wait}"), body: own.digest() }
 }
 
 /// Returns what became of an answer to a wait whose agent was gone, if it was given before.
 fn given_before(
     views: &Views,
-    entry: &Entry,
+    entry: &SessionEntry,
     wait: WaitId,
-    own: &OwnAnswer,
+    own: &ChosenAnswer,
 ) -> Result<Option<AnswerTaken>, ServiceError> {
     match known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
         Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
@@ -133,7 +133,7 @@ fn given_before(
 /// Ends the wait of a session that a token is for.
 pub(crate) fn resume(
     views: &Views,
-    entry: &Entry,
+    entry: &SessionEntry,
     token: String,
     given: Option<NewAnswer>,
     by: &str,
@@ -143,7 +143,7 @@ pub(crate) fn resume(
     };
     let shown: Presented = token.parse().map_err(|error| ServiceError::from(&error))?;
     let wait = tokens::owner(views, &shown)?.1.wait_id;
-    let own = OwnAnswer::from_request(&given)?;
+    let own = ChosenAnswer::from_request(&given)?;
     tokens::show(views, entry.state.id, wait, &token, &own.hash())?;
     given.token = Some(token);
     let taken = answer(views, wait, &given, by)?;

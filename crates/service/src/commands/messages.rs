@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rekindle_agent::blob::oversize;
-use rekindle_domain::compose::begin::{self as composed, Given, Turn};
+use rekindle_domain::compose::begin::{self as composed, Given, Placement};
 use rekindle_domain::event::Raw;
 use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
@@ -19,7 +19,7 @@ use super::cancel::say_instead;
 use super::content::content;
 use super::repeated_message::{candidates, known};
 use crate::drive::environment::check;
-use crate::drive::live::{Unsent, keep_large};
+use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::idempotency::Key;
@@ -55,7 +55,7 @@ struct New {
     message_id: MessageId,
     records: Vec<Draft>,
     /// What is said in the run that begins with it; else it waits for its turn.
-    begun: Option<Unsent>,
+    begun: Option<UnsentPrompt>,
     /// Whoever is waited for need not answer any more.
     instead: bool,
     expect: Expect,
@@ -136,10 +136,10 @@ fn plan(
     let given = composed::message(state, message, names, run_id, &workers.agents.supervisor.life());
     let Given { records, turn } =
         given.map_err(|full| ServiceError::new(Code::QueueFull, full).hint(Hint::EmptyQueue))?;
-    let begun = (turn == Turn::Now).then(|| Unsent::message(run_id, content));
+    let begun = (turn == Placement::Now).then(|| UnsentPrompt::message(run_id, content));
     // Whoever gives another message its turn must have seen the queue as it is.
-    let expect = if turn == Turn::BehindOldest { now } else { expect };
-    let instead = turn == Turn::InsteadOfAnswer;
+    let expect = if turn == Placement::BehindOldest { now } else { expect };
+    let instead = turn == Placement::InsteadOfAnswer;
     Ok(Plan::New(New { message_id, records, begun, instead, expect }))
 }
 

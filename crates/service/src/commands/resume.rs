@@ -15,7 +15,7 @@ use rekindle_wire::view::{ResumeMethod, Resumed};
 
 use super::Locks;
 use crate::drive::agents::Obstacle;
-use crate::drive::live::Unsent;
+use crate::drive::live::UnsentPrompt;
 use crate::drive::worker::{Command, Workers};
 use crate::error::ServiceError;
 use crate::ids::{millis, random};
@@ -65,7 +65,7 @@ pub(crate) fn resume(
         Err(error) => return Err(error.into()),
     }
     crash_point("resume.after_record");
-    let unsent = Unsent::continuation(run_id, attempt);
+    let unsent = UnsentPrompt::continuation(run_id, attempt);
     workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
     Ok(Resumed { run_id, method: ResumeMethod::Continue, attempt })
 }

@@ -20,7 +20,7 @@ use super::change::no_settings;
 use super::content::content;
 use super::messages::named;
 use crate::drive::environment;
-use crate::drive::live::{Unsent, keep_large};
+use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::provider::provider;
 use crate::drive::worker::{Command, GRACE, Workers};
 use crate::error::ServiceError;
@@ -79,7 +79,7 @@ pub(crate) fn create(
         Some(prompt) => {
             let (message, run_id) = named(workers, prompt.clone(), None, None)?;
             records.extend(with_message(message, run_id, &workers.agents.supervisor.life()));
-            Some(Unsent::message(run_id, prompt))
+            Some(UnsentPrompt::message(run_id, prompt))
         }
         None => None,
     };

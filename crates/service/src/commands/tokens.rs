@@ -11,13 +11,13 @@ use crate::drive::worker::Command;
 use crate::error::ServiceError;
 use crate::ids::{millis, random, random_bytes};
 use crate::records::Records;
-use crate::show::{Entry, Views};
+use crate::show::{SessionEntry, Views};
 
 /// How long a further token is good.
 const FURTHER: i64 = 24 * 3600 * 1000;
 
 /// Finds the session whose token a caller shows, and what it is good for.
-pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(Entry, TokenScope), ServiceError> {
+pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope), ServiceError> {
     let owner = views.directory.with_token(views.store(), shown.id);
     let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
     found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(&Rejection::Unknown))
@@ -61,7 +61,7 @@ pub(crate) fn show(
 /// Mints a further token for an open wait. Only its hash is kept.
 pub(crate) fn mint(
     records: &Records,
-    entry: &Entry,
+    entry: &SessionEntry,
     wait: WaitId,
     by: &str,
 ) -> Result<TokenShown, ServiceError> {

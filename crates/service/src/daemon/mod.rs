@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
-use rekindle_domain::outcome::Outcome;
+use rekindle_domain::outcome::MessageOutcome;
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
@@ -40,7 +40,7 @@ use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
-use crate::show::{Entry, Views};
+use crate::show::{SessionEntry, Views};
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -62,9 +62,9 @@ pub struct Settings {
     pub scopes: Option<Scopes>,
 }
 
-/// What a resume token is shown for.
+/// The use that a resume token is shown for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenWay {
+pub enum TokenUse {
     /// Answering this wait.
     Wait(WaitId),
     /// Ending the wait of this session that it is for.
@@ -136,7 +136,7 @@ impl Daemon {
 
     /// Waits for the outcome of a message that was taken, through every interruption of its run. Whoever died meanwhile
     /// waits again, with the same message.
-    pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<Outcome, ServiceError> {
+    pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<MessageOutcome, ServiceError> {
         feed::outcome(&self.feed, &self.views, id, taken.message_id, taken.seq).await
     }
 
@@ -276,11 +276,11 @@ impl Daemon {
 
     /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
     /// token's id. Whether it can still be used is told when it is.
-    pub fn let_in_by_token(&self, text: &str, way: TokenWay) -> Result<TokenId, ServiceError> {
+    pub fn let_in_by_token(&self, text: &str, way: TokenUse) -> Result<TokenId, ServiceError> {
         let (id, scope) = tokens::bearer(&self.views, text)?;
         let fits = match way {
-            TokenWay::Wait(wait) => scope.wait_id == wait,
-            TokenWay::Session(session) => scope.session_id == session,
+            TokenUse::Wait(wait) => scope.wait_id == wait,
+            TokenUse::Session(session) => scope.session_id == session,
         };
         if fits { Ok(id) } else { Err(Rejection::Scope.into()) }
     }
@@ -320,7 +320,7 @@ impl Daemon {
         shutdown::leave(&self.store, &self.views, &self.access);
     }
 
-    fn entry(&self, id: SessionId) -> Result<Entry, ServiceError> {
+    fn entry(&self, id: SessionId) -> Result<SessionEntry, ServiceError> {
         let entry = self.views.directory.get(self.views.store(), id).filter(|entry| !entry.state.deleted);
         entry.ok_or_else(|| ServiceError::no_session(id))
     }

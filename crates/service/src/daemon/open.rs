@@ -16,11 +16,11 @@ use rekindle_store::{Observer, OpenError, Opener};
 use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
-use crate::boottime::Steady;
+use crate::boottime::BootClock;
 use crate::commands::Locks;
 use crate::drive::agents::Agents;
 use crate::drive::environment::Environment;
-use crate::drive::holders::{Places, Processes};
+use crate::drive::holders::{HolderPaths, Processes};
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Watcher, Workers};
 use crate::feed::{self, Feed, News};
@@ -58,13 +58,13 @@ impl Daemon {
         let holders = settings.home.join("holders");
         let found = inspect_all(&holders).map_err(OpenDaemonError::Holders)?;
         let epoch = crate::home::next_epoch(&**disk, &settings.home, &found, || store.make_room());
-        let steady = Steady::of_home(&**disk, &settings.home, clock.now());
+        let steady = BootClock::of_home(&**disk, &settings.home, clock.now());
         let executable = installed(&settings)?;
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch, steady },
             holders: Processes::shared(),
-            places: Places { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
+            places: HolderPaths { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
         };
         let workers =

@@ -15,7 +15,7 @@ use rekindle_store::Store;
 
 use crate::drive::worker::{Command, Workers, is_expired};
 use crate::metrics::Metrics;
-use crate::show::{Directory, Entry};
+use crate::show::{Directory, SessionEntry};
 use crate::test_knobs::crash_point;
 use crate::test_knobs::hurried;
 
@@ -116,7 +116,7 @@ fn look_after(recovery: &Weak<Recovery>, missed: &[SessionId]) {
 }
 
 /// Has sessions looked at that nobody looks after and in which something is to be done.
-fn attend(workers: &Arc<Workers>, all: &[Entry]) {
+fn attend(workers: &Arc<Workers>, all: &[SessionEntry]) {
     for entry in all.iter().filter(|entry| entry.is_usable() && entry.state.is_unfinished()) {
         let state = &entry.state;
         if workers.seat(state.id).is_none() && !rests(workers, state) {
@@ -126,7 +126,7 @@ fn attend(workers: &Arc<Workers>, all: &[Entry]) {
 }
 
 /// Has recorded what has run out: tokens, and waits that programs opened.
-fn expire(workers: &Arc<Workers>, all: &[Entry]) {
+fn expire(workers: &Arc<Workers>, all: &[SessionEntry]) {
     for entry in all.iter().filter(|entry| entry.damage.is_none() && !entry.state.deleted) {
         if is_expired(&entry.state, &entry.tokens, workers.records.time()) {
             let _ = workers.tell(entry.state.id, Command::Expire);
@@ -141,7 +141,7 @@ fn rests(workers: &Workers, state: &SessionState) -> bool {
 
 /// Has directories removed whose holder is dead and whose journal is in a log. Those of sessions that are not known here
 /// are left alone: nobody can tell what is in them and nowhere else.
-fn tidy(at: &Recovery, all: &[Entry]) {
+fn tidy(at: &Recovery, all: &[SessionEntry]) {
     let holders = &at.workers.agents.places.holders;
     let known: HashMap<String, SessionId> = all
         .iter()

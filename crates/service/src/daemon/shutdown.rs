@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::SessionId;
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 use rekindle_wire::code::Code;
@@ -15,7 +15,7 @@ use rekindle_wire::code::Code;
 use crate::access::Access;
 use crate::commands::cancel::cancel;
 use crate::drive::worker::{Command, Workers};
-use crate::show::{Directory, Entry, Views};
+use crate::show::{Directory, SessionEntry, Views};
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
@@ -32,12 +32,12 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
     // From here on nothing begins, whatever is asked for.
     workers.begin_to_stop();
     let all = views.directory.all(views.store());
-    let pending = |entry: &&Entry| entry.is_usable() && is_possible(&entry.state);
+    let pending = |entry: &&SessionEntry| entry.is_usable() && is_possible(&entry.state);
     let mut uncancelled: BTreeSet<SessionId> =
         all.iter().filter(pending).map(|entry| entry.state.id).collect();
     cancel_all(workers, &mut uncancelled, by);
     // Those that nobody has met since we began, too; and those that are just being launched.
-    let may_live = |entry: &&Entry| has_agent(entry) || !entry.is_usable();
+    let may_live = |entry: &&SessionEntry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
     let mut untold: BTreeSet<SessionId> = living.chain(workers.sessions()).collect();
     tell_all(workers, &mut untold, by);
@@ -51,9 +51,10 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
         }
         let all = views.directory.all(views.store());
         // The end of one whose log cannot be added to is in no record.
-        let ended =
-            |entry: &Entry| !entry.is_usable() && workers.agents.observe(&entry.state) != Found::Lives;
-        let lives = |entry: &&Entry| has_agent(entry) && !ended(entry);
+        let ended = |entry: &SessionEntry| {
+            !entry.is_usable() && workers.agents.observe(&entry.state) != AgentPresence::Lives
+        };
+        let lives = |entry: &&SessionEntry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
         if left == 0 && uncancelled.is_empty() || begin.elapsed() >= STOPPED_WITHIN {
             return left;
@@ -83,7 +84,7 @@ fn tell_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str
 }
 
 /// Tells whether a session has an agent whose end is in no record.
-fn has_agent(entry: &Entry) -> bool {
+fn has_agent(entry: &SessionEntry) -> bool {
     entry.state.agent.as_ref().is_some_and(|agent| !agent.exited)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rekindle_agent::find::{How, find};
 use rekindle_agent::known::Quirk;
 use rekindle_domain::id::HolderId;
-use rekindle_domain::recovery::{Circumstances, Found};
+use rekindle_domain::recovery::{AgentPresence, Circumstances};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::dir::{HolderDir, Limits};
@@ -15,7 +15,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
 use super::environment::{Environment, lacking};
-use super::holders::{Holders, Places};
+use super::holders::{HolderPaths, Holders};
 use super::live::{Launching, Supervisor};
 use super::observe::has_directory;
 use super::provider::{known, quirks};
@@ -34,7 +34,7 @@ const MIN_FREE_BYTES: &str = "REKINDLE_MIN_FREE_BYTES";
 pub(crate) struct Agents {
     pub(crate) supervisor: Supervisor,
     pub(crate) holders: Arc<dyn Holders>,
-    pub(crate) places: Places,
+    pub(crate) places: HolderPaths,
     pub(crate) environment: Environment,
 }
 
@@ -53,12 +53,12 @@ impl Agents {
     }
 
     /// Looks for the recorded holder of a session.
-    pub(crate) fn observe(&self, state: &SessionState) -> Found {
+    pub(crate) fn observe(&self, state: &SessionState) -> AgentPresence {
         self.holders.find(&self.places.holders, state)
     }
 
     /// Returns how things stand for a session in which nobody works: nothing has been tried, and nothing is waited for.
-    pub(crate) fn circumstances(&self, state: &SessionState, found: Found) -> Circumstances {
+    pub(crate) fn circumstances(&self, state: &SessionState, found: AgentPresence) -> Circumstances {
         Circumstances {
             found,
             has_directory: has_directory(state),

@@ -25,23 +25,23 @@ pub(crate) struct Answered {
 
 /// An answer that has left its caller.
 #[derive(Debug, Clone)]
-pub(crate) enum OwnAnswer {
+pub(crate) enum ChosenAnswer {
     Kind(String),
     OptionId(String),
     Text(String),
     Form(Raw<'static>),
 }
 
-impl OwnAnswer {
+impl ChosenAnswer {
     /// Takes the one thing that was answered.
-    pub(crate) fn from_request(new: &NewAnswer) -> Result<OwnAnswer, ServiceError> {
+    pub(crate) fn from_request(new: &NewAnswer) -> Result<ChosenAnswer, ServiceError> {
         let form = new.form.as_ref().map(|form| whole_json(form).and_then(|_| Raw::from_value(form)));
         let form = form.transpose().map_err(|error| ServiceError::new(Code::InvalidAnswer, error))?;
         let mut given = [
-            new.option.clone().map(OwnAnswer::Kind),
-            new.option_id.clone().map(OwnAnswer::OptionId),
-            new.text.clone().map(OwnAnswer::Text),
-            form.map(OwnAnswer::Form),
+            new.option.clone().map(ChosenAnswer::Kind),
+            new.option_id.clone().map(ChosenAnswer::OptionId),
+            new.text.clone().map(ChosenAnswer::Text),
+            form.map(ChosenAnswer::Form),
         ]
         .into_iter()
         .flatten();
@@ -56,10 +56,10 @@ impl OwnAnswer {
 
     pub(crate) fn as_answer(&self) -> Answer<'_> {
         match self {
-            OwnAnswer::Kind(kind) => Answer::Kind(kind),
-            OwnAnswer::OptionId(id) => Answer::OptionId(id),
-            OwnAnswer::Text(text) => Answer::Text(text),
-            OwnAnswer::Form(form) => Answer::Form(form),
+            ChosenAnswer::Kind(kind) => Answer::Kind(kind),
+            ChosenAnswer::OptionId(id) => Answer::OptionId(id),
+            ChosenAnswer::Text(text) => Answer::Text(text),
+            ChosenAnswer::Form(form) => Answer::Form(form),
         }
     }
 
@@ -71,10 +71,10 @@ impl OwnAnswer {
     /// Returns the SHA-256 of the answer.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let (sort, value) = match self {
-            OwnAnswer::Kind(value) => ("option", value.as_str()),
-            OwnAnswer::OptionId(value) => ("option_id", value.as_str()),
-            OwnAnswer::Text(value) => ("text", value.as_str()),
-            OwnAnswer::Form(value) => ("form", value.as_json()),
+            ChosenAnswer::Kind(value) => ("option", value.as_str()),
+            ChosenAnswer::OptionId(value) => ("option_id", value.as_str()),
+            ChosenAnswer::Text(value) => ("text", value.as_str()),
+            ChosenAnswer::Form(value) => ("form", value.as_json()),
         };
         sha256(format!("{sort}:{value}").as_bytes())
     }
@@ -82,9 +82,9 @@ impl OwnAnswer {
     /// Returns the name of the option that was chosen, as the agent offered it.
     pub(crate) fn name_among(&self, options: &[Choice]) -> Option<String> {
         let chosen = options.iter().find(|option| match self {
-            OwnAnswer::Kind(kind) => option.kind == *kind,
-            OwnAnswer::OptionId(id) => option.option_id == *id,
-            OwnAnswer::Text(_) | OwnAnswer::Form(_) => false,
+            ChosenAnswer::Kind(kind) => option.kind == *kind,
+            ChosenAnswer::OptionId(id) => option.option_id == *id,
+            ChosenAnswer::Text(_) | ChosenAnswer::Form(_) => false,
         });
         chosen.map(|option| option.name.clone()).filter(|name| !name.is_empty())
     }
@@ -92,10 +92,10 @@ impl OwnAnswer {
     /// Returns it in the shape in which it was given, for whoever opened the wait.
     pub(crate) fn as_given(&self) -> Raw<'static> {
         let (sort, value) = match self {
-            OwnAnswer::Kind(value) => ("option", Raw::text(value)),
-            OwnAnswer::OptionId(value) => ("option_id", Raw::text(value)),
-            OwnAnswer::Text(value) => ("text", Raw::text(value)),
-            OwnAnswer::Form(value) => ("form", value.clone()),
+            ChosenAnswer::Kind(value) => ("option", Raw::text(value)),
+            ChosenAnswer::OptionId(value) => ("option_id", Raw::text(value)),
+            ChosenAnswer::Text(value) => ("text", Raw::text(value)),
+            ChosenAnswer::Form(value) => ("form", value.clone()),
         };
         let given: BTreeMap<&str, Raw<'_>> = BTreeMap::from([(sort, value)]);
         // A map of JSON is JSON.
@@ -105,8 +105,8 @@ impl OwnAnswer {
     /// Returns what a person would read, for an answer that becomes a message.
     pub(crate) fn words(&self) -> &str {
         match self {
-            OwnAnswer::Kind(value) | OwnAnswer::OptionId(value) | OwnAnswer::Text(value) => value,
-            OwnAnswer::Form(value) => value.as_json(),
+            ChosenAnswer::Kind(value) | ChosenAnswer::OptionId(value) | ChosenAnswer::Text(value) => value,
+            ChosenAnswer::Form(value) => value.as_json(),
         }
     }
 }

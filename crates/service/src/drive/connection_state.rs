@@ -4,9 +4,9 @@
 use rekindle_agent::connection::Phase;
 use rekindle_wire::view::Connection;
 
-/// Where a connection stands.
+/// The state of the connection to an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Link {
+pub enum ConnectionState {
     /// There is none.
     #[default]
     Idle,
@@ -24,9 +24,9 @@ pub enum Link {
     Error,
 }
 
-/// What happens to a connection.
+/// An event in the life of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ConnectionEvent {
     /// It is being made.
     Begins,
     /// The agent was heard.
@@ -39,33 +39,39 @@ pub(crate) enum Turn {
     Fails,
 }
 
-impl Link {
-    pub(crate) fn after(self, turn: Turn) -> Link {
+impl ConnectionState {
+    pub(crate) fn after(self, turn: ConnectionEvent) -> ConnectionState {
         match turn {
-            Turn::Begins | Turn::Heard(Phase::Silent | Phase::Greeted | Phase::Opening) => Link::Starting,
-            Turn::Loads => Link::Loading,
-            Turn::Heard(Phase::Ready) => Link::Ready,
-            Turn::Heard(Phase::InTurn) => Link::Running,
-            Turn::Fails => Link::Error,
-            Turn::Heard(Phase::Exited) | Turn::Ends => match self {
-                Link::Starting | Link::Loading | Link::Running | Link::Interrupted => Link::Interrupted,
-                Link::Idle | Link::Ready => Link::Idle,
-                Link::Error => Link::Error,
+            ConnectionEvent::Begins
+            | ConnectionEvent::Heard(Phase::Silent | Phase::Greeted | Phase::Opening) => {
+                ConnectionState::Starting
+            }
+            ConnectionEvent::Loads => ConnectionState::Loading,
+            ConnectionEvent::Heard(Phase::Ready) => ConnectionState::Ready,
+            ConnectionEvent::Heard(Phase::InTurn) => ConnectionState::Running,
+            ConnectionEvent::Fails => ConnectionState::Error,
+            ConnectionEvent::Heard(Phase::Exited) | ConnectionEvent::Ends => match self {
+                ConnectionState::Starting
+                | ConnectionState::Loading
+                | ConnectionState::Running
+                | ConnectionState::Interrupted => ConnectionState::Interrupted,
+                ConnectionState::Idle | ConnectionState::Ready => ConnectionState::Idle,
+                ConnectionState::Error => ConnectionState::Error,
             },
         }
     }
 }
 
-impl From<Link> for Connection {
-    fn from(link: Link) -> Connection {
+impl From<ConnectionState> for Connection {
+    fn from(link: ConnectionState) -> Connection {
         match link {
-            Link::Idle => Connection::Idle,
-            Link::Starting => Connection::Starting,
-            Link::Loading => Connection::Loading,
-            Link::Running => Connection::Running,
-            Link::Ready => Connection::Ready,
-            Link::Interrupted => Connection::Interrupted,
-            Link::Error => Connection::Error,
+            ConnectionState::Idle => Connection::Idle,
+            ConnectionState::Starting => Connection::Starting,
+            ConnectionState::Loading => Connection::Loading,
+            ConnectionState::Running => Connection::Running,
+            ConnectionState::Ready => Connection::Ready,
+            ConnectionState::Interrupted => Connection::Interrupted,
+            ConnectionState::Error => Connection::Error,
         }
     }
 }
@@ -76,17 +82,35 @@ mod tests {
 
     #[test]
     fn a_connection_begins_idle_and_tells_losing_from_ending() {
-        let walk = |turns: &[Turn]| turns.iter().fold(Link::default(), |link, turn| link.after(*turn));
-        let (ready, in_turn) = (Turn::Heard(Phase::Ready), Turn::Heard(Phase::InTurn));
-        assert_eq!(walk(&[]), Link::Idle);
-        assert_eq!(walk(&[Turn::Begins]), Link::Starting);
-        assert_eq!(walk(&[Turn::Begins, Turn::Fails]), Link::Error);
-        assert_eq!(walk(&[Turn::Begins, Turn::Fails, Turn::Begins, ready]), Link::Ready);
-        assert_eq!(walk(&[Turn::Begins, Turn::Loads]), Link::Loading);
-        assert_eq!(walk(&[Turn::Begins, Turn::Loads, Turn::Ends]), Link::Interrupted);
-        assert_eq!(walk(&[Turn::Begins, ready, in_turn]), Link::Running);
-        assert_eq!(walk(&[Turn::Begins, ready, in_turn, Turn::Ends]), Link::Interrupted);
-        assert_eq!(walk(&[Turn::Begins, ready, in_turn, ready, Turn::Ends]), Link::Idle);
-        assert_eq!(walk(&[Turn::Begins, Turn::Ends, Turn::Ends]), Link::Interrupted, "until it begins again");
+        let walk = |turns: &[ConnectionEvent]| {
+            turns.iter().fold(ConnectionState::default(), |link, turn| link.after(*turn))
+        };
+        let (ready, in_turn) = (ConnectionEvent::Heard(Phase::Ready), ConnectionEvent::Heard(Phase::InTurn));
+        assert_eq!(walk(&[]), ConnectionState::Idle);
+        assert_eq!(walk(&[ConnectionEvent::Begins]), ConnectionState::Starting);
+        assert_eq!(walk(&[ConnectionEvent::Begins, ConnectionEvent::Fails]), ConnectionState::Error);
+        assert_eq!(
+            walk(&[ConnectionEvent::Begins, ConnectionEvent::Fails, ConnectionEvent::Begins, ready]),
+            ConnectionState::Ready
+        );
+        assert_eq!(walk(&[ConnectionEvent::Begins, ConnectionEvent::Loads]), ConnectionState::Loading);
+        assert_eq!(
+            walk(&[ConnectionEvent::Begins, ConnectionEvent::Loads, ConnectionEvent::Ends]),
+            ConnectionState::Interrupted
+        );
+        assert_eq!(walk(&[ConnectionEvent::Begins, ready, in_turn]), ConnectionState::Running);
+        assert_eq!(
+            walk(&[ConnectionEvent::Begins, ready, in_turn, ConnectionEvent::Ends]),
+            ConnectionState::Interrupted
+        );
+        assert_eq!(
+            walk(&[ConnectionEvent::Begins, ready, in_turn, ready, ConnectionEvent::Ends]),
+            ConnectionState::Idle
+        );
+        assert_eq!(
+            walk(&[ConnectionEvent::Begins, ConnectionEvent::Ends, ConnectionEvent::Ends]),
+            ConnectionState::Interrupted,
+            "until it begins again"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rekindle_domain::id::{MessageId, SessionId};
 use rekindle_domain::line::Line;
-use rekindle_domain::outcome::{Outcome, Pending};
+use rekindle_domain::outcome::{MessageOutcome, Pending};
 
 use super::{Feed, Following, Since, Told};
 use crate::error::ServiceError;
@@ -18,7 +18,7 @@ pub(crate) async fn outcome(
     session: SessionId,
     message: MessageId,
     seq: u64,
-) -> Result<Outcome, ServiceError> {
+) -> Result<MessageOutcome, ServiceError> {
     let (mut pending, mut last) = (Pending::new(message), seq);
     loop {
         let mut following = Following::new(feed, views, session, Since::After(last))?;

@@ -9,26 +9,26 @@ use rekindle_wire::hint::Hint;
 
 use crate::error::ServiceError;
 
-/// A place in an order by time, and by name where times are equal. Neither ever changes for what is listed.
+/// The key of a page: a place in an order by time, and by name where times are equal. Neither ever changes for what is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place<Id> {
+pub(crate) struct PageKey<Id> {
     pub(crate) at: Timestamp,
     pub(crate) id: Id,
 }
 
-impl<Id: FromStr + ToString> Place<Id> {
+impl<Id: FromStr + ToString> PageKey<Id> {
     /// Writes it as a cursor.
     pub(crate) fn to_cursor(&self) -> String {
         format!("{:x}.{}", self.at.as_millis(), self.id.to_string())
     }
 
     /// Reads a cursor, if there is one; anything but what was written is refused.
-    pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<Place<Id>>, ServiceError> {
+    pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<PageKey<Id>>, ServiceError> {
         let Some(text) = cursor else { return Ok(None) };
         let place = text.split_once('.').and_then(|(at, id)| {
             let at =
                 Timestamp::from_millis(i64::from_ne_bytes(u64::from_str_radix(at, 16).ok()?.to_ne_bytes()));
-            Some(Place { at, id: id.parse().ok()? })
+            Some(PageKey { at, id: id.parse().ok()? })
         });
         match place.filter(|place| place.to_cursor() == text) {
             Some(place) => Ok(Some(place)),
@@ -62,12 +62,12 @@ mod tests {
     fn a_place_comes_back_and_nothing_else_is_one() {
         for millis in [1_800_000_000_000, 0, -5, i64::MAX] {
             let id: SessionId = "sess_a-1".parse().expect("an id");
-            let place = Place { at: Timestamp::from_millis(millis), id };
+            let place = PageKey { at: Timestamp::from_millis(millis), id };
             let cursor = place.to_cursor();
-            assert_eq!(Place::from_cursor(Some(&cursor)), Ok(Some(place)), "{cursor}");
-            assert!(Place::<WaitId>::from_cursor(Some(&cursor)).is_err(), "another list's");
+            assert_eq!(PageKey::from_cursor(Some(&cursor)), Ok(Some(place)), "{cursor}");
+            assert!(PageKey::<WaitId>::from_cursor(Some(&cursor)).is_err(), "another list's");
         }
-        assert_eq!(Place::<SessionId>::from_cursor(None), Ok(None));
+        assert_eq!(PageKey::<SessionId>::from_cursor(None), Ok(None));
         for bad in [
             "",
             ".",
@@ -80,7 +80,7 @@ mod tests {
             "1.run_a",
             "1.sess_a.b",
         ] {
-            let error = Place::<SessionId>::from_cursor(Some(bad)).expect_err(bad);
+            let error = PageKey::<SessionId>::from_cursor(Some(bad)).expect_err(bad);
             assert!(error.code == Code::InvalidCursor && error.hint.is_some(), "{bad}");
         }
     }

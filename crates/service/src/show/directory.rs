@@ -12,15 +12,15 @@ use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, OpenSessionError, Want};
 
-use super::cursor::Place;
+use super::cursor::PageKey;
 use crate::error::{ServiceError, damaged_log};
 use crate::idempotency::{Key, name};
 use crate::lock::locked;
 use crate::storage::Catalog;
 
-/// What is known of a session.
+/// An entry of the directory: what is known of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct SessionEntry {
     pub(crate) state: Arc<SessionState>,
     pub(crate) tokens: Arc<TokenIndex>,
     /// Where its log is damaged.
@@ -31,10 +31,10 @@ pub(crate) struct Entry {
     examined: bool,
 }
 
-impl Entry {
+impl SessionEntry {
     /// Returns its place in lists: when it was made, which never changes.
-    pub(crate) fn place(&self) -> Place<SessionId> {
-        Place { at: self.state.created_at, id: self.state.id }
+    pub(crate) fn place(&self) -> PageKey<SessionId> {
+        PageKey { at: self.state.created_at, id: self.state.id }
     }
 
     /// Tells whether anything can be done in it: its log can be added to, as far as is known.
@@ -43,11 +43,11 @@ impl Entry {
     }
 
     /// Returns what can be shown of a session that cannot be loaded.
-    fn troubled(store: &dyn Catalog, session: SessionId, error: &LoadError) -> Entry {
+    fn troubled(store: &dyn Catalog, session: SessionId, error: &LoadError) -> SessionEntry {
         let found = store.stand_in(session);
         let (state, tokens, damage) = (Arc::new(found.state), Arc::new(found.tokens), found.damage);
         let trouble = Some(crate::error::chain(error).into());
-        Entry { state, tokens, damage: damage.map(Arc::new), trouble, examined: true }
+        SessionEntry { state, tokens, damage: damage.map(Arc::new), trouble, examined: true }
     }
 
     fn lacks_tokens(&self) -> bool {
@@ -61,12 +61,12 @@ struct Inner {
     surveyed: bool,
     /// Why that could not be done, as long as it cannot.
     unlisted: Option<String>,
-    entries: HashMap<SessionId, Entry>,
+    entries: HashMap<SessionId, SessionEntry>,
     /// Those of them that may be anything but idle, and those whose log is damaged.
     active: HashSet<SessionId>,
     damaged: HashSet<SessionId>,
     /// The places of all entries, so that a page of them is found without looking at the others.
-    order: BTreeSet<Place<SessionId>>,
+    order: BTreeSet<PageKey<SessionId>>,
     /// Sessions whose log has grown since they were looked at, and how often.
     stale: HashMap<SessionId, u64>,
     /// Which session a key made, and the key with what it was used for, by the caller's part of it.
@@ -77,14 +77,14 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Active {
     /// Those that may be anything but idle.
-    pub(crate) active: Vec<Entry>,
+    pub(crate) active: Vec<SessionEntry>,
     /// How many are idle whatever happens around them.
     pub(crate) quiet: usize,
     pub(crate) damaged: usize,
 }
 
 impl Inner {
-    fn put(&mut self, session: SessionId, entry: Entry) {
+    fn put(&mut self, session: SessionId, entry: SessionEntry) {
         let set = |set: &mut HashSet<SessionId>, is| {
             if is {
                 set.insert(session)
@@ -117,7 +117,7 @@ impl Inner {
         let known = self.entries.get(&session);
         if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
             // Whoever opened it has read it.
-            self.put(session, Entry { state, tokens, damage, trouble: None, examined: true });
+            self.put(session, SessionEntry { state, tokens, damage, trouble: None, examined: true });
         }
         if self.stale.get(&session) == Some(&grown) {
             self.stale.remove(&session);
@@ -148,14 +148,14 @@ impl Directory {
                     inner.keys.insert(name(key).to_owned(), (key.clone(), id));
                 }
                 let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
-                inner.put(id, Entry { state, tokens, damage, trouble: None, examined });
+                inner.put(id, SessionEntry { state, tokens, damage, trouble: None, examined });
             }
             // Removed while it was looked at.
             Err(LoadError::NotFound(_)) => {}
             // It hides no other, and is not hidden itself (I10, I12); doctor says more.
             Err(error) => {
                 tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error));
-                inner.put(id, Entry::troubled(store, id, &error));
+                inner.put(id, SessionEntry::troubled(store, id, &error));
             }
         })?;
         let mut known = locked(&self.inner);
@@ -211,7 +211,7 @@ impl Directory {
 
     /// Returns a session as it is now. Whoever is the first to ask for this one waits until its log was read: a byte that
     /// rotted behind a snapshot is seen by nobody else.
-    pub(crate) fn get(&self, store: &dyn Catalog, session: SessionId) -> Option<Entry> {
+    pub(crate) fn get(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
         self.refresh(store, session);
         let entry = self.known().entries.get(&session).cloned()?;
         if entry.trouble.is_some() {
@@ -221,10 +221,10 @@ impl Directory {
     }
 
     /// Looks again at a session that could not be loaded: it may have been put right since.
-    fn look_again(&self, store: &dyn Catalog, entry: Entry) -> Option<Entry> {
+    fn look_again(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let fresh = match store.load(session, Want::Everything) {
-            Ok(loaded) => Entry {
+            Ok(loaded) => SessionEntry {
                 state: Arc::new(loaded.state),
                 tokens: Arc::new(loaded.tokens),
                 damage: loaded.damage.map(Arc::new),
@@ -239,7 +239,7 @@ impl Directory {
             Err(error) if entry.trouble.as_deref() == Some(&*crate::error::chain(&error)) => {
                 return Some(entry);
             }
-            Err(error) => Entry::troubled(store, session, &error),
+            Err(error) => SessionEntry::troubled(store, session, &error),
         };
         locked(&self.inner).put(session, fresh.clone());
         Some(fresh)
@@ -247,8 +247,8 @@ impl Directory {
 
     /// Looks at some of the logs that nobody has read since the start, up to so many bytes.
     pub(crate) fn examine_some(&self, store: &dyn Catalog, most: u64) {
-        let unread = |entry: &&Entry| !entry.examined;
-        let unread: Vec<Entry> = self.known().entries.values().filter(unread).cloned().collect();
+        let unread = |entry: &&SessionEntry| !entry.examined;
+        let unread: Vec<SessionEntry> = self.known().entries.values().filter(unread).cloned().collect();
         let mut bytes = 0;
         for entry in unread {
             if bytes >= most {
@@ -260,7 +260,7 @@ impl Directory {
     }
 
     /// Reads the log of a session that nobody has read since the start.
-    fn examine(&self, store: &dyn Catalog, entry: Entry) -> Option<Entry> {
+    fn examine(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let found = store.examine(&entry.state);
         let mut inner = locked(&self.inner);
@@ -281,36 +281,40 @@ impl Directory {
     }
 
     /// Returns all sessions as they are now, newest first.
-    pub(crate) fn all(&self, store: &dyn Catalog) -> Vec<Entry> {
+    pub(crate) fn all(&self, store: &dyn Catalog) -> Vec<SessionEntry> {
         self.refresh_all(store);
-        let mut all: Vec<Entry> = locked(&self.inner).entries.values().cloned().collect();
+        let mut all: Vec<SessionEntry> = locked(&self.inner).entries.values().cloned().collect();
         all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
         all
     }
 
     /// Returns sessions as they were when `refresh_all` was last called: those made before a place, newest first.
-    pub(crate) fn made_before(&self, place: Option<Place<SessionId>>, most: usize) -> Vec<Entry> {
+    pub(crate) fn made_before(&self, place: Option<PageKey<SessionId>>, most: usize) -> Vec<SessionEntry> {
         let known = self.known();
         let places = match &place {
             Some(place) => known.order.range(..place),
-            None => known.order.range::<Place<SessionId>, _>(..),
+            None => known.order.range::<PageKey<SessionId>, _>(..),
         };
         places.rev().take(most).filter_map(|place| known.entries.get(&place.id).cloned()).collect()
     }
 
     /// Returns the states that the list cache may have. What cannot be loaded is looked at by every start.
-    pub(crate) fn listable(all: &[Entry]) -> impl Iterator<Item = &SessionState> {
+    pub(crate) fn listable(all: &[SessionEntry]) -> impl Iterator<Item = &SessionState> {
         all.iter().filter(|entry| entry.trouble.is_none()).map(|entry| &*entry.state)
     }
 
     /// Returns those sessions that fit, in no order.
-    pub(crate) fn find_all(&self, store: &dyn Catalog, fits: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+    pub(crate) fn find_all(
+        &self,
+        store: &dyn Catalog,
+        fits: impl Fn(&SessionEntry) -> bool,
+    ) -> Vec<SessionEntry> {
         self.refresh_all(store);
         self.known().entries.values().filter(|entry| fits(entry)).cloned().collect()
     }
 
     /// Returns all sessions, or none if they have not been looked at.
-    pub(crate) fn all_if_surveyed(&self, store: &dyn Catalog) -> Option<Vec<Entry>> {
+    pub(crate) fn all_if_surveyed(&self, store: &dyn Catalog) -> Option<Vec<SessionEntry>> {
         self.is_surveyed().then(|| self.all(store))
     }
 
@@ -327,14 +331,14 @@ impl Directory {
             }
         }
         let inner = locked(&self.inner);
-        let active: Vec<Entry> =
+        let active: Vec<SessionEntry> =
             inner.active.iter().filter_map(|id| inner.entries.get(id).cloned()).collect();
         Some(Active { quiet: inner.entries.len() - active.len(), damaged: inner.damaged.len(), active })
     }
 
     /// Finds the session that has a wait, open or void.
-    pub(crate) fn with_wait(&self, store: &dyn Catalog, wait: WaitId) -> Option<Entry> {
-        let has = |entry: &Entry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
+    pub(crate) fn with_wait(&self, store: &dyn Catalog, wait: WaitId) -> Option<SessionEntry> {
+        let has = |entry: &SessionEntry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
         self.refresh_all(store);
         let found = self.known().entries.values().find(|entry| has(entry)).cloned();
         let of_wait = |token: &Token| token.scope.wait_id == wait;
@@ -342,12 +346,12 @@ impl Directory {
     }
 
     /// Finds the session that a token is of.
-    pub(crate) fn with_token(&self, store: &dyn Catalog, token: TokenId) -> Option<Entry> {
+    pub(crate) fn with_token(&self, store: &dyn Catalog, token: TokenId) -> Option<SessionEntry> {
         self.refresh_all(store);
         self.by_tokens(store, |index| index.tokens.contains_key(&token))
     }
 
-    fn by_tokens(&self, store: &dyn Catalog, fits: impl Fn(&TokenIndex) -> bool) -> Option<Entry> {
+    fn by_tokens(&self, store: &dyn Catalog, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
         let inner = self.known();
         let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
         let unread: Vec<SessionId> = match &found {
@@ -373,7 +377,7 @@ impl Directory {
         stale.into_iter().for_each(|session| self.refresh(store, session));
     }
 
-    fn read_tokens(&self, store: &dyn Catalog, session: SessionId) -> Option<Entry> {
+    fn read_tokens(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
         let tokens = Arc::new(store.load(session, Want::Everything).ok()?.tokens);
         let mut inner = locked(&self.inner);
         let entry = inner.entries.get_mut(&session).filter(|entry| entry.lacks_tokens())?;

@@ -14,8 +14,8 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::view::{HolderList, HolderState, HolderView, SessionList, WaitList};
 
 use super::Views;
-use super::cursor::{self, Place, page_size};
-use super::directory::Entry;
+use super::cursor::{self, PageKey, page_size};
+use super::directory::SessionEntry;
 use super::session::agent_name;
 use crate::error::ServiceError;
 
@@ -37,7 +37,7 @@ impl Views {
     /// whatever happens between two pages.
     pub(crate) fn list_sessions(&self, filter: &Filter) -> Result<SessionList, ServiceError> {
         let limit = page_size(filter.limit, PAGE, MOST)?;
-        let mut place: Option<Place<SessionId>> = Place::from_cursor(filter.cursor.as_deref())?;
+        let mut place: Option<PageKey<SessionId>> = PageKey::from_cursor(filter.cursor.as_deref())?;
         if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
             let message = format!("there is no status {unknown:?}");
             let statuses = SessionStatus::ALL.map(|status| status.as_str().to_owned()).to_vec();
@@ -74,15 +74,15 @@ impl Views {
     /// Lists waits by how long they wait.
     pub(crate) fn list_waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
         let limit = page_size(filter.limit, MOST, MOST)?;
-        let after: Option<Place<WaitId>> = Place::from_cursor(filter.cursor.as_deref())?;
+        let after: Option<PageKey<WaitId>> = PageKey::from_cursor(filter.cursor.as_deref())?;
         let entries = self.directory.find_all(self.store(), |entry| {
             let named = filter.session.is_none_or(|session| session == entry.state.id);
             named && !entry.state.deleted && entry.state.has_waits()
         });
         let waits_of =
-            |entry: &Entry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
-        let place_of = |wait: &Wait| Place { at: wait.since, id: wait.wait_id };
-        let mut found: Vec<(Place<WaitId>, &Entry)> = entries
+            |entry: &SessionEntry| entry.state.run.as_ref().map(|run| run.waits.clone()).unwrap_or_default();
+        let place_of = |wait: &Wait| PageKey { at: wait.since, id: wait.wait_id };
+        let mut found: Vec<(PageKey<WaitId>, &SessionEntry)> = entries
             .iter()
             .flat_map(|entry| waits_of(entry).into_iter().map(move |wait| (place_of(&wait), entry)))
             .filter(|(place, _)| after.is_none_or(|after| *place > after))
@@ -118,7 +118,7 @@ fn unknown_status(wanted: &str) -> Option<&str> {
     wanted.split(',').find(|one| SessionStatus::ALL.iter().all(|status| status.as_str() != *one))
 }
 
-fn fits(entry: &Entry, filter: &Filter) -> bool {
+fn fits(entry: &SessionEntry, filter: &Filter) -> bool {
     let state = &entry.state;
     let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
     let titled = |words: &String| state.title.to_lowercase().contains(&words.to_lowercase());

@@ -8,7 +8,7 @@ use rekindle_domain::line::{Line, peek_seq};
 pub use rekindle_store::log::Damage;
 use rekindle_store::log::{Cursor, LogReader};
 
-use super::directory::Entry;
+use super::directory::SessionEntry;
 use crate::error::ServiceError;
 use crate::storage::Sessions;
 
@@ -39,7 +39,7 @@ pub struct LogPage {
 /// Reads records, up to where the log is damaged.
 pub(crate) fn page(
     store: &dyn Sessions,
-    entry: &Entry,
+    entry: &SessionEntry,
     after: u64,
     limit: usize,
 ) -> Result<LogPage, ServiceError> {

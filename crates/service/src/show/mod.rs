@@ -11,7 +11,7 @@ mod waits;
 
 use std::sync::Arc;
 
-pub(crate) use directory::{Directory, Entry};
+pub(crate) use directory::{Directory, SessionEntry};
 pub(crate) use last_words::LastWords;
 pub use last_words::last_words;
 pub(crate) use lists::{DIRECTORIES, directory_state};

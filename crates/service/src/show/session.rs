@@ -1,22 +1,22 @@
 //! A session as it is shown: its log's state, and what its worker sees.
 
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
-use rekindle_domain::recovery::{Found, Step, next_step};
+use rekindle_domain::recovery::{AgentPresence, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
 use rekindle_wire::view::{Connection, Health, HealthState, RunView, SessionView, WaitState, WaitView};
 
 use super::Views;
-use super::directory::Entry;
+use super::directory::SessionEntry;
 use super::run_view::run_view;
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
-use crate::drive::worker::Seen;
+use crate::drive::worker::AgentSighting;
 use crate::error::{LEFT_ALONE, damaged_log};
 
 impl Views {
     /// Shows a session.
-    pub(crate) fn session(&self, entry: &Entry) -> SessionView {
+    pub(crate) fn session(&self, entry: &SessionEntry) -> SessionView {
         let state = &*entry.state;
         let seen = self.workers.seat(state.id).map(|seat| seat.seen());
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
@@ -47,7 +47,7 @@ impl Views {
         self.derived(state, tokens, seen.as_ref())
     }
 
-    fn derived(&self, state: &SessionState, tokens: &TokenIndex, seen: Option<&Seen>) -> Derived {
+    fn derived(&self, state: &SessionState, tokens: &TokenIndex, seen: Option<&AgentSighting>) -> Derived {
         let observed = Observed {
             boot: Some(self.workers.agents.supervisor.boot_id),
             holder: seen.and_then(|seen| seen.holder).unwrap_or(HolderProof::Pending),
@@ -61,7 +61,7 @@ impl Views {
     }
 
     /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
-    fn held(&self, entry: &Entry, seen: Option<Seen>) -> Option<String> {
+    fn held(&self, entry: &SessionEntry, seen: Option<AgentSighting>) -> Option<String> {
         let state = &*entry.state;
         if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| self.workers.missed.why(state.id)) {
             return Some(held);
@@ -75,7 +75,7 @@ impl Views {
             return self.workers.agents.environment.lacks(state);
         }
         state.recovery.interruption.as_ref()?;
-        let about = self.workers.agents.circumstances(state, Found::Nobody);
+        let about = self.workers.agents.circumstances(state, AgentPresence::Nobody);
         match next_step(state, &about) {
             Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_words(state, held)),
             _ => None,

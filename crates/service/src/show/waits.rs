@@ -10,7 +10,7 @@ use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
 
 use super::Views;
-use super::directory::Entry;
+use super::directory::SessionEntry;
 use crate::drive::live::whole;
 use crate::storage::Sessions;
 
@@ -19,13 +19,13 @@ const MOST_ASKED: usize = 500;
 
 impl Views {
     /// Shows the waits of a session, open and void.
-    pub(crate) fn waits(&self, entry: &Entry) -> Vec<WaitView> {
+    pub(crate) fn waits(&self, entry: &SessionEntry) -> Vec<WaitView> {
         let Some(run) = &entry.state.run else { return Vec::new() };
         run.waits.iter().map(|one| self.wait(entry.state.id, run, one)).collect()
     }
 
     /// Shows one wait of a session.
-    pub(crate) fn wait_of(&self, entry: &Entry, wait_id: WaitId) -> Option<WaitView> {
+    pub(crate) fn wait_of(&self, entry: &SessionEntry, wait_id: WaitId) -> Option<WaitView> {
         let run = entry.state.run.as_ref()?;
         Some(self.wait(entry.state.id, run, run.wait(wait_id)?))
     }
@@ -91,7 +91,7 @@ pub(crate) fn ended_wait(store: &dyn Sessions, session_id: SessionId, wait_id: W
 }
 
 /// Returns what a wait is about, in few words.
-pub(crate) fn asked(store: &dyn Sessions, entry: &Entry, wait: WaitId) -> Option<String> {
+pub(crate) fn asked(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<String> {
     let wait = entry.state.run.as_ref()?.wait(wait)?;
     let request: serde_json::Value =
         serde_json::from_str(request(store, entry.state.id, wait)?.get()).ok()?;
@@ -101,7 +101,7 @@ pub(crate) fn asked(store: &dyn Sessions, entry: &Entry, wait: WaitId) -> Option
 }
 
 /// Returns what a wait is about, as it was asked.
-pub(crate) fn request_of(store: &dyn Sessions, entry: &Entry, wait: WaitId) -> Option<Raw<'static>> {
+pub(crate) fn request_of(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
     let wait = entry.state.run.as_ref()?.wait(wait)?;
     Raw::from_value(&request(store, entry.state.id, wait)?).ok()
 }

@@ -13,7 +13,7 @@ use rekindle_store::{AppendError, OpenSessionError, Store};
 use rekindle_wire::code::Code;
 
 use super::home::Home;
-use crate::storage::{Sessions, Told};
+use crate::storage::{AppendReply, Sessions};
 
 /// A store in which somebody else comes before the next appends, so many times.
 pub(super) struct Contended {
@@ -22,7 +22,7 @@ pub(super) struct Contended {
 }
 
 impl Sessions for Contended {
-    fn append_with(&self, append: Append, told: Told) {
+    fn append_with(&self, append: Append, told: AppendReply) {
         let stream = append.stream;
         let others = self.before_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         match others {

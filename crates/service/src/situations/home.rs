@@ -24,11 +24,11 @@ use serde_json::Value;
 use super::contention::Contended;
 use super::holder::Scripted;
 use super::port::Port;
-use crate::boottime::Steady;
+use crate::boottime::BootClock;
 use crate::commands::{Locks, answers, messages, resume, sessions};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
-use crate::drive::holders::Places;
+use crate::drive::holders::HolderPaths;
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
@@ -76,7 +76,7 @@ impl Setup {
 pub(super) struct Home {
     disk: SimDisk,
     clock: Arc<SimClock>,
-    steady: Steady,
+    steady: BootClock,
     daemons: u64,
     env: Env,
     daemon: Option<Daemon>,
@@ -113,7 +113,7 @@ impl Home {
     pub(super) fn with(setup: Setup, lives: &[&'static str]) -> Home {
         by_hand::stop();
         let clock = Arc::new(SimClock::default());
-        let steady = Steady::compare(SimClock::default_start());
+        let steady = BootClock::compare(SimClock::default_start());
         let session = SessionId::mint(1, 1);
         let (disk, scripted) = (SimDisk::new(1), Scripted::new(lives));
         let env = Env::new();
@@ -156,7 +156,7 @@ impl Home {
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch: self.daemons, steady: self.steady },
             holders: Arc::new(Port(self.scripted.clone())),
-            places: Places {
+            places: HolderPaths {
                 holders: "/home/holders".into(),
                 runtime: "/run".into(),
                 executable,

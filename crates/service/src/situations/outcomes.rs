@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::id::StreamId;
-use rekindle_domain::outcome::Outcome;
+use rekindle_domain::outcome::MessageOutcome;
 use rekindle_store::Observer;
 use rekindle_store::commit::Receipt;
 
@@ -23,11 +23,11 @@ impl Observer for Tell {
     }
 }
 
-const LIVES: [(&[&str], Option<Outcome>); 7] = [
-    (&["text end"], Some(Outcome::Completed)),
-    (&["no"], Some(Outcome::Failed)),
-    (&["text die", "text end"], Some(Outcome::Completed)),
-    (&["die", "die", "text end"], Some(Outcome::Completed)),
+const LIVES: [(&[&str], Option<MessageOutcome>); 7] = [
+    (&["text end"], Some(MessageOutcome::Completed)),
+    (&["no"], Some(MessageOutcome::Failed)),
+    (&["text die", "text end"], Some(MessageOutcome::Completed)),
+    (&["die", "die", "text end"], Some(MessageOutcome::Completed)),
     (&["greet=hang", "hang"], None),
     (&["hang"], None),
     (&["ask end"], None),
@@ -73,7 +73,7 @@ fn a_message_that_is_cancelled_with_the_queue_has_an_outcome() {
     home.cancel().expect("cancelled");
     let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
     let waiting = outcome(&feed, &views, home.session, queued.message_id, queued.seq);
-    assert_eq!(soon(waiting), Some(Outcome::Cancelled));
+    assert_eq!(soon(waiting), Some(MessageOutcome::Cancelled));
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -81,7 +81,9 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Returns an outcome that is there already.
-fn soon<E: std::fmt::Debug>(waiting: impl Future<Output = Result<Outcome, E>>) -> Option<Outcome> {
+fn soon<E: std::fmt::Debug>(
+    waiting: impl Future<Output = Result<MessageOutcome, E>>,
+) -> Option<MessageOutcome> {
     let told = runtime().block_on(async { tokio::time::timeout(Duration::ZERO, waiting).await });
     told.ok().map(|outcome| outcome.expect("no error"))
 }

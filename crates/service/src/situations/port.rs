@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{
     self, ConnectError, FollowError, Harvest, HarvestError, Inspection, Keeper, LockState, PrepareError,
@@ -20,20 +20,22 @@ use rekindle_holder::wire::{Event, Marks, Phase, Refusal, Refused};
 
 use super::agent::{Agent, Memory};
 use super::holder::{Holder, NOW, Scripted, identity};
-use crate::drive::holders::{Control, Holders, Journal, Places};
+use crate::drive::holders::{Control, HolderPaths, Holders, Journal};
 
 /// The way to them that a worker has.
 pub(super) struct Port(pub(super) Arc<Scripted>);
 
 impl Holders for Port {
-    fn find(&self, _: &Path, state: &SessionState) -> Found {
-        let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) else { return Found::Nobody };
+    fn find(&self, _: &Path, state: &SessionState) -> AgentPresence {
+        let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) else {
+            return AgentPresence::Nobody;
+        };
         let mut world = self.0.world();
         let rebooted = world.rebooted;
         match world.by_name(&agent.holder_id.to_string()) {
-            Ok(holder) if holder.lives => Found::Lives,
-            Ok(_) => Found::Dead,
-            Err(_) => Found::Vanished { rebooted },
+            Ok(holder) if holder.lives => AgentPresence::Lives,
+            Ok(_) => AgentPresence::Dead,
+            Err(_) => AgentPresence::Vanished { rebooted },
         }
     }
 
@@ -43,20 +45,20 @@ impl Holders for Port {
         let inspected = there.map(|(name, holder)| Inspection {
             dir: HolderDir::new(holders.join(name)),
             holder_id: name.clone(),
-            launch: client::Found::There(holder.launch.clone()),
+            launch: client::FileContents::There(holder.launch.clone()),
             lock: match holder.lives {
                 true => LockState::Held { note: None, by: Keeper::Holder },
                 false => LockState::Free { note: None },
             },
-            exit: client::Found::Missing,
-            epoch: client::Found::There(holder.epoch.clone()),
-            status: client::Found::Missing,
+            exit: client::FileContents::Missing,
+            epoch: client::FileContents::There(holder.epoch.clone()),
+            status: client::FileContents::Missing,
             other_boot: Some(world.rebooted),
         });
         Ok(inspected.collect())
     }
 
-    fn prepare(&self, places: &Places, spec: Spec) -> Result<Prepared, PrepareError> {
+    fn prepare(&self, places: &HolderPaths, spec: Spec) -> Result<Prepared, PrepareError> {
         let mut world = self.0.world();
         let life = world.lives.front().cloned().unwrap_or_default();
         if let Some(code) = life.errno("prepare") {
@@ -105,7 +107,7 @@ impl Holders for Port {
         Ok(Prepared { dir, launch, executable, path: "".into(), ready_within: Duration::ZERO })
     }
 
-    fn start(&self, _: &Places, prepared: &Prepared) -> Result<(), SpawnError> {
+    fn start(&self, _: &HolderPaths, prepared: &Prepared) -> Result<(), SpawnError> {
         let mut world = self.0.world();
         // A life begins with the process: what was only prepared has had none.
         world.lives.pop_front();

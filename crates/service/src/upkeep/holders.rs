@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use rekindle_domain::id::{HolderId, SessionId};
-use rekindle_holder::client::{Found, Inspection, Keeper, LockState, inspect_all, is_made_for};
+use rekindle_holder::client::{FileContents, Inspection, Keeper, LockState, inspect_all, is_made_for};
 use rekindle_holder::dir::FORMAT;
 use rekindle_holder::journal::{JournalReader, Step};
 use rekindle_holder::wire::Preamble;
@@ -125,11 +125,11 @@ fn judge(seen: &Inspection, ours: bool, about: &About, journal: &dyn Fn() -> Opt
         LockState::Free { .. } | LockState::Missing => false,
     };
     match &seen.launch {
-        Found::There(_) => {}
-        Found::Missing if !lives && was_never_used(seen.dir.path()) => return Standing::HalfMade,
-        Found::Missing => return Standing::Unreadable("it has no launch.json".into()),
-        Found::Unreadable(why) if is_newer(&seen.dir.launch()) => return Standing::Newer(why.clone()),
-        Found::Unreadable(why) => return Standing::Unreadable(format!("its launch.json: {why}")),
+        FileContents::There(_) => {}
+        FileContents::Missing if !lives && was_never_used(seen.dir.path()) => return Standing::HalfMade,
+        FileContents::Missing => return Standing::Unreadable("it has no launch.json".into()),
+        FileContents::Unreadable(why) if is_newer(&seen.dir.launch()) => return Standing::Newer(why.clone()),
+        FileContents::Unreadable(why) => return Standing::Unreadable(format!("its launch.json: {why}")),
     }
     if lives {
         if !ours {

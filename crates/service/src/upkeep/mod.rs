@@ -17,8 +17,8 @@ pub use doctor::examine;
 pub use gc::{Freed, GcOptions, Gone, Left, gc};
 pub use holders::{Holder, Standing, look_at_holders};
 pub(crate) use ingested::{is_ingested, launched};
-pub use plan::{Mend, mend};
-pub use repair::{Asked, Done, RepairError, Repaired, repair};
+pub use plan::{RepairAction, mend};
+pub use repair::{Done, RepairError, RepairOptions, Repaired, repair};
 
 /// Writes a path, which need not be UTF-8, as JSON, which must be.
 fn lossy<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use rekindle_domain::id::SessionId;
 use rekindle_store::check::{Code, Finding, Severity};
 
-/// What puts a finding right.
+/// An action that puts a finding right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mend {
+pub enum RepairAction {
     /// Permissions as everything of ours has them.
     Permissions,
     /// It is moved away: a cache that is rebuilt, or a leftover that nobody reads.
@@ -27,26 +27,28 @@ pub enum Mend {
 
 /// Returns what puts a finding right; none if nothing does for certain. Of a session in which something is wrong that
 /// cannot be put right everything stays as it is, as evidence.
-pub fn mend(finding: &Finding, suspects: &HashSet<SessionId>) -> Option<Mend> {
+pub fn mend(finding: &Finding, suspects: &HashSet<SessionId>) -> Option<RepairAction> {
     let sound = finding.session.is_none_or(|session| !suspects.contains(&session));
     let mend = match finding.code {
-        Code::WrongMode => Mend::Permissions,
-        Code::TemporaryFile | Code::IndexUnreadable | Code::IndexDiffers | Code::DaemonLeft => Mend::TakeAway,
+        Code::WrongMode => RepairAction::Permissions,
+        Code::TemporaryFile | Code::IndexUnreadable | Code::IndexDiffers | Code::DaemonLeft => {
+            RepairAction::TakeAway
+        }
         Code::SnapshotUnreadable | Code::SnapshotDiffers | Code::TokensUnreadable | Code::TokensDiffer
             if sound =>
         {
-            Mend::TakeAway
+            RepairAction::TakeAway
         }
-        Code::LogTorn | Code::LogHalfList if sound => Mend::Cut,
+        Code::LogTorn | Code::LogHalfList if sound => RepairAction::Cut,
         Code::LogRefill
         | Code::LogHeal
         | Code::WalTorn
         | Code::WalDamaged
         | Code::DeletionUnfinished
-        | Code::DirectoryMissing => Mend::Recover,
-        Code::AsideUnfinished => Mend::FinishAside,
-        Code::HolderHalfMade => Mend::TakeAwayHolder,
-        Code::HolderOrphan => Mend::EndOrphan,
+        | Code::DirectoryMissing => RepairAction::Recover,
+        Code::AsideUnfinished => RepairAction::FinishAside,
+        Code::HolderHalfMade => RepairAction::TakeAwayHolder,
+        Code::HolderOrphan => RepairAction::EndOrphan,
         _ => return None,
     };
     Some(mend)
@@ -93,7 +95,7 @@ mod tests {
             assert!(mend(&finding(code), &none).is_some(), "{code:?}");
             assert_eq!(mend(&finding(code), &bad), None, "{code:?}");
         }
-        assert_eq!(mend(&finding(Code::WrongMode), &bad), Some(Mend::Permissions));
+        assert_eq!(mend(&finding(Code::WrongMode), &bad), Some(RepairAction::Permissions));
         assert_eq!(mend(&finding(Code::HolderUnharvested), &none), None);
         assert_eq!(mend(&finding(Code::HolderCopied), &none), None);
         assert_eq!(suspects(&[finding(Code::LogDamaged), finding(Code::LogTorn)]), bad);

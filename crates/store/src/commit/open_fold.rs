@@ -4,7 +4,7 @@
 use std::any::Any;
 
 use rekindle_domain::chain::Link;
-use rekindle_domain::line::{Draft, Place};
+use rekindle_domain::line::{Draft, Envelope};
 use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
@@ -79,7 +79,7 @@ impl<F: Fold> Folded<F> {
         for (index, draft) in records.iter().enumerate() {
             let (seq, start) = (position.last_seq + 1, encoder.frames.len());
             let at = fold.happened_at(draft.at.filter(|_| draft.source.is_some()), encoder.ts);
-            let place = Place { seq, ts: encoder.ts_text, at, more: index + 1 < records.len() };
+            let place = Envelope { seq, ts: encoder.ts_text, at, more: index + 1 < records.len() };
             let link = Link::new(stream, position.last_hash);
             let hash = encoder
                 .codec

@@ -473,7 +473,7 @@ fn sessions_cannot_be_made_twice_nor_removed_unasked() {
     let group = [marked(3, 5, None), illegal, marked(4, 5, None)];
     let group = group.map(|draft| Append::durable(home.sessions[0], vec![draft])).into();
     let outcomes = home.store.committer().append_all(group);
-    assert!(matches!(&outcomes[..], [Ok(_), Err(AppendError::Illegal(_)), Ok(_)]), "{outcomes:?}");
+    assert!(matches!(&outcomes[..], [Ok(_), Err(AppendError::IllegalTransition(_)), Ok(_)]), "{outcomes:?}");
     for seed in 0..20 {
         let cut = home.disk.power_cut(&mut Rng::new(seed));
         let store = open(&cut, &home.clock).expect("the home opens after a power cut");

@@ -17,7 +17,7 @@ fn what_was_committed_is_counted_once_and_what_was_refused_is_not() {
     let counted = || [Kind::SessionCreated, Kind::AgentNotice].map(|kind| meter.records.of(kind));
     assert_eq!(counted(), [2, 6]);
     let refused = home.store.append(Append::durable(session, vec![marked(50, 10, None), created()]));
-    assert!(matches!(refused, Err(AppendError::Illegal(_))), "{refused:?}");
+    assert!(matches!(refused, Err(AppendError::IllegalTransition(_))), "{refused:?}");
     let moved = Append { expect: Expect::LastSeq(99), ..Append::quick(session, vec![marked(51, 10, None)]) };
     assert!(home.store.append(moved).is_err());
     assert_eq!(counted(), [2, 6], "nothing of a list that was refused is counted");

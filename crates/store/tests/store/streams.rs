@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rekindle_domain::event::{Event, Illegal};
+use rekindle_domain::event::{Event, IllegalTransition};
 use rekindle_domain::id::{BootId, SessionId, StreamId, StreamKind};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::Position;
@@ -55,13 +55,16 @@ impl Fold for Counter {
         self.position = position;
     }
 
-    fn apply(&mut self, record: &Record<'_>) -> Result<(), Illegal> {
+    fn apply(&mut self, record: &Record<'_>) -> Result<(), IllegalTransition> {
         match record.event {
             Event::AgentNotice(_) => {
                 self.notices += 1;
                 Ok(())
             }
-            other => Err(Illegal { kind: other.name().to_owned(), why: "a counter counts notices".into() }),
+            other => Err(IllegalTransition {
+                kind: other.name().to_owned(),
+                why: "a counter counts notices".into(),
+            }),
         }
     }
 
@@ -223,7 +226,7 @@ fn of_an_append_to_streams_of_two_kinds_nothing_is_left_when_one_refuses() {
         |marker| Append { persist: Persist::Process, ..Append::durable(home.counters[0], notice(marker)) };
     let bad = Append::durable(home.counters[0], notice(5)).and(home.sessions[0], vec![created()]);
     let outcomes = home.store.committer().append_all(vec![alone(4), bad, alone(6)]);
-    assert!(matches!(&outcomes[..], [Ok(_), Err(AppendError::Illegal(_)), Ok(_)]), "{outcomes:?}");
+    assert!(matches!(&outcomes[..], [Ok(_), Err(AppendError::IllegalTransition(_)), Ok(_)]), "{outcomes:?}");
     assert_eq!(counted(&home.disk, home.counters[0]), Ok(vec![1, 4, 6]));
     assert_eq!(home.counter(0).notices, 3);
 }

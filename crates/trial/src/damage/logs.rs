@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use rekindle_domain::chain::Link;
 use rekindle_domain::event::AgentNotice;
 use rekindle_domain::id::SessionId;
-use rekindle_domain::line::{self, Draft, Line, Place};
+use rekindle_domain::line::{self, Draft, Envelope, Line};
 use rekindle_store::layout::Layout;
 
 use super::{Done, Target, read, write};
@@ -100,7 +100,7 @@ pub(super) fn half_list(target: &mut Target) -> anyhow::Result<Done> {
     let (seq, ts, hash) = (last.seq + 1, last.ts.to_owned(), last.hash);
     let text = Some("the first of a list".into());
     let draft = Draft::from(AgentNotice { run_id: None, what: "noise".into(), text, raw: None });
-    let place = Place { seq, ts: &ts, at: None, more: true };
+    let place = Envelope { seq, ts: &ts, at: None, more: true };
     let mut record = Vec::new();
     line::write(&draft, place, Link::new(log.session, hash), &mut record)?;
     log.bytes.extend_from_slice(&record);

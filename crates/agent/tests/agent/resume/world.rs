@@ -16,7 +16,7 @@ use rekindle_domain::event::{
 };
 use rekindle_domain::id::{HolderId, MessageId, RunId};
 use rekindle_domain::line::{Draft, Source};
-use rekindle_domain::recovery::{Circumstances, Found, Held, Step, next_step};
+use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::story::Story;
 use rekindle_domain::time::Timestamp;
@@ -169,7 +169,7 @@ impl World {
             opened.map_or(MINUTE, |opened| self.now - u64::try_from(opened.as_millis()).expect("past"));
         let load_in = if destroys { MINUTE.saturating_sub(since) } else { 0 };
         Circumstances {
-            found: Found::Nobody,
+            found: AgentPresence::Nobody,
             has_directory: true,
             has_environment: true,
             failed_launches: 0,

@@ -6,7 +6,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Clock;
-use rekindle_service::upkeep::{Asked, Done, RepairError, Repaired, repair};
+use rekindle_service::upkeep::{Done, RepairError, RepairOptions, Repaired, repair};
 use rekindle_store::check::{Code, Report};
 use rekindle_store::disk::Disk;
 use rekindle_store::home::HomeError;
@@ -23,7 +23,8 @@ use crate::session_arg::choose_among;
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let named = sessions(&*context.disk(), &Layout::new(&context.home), &args.set_aside)?;
     let end_orphans = !args.dry_run && (args.yes || confirmed(context)?);
-    let asked = Asked { dry_run: args.dry_run, set_aside: named, keep_prefix: args.keep_prefix, end_orphans };
+    let asked =
+        RepairOptions { dry_run: args.dry_run, set_aside: named, keep_prefix: args.keep_prefix, end_orphans };
     let repaired = {
         let mut bar = Bar::new();
         let clock = std::sync::Arc::new(SystemClock) as std::sync::Arc<dyn Clock>;

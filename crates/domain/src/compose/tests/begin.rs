@@ -1,7 +1,9 @@
 //! Beginning: with a message, from the queue, as a continuation.
 
 use super::*;
-use crate::compose::begin::{Given, Life, NewMessage, QueueFull, Turn, continuation, from_queue, message};
+use crate::compose::begin::{
+    Given, Life, NewMessage, Placement, QueueFull, continuation, from_queue, message,
+};
 use crate::event::Raw;
 use crate::session::MAX_QUEUED;
 
@@ -33,18 +35,23 @@ fn a_message_begins_a_run_or_gets_its_place_in_the_queue() {
     let (now, queued) = (format!("{NEW}; {BEGUN}"), new("queued=true"));
     let oldest = "run.started run=9 boot=b machine_boot=m2 msg=2 attempt=1";
     for (appends, wait, turn, expected) in [
-        (&["session.created"][..], None, Turn::Now, now.clone()),
-        (&[STARTED, "run.completed"], None, Turn::Now, now.clone()),
-        (&[STARTED, CUT], None, Turn::Now, now),
-        (&[STARTED], None, Turn::Queued, queued.clone()),
-        (&[STARTED, AGENT, PROMPTED, OUTSIDE], None, Turn::Queued, queued.clone()),
-        (&[STARTED, AGENT, PROMPTED, ASKED], None, Turn::InsteadOfAnswer, queued.clone()),
-        (&[STARTED, AGENT, PROMPTED, OUTSIDE, ASKED], None, Turn::InsteadOfAnswer, queued.clone()),
-        (&[STARTED, QUEUED, "run.completed"], None, Turn::Queued, queued.clone()),
+        (&["session.created"][..], None, Placement::Now, now.clone()),
+        (&[STARTED, "run.completed"], None, Placement::Now, now.clone()),
+        (&[STARTED, CUT], None, Placement::Now, now),
+        (&[STARTED], None, Placement::Queued, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, OUTSIDE], None, Placement::Queued, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, ASKED], None, Placement::InsteadOfAnswer, queued.clone()),
+        (&[STARTED, AGENT, PROMPTED, OUTSIDE, ASKED], None, Placement::InsteadOfAnswer, queued.clone()),
+        (&[STARTED, QUEUED, "run.completed"], None, Placement::Queued, queued.clone()),
         // Nobody continues it any more: the oldest of those who wait has its turn.
-        (&[STARTED, QUEUED, CUT], None, Turn::BehindOldest, format!("{queued}; {oldest}")),
+        (&[STARTED, QUEUED, CUT], None, Placement::BehindOldest, format!("{queued}; {oldest}")),
         // The answer to a void wait comes before whatever waits.
-        (&[STARTED, ASKED, QUEUED, CUT], Some("wait_1"), Turn::Now, format!("{}; {BEGUN}", new("wait=1"))),
+        (
+            &[STARTED, ASKED, QUEUED, CUT],
+            Some("wait_1"),
+            Placement::Now,
+            format!("{}; {BEGUN}", new("wait=1")),
+        ),
     ] {
         check(appends, &expected, |state, _| {
             let given = given(state, wait, None).expect("there is room");

@@ -9,7 +9,7 @@ use proptest::sample::Index;
 use super::script::{at, draft};
 use crate::chain::Link;
 use crate::id::SessionId;
-use crate::line::{Draft, Line, Place, write};
+use crate::line::{Draft, Envelope, Line, write};
 use crate::session::Replay;
 use crate::time::Timestamp;
 use crate::token::TokenIndex;
@@ -52,7 +52,7 @@ impl Log {
     pub(crate) fn record(&mut self, draft: Draft, ts: Timestamp, more: bool) {
         let position = self.replay.position();
         let at = self.replay.state.happened_at(draft.at, ts);
-        let place = Place { seq: position.last_seq + 1, ts: &ts.to_string(), at, more };
+        let place = Envelope { seq: position.last_seq + 1, ts: &ts.to_string(), at, more };
         let start = self.bytes.len();
         write(&draft, place, Link::new(session(), position.last_hash), &mut self.bytes).expect("it is JSON");
         let line = Line::parse(&self.bytes[start..self.bytes.len() - 1]).expect("a record");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::super::connect::{ConnectError, shake_hands};
-use super::super::link::Link;
+use super::super::socket::Socket;
 use super::super::testing::{PATIENCE, Peer, marks};
 use super::*;
 use crate::wire::{Frame, Refusal};
@@ -23,7 +23,7 @@ fn shake<T: Send>(
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || script(&mut Peer::new(theirs)));
         let handshake = Handshake::new("h_1", Secret::new([7; 32]), visitor()).expect("randomness");
-        let link = Link::new(ours).expect("a link");
+        let link = Socket::new(ours).expect("a link");
         let deadline = Instant::now() + patience;
         let outcome = shake_hands(link, handshake, Path::new("/s"), deadline, patience);
         let outcome = outcome.map(|(_, welcomed)| welcomed);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::super::testing::{Home, eventually};
-use super::super::{Found, LockState, inspect, install_executable};
+use super::super::{FileContents, LockState, inspect, install_executable};
 use super::*;
 
 fn spec() -> Spec {
@@ -35,7 +35,7 @@ fn a_prepared_directory_is_complete_private_and_tells_what_it_is_for() {
     assert_eq!(launch.holder_id.len(), 34);
     assert!(dir.path().ends_with(&launch.holder_id) && dir.path().is_absolute());
     let seen = inspect(dir);
-    assert_eq!(seen.launch, Found::There(launch.clone()));
+    assert_eq!(seen.launch, FileContents::There(launch.clone()));
     assert_eq!((seen.lock, seen.other_boot), (LockState::Missing, Some(false)));
     assert_eq!(launch.fingerprint, fingerprint("sess_1", Some("claude"), Path::new("/work")));
     assert_ne!(launch.fingerprint, fingerprint("sess_1", None, Path::new("claude/work")));

@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{
     ConnectError, Executable, FollowError, Harvest, HarvestError, Inspection, PrepareError, Prepared,
@@ -23,9 +23,9 @@ use rekindle_holder::identity::Identity;
 use rekindle_holder::journal::Item;
 use rekindle_holder::wire::{Event, Marks};
 
-/// Where holders live.
+/// Paths of a home's holders: where they live, and what is run.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct HolderPaths {
     /// Their directories.
     pub holders: PathBuf,
     /// Their sockets.
@@ -39,16 +39,16 @@ pub struct Places {
 /// The holders of a home, each named by its directory.
 pub trait Holders: Send + Sync {
     /// Looks for the recorded holder of a session.
-    fn find(&self, holders: &Path, state: &SessionState) -> Found;
+    fn find(&self, holders: &Path, state: &SessionState) -> AgentPresence;
 
     /// Looks at all of them.
     fn list(&self, holders: &Path) -> io::Result<Vec<Inspection>>;
 
     /// Makes everything of a holder but its process.
-    fn prepare(&self, places: &Places, spec: Spec) -> Result<Prepared, PrepareError>;
+    fn prepare(&self, places: &HolderPaths, spec: Spec) -> Result<Prepared, PrepareError>;
 
     /// Starts a holder that was prepared; returns when it can be spoken with.
-    fn start(&self, places: &Places, prepared: &Prepared) -> Result<(), SpawnError>;
+    fn start(&self, places: &HolderPaths, prepared: &Prepared) -> Result<(), SpawnError>;
 
     /// Takes command of a living one.
     fn connect(

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{
     self, ConnectError, FollowError, Follower, Harvest, HarvestError, Inspection, LockState, PrepareError,
@@ -18,7 +18,7 @@ use rekindle_holder::identity::Identity;
 use rekindle_holder::journal::Item;
 use rekindle_holder::wire::{Event, Marks, Mode};
 
-use super::{Control, Holders, Journal, Places};
+use super::{Control, HolderPaths, Holders, Journal};
 use crate::drive::observe::look_for_holder;
 
 /// Holders that are processes.
@@ -33,7 +33,7 @@ impl Processes {
 }
 
 impl Holders for Processes {
-    fn find(&self, holders: &Path, state: &SessionState) -> Found {
+    fn find(&self, holders: &Path, state: &SessionState) -> AgentPresence {
         look_for_holder(holders, state)
     }
 
@@ -41,11 +41,11 @@ impl Holders for Processes {
         client::inspect_all(holders)
     }
 
-    fn prepare(&self, places: &Places, spec: Spec) -> Result<Prepared, PrepareError> {
+    fn prepare(&self, places: &HolderPaths, spec: Spec) -> Result<Prepared, PrepareError> {
         client::prepare(&places.holders, &places.runtime, &places.executable, spec)
     }
 
-    fn start(&self, places: &Places, prepared: &Prepared) -> Result<(), SpawnError> {
+    fn start(&self, places: &HolderPaths, prepared: &Prepared) -> Result<(), SpawnError> {
         let (spawned, beside_us) = client::start_apart(prepared, places.scopes.as_ref())?;
         if let Some(why) = beside_us {
             tracing::warn!(

@@ -21,7 +21,7 @@ use rekindle_holder::identity::machine_boot;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::error::tells_of_shortage;
-use super::{Live, LiveError, Progress};
+use super::{LiveAgent, LiveError, Progress};
 use crate::drive::sign_in::refusal;
 use crate::ids::{millis, random, random_bytes};
 use crate::storage::Sessions;
@@ -34,7 +34,7 @@ const EXIT_NOTE: Duration = Duration::from_millis(500);
 /// Lines of a failed command's errors that are told with its end.
 const LAST_ERRORS: usize = 5;
 
-impl Live {
+impl LiveAgent {
     /// Appends everything that follows from an item, then does what the log now says.
     pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
         let words = std::mem::take(&mut taken.deltas);

@@ -14,9 +14,9 @@ use rekindle_holder::identity::Identity;
 use rekindle_store::disk::check_descriptors;
 
 use super::error::MAX_ARGUMENT;
-use super::prompt::Unsent;
-use super::{Live, LiveError, Supervisor};
-use crate::drive::holders::{Holders, Places};
+use super::prompt::UnsentPrompt;
+use super::{LiveAgent, LiveError, Supervisor};
+use crate::drive::holders::{HolderPaths, Holders};
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
@@ -35,24 +35,25 @@ pub struct Launching {
     pub limits: Limits,
 }
 
-impl Live {
+impl LiveAgent {
     /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
     /// the command, a run must be open.
     pub fn launch(
         store: Arc<dyn Sessions>,
         session: SessionId,
         holders: &Arc<dyn Holders>,
-        places: &Places,
+        places: &HolderPaths,
         launching: Launching,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
-    ) -> Result<Live, LiveError> {
+    ) -> Result<LiveAgent, LiveError> {
         check_descriptors().map_err(LiveError::Descriptors)?;
         let state = store.open_session(session)?.state;
         let run = state.open_run();
         let command = match run {
             Some(run) if profile.prompt_in_command() => {
-                let unsent = Unsent::find(&*store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
+                let unsent =
+                    UnsentPrompt::find(&*store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
                 profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
@@ -89,7 +90,7 @@ impl Live {
         crash_point("launch.after_record");
         holders.start(places, &prepared)?;
         crash_point("launch.after_spawn");
-        Live::adopt(store, session, holders, prepared.dir, profile, supervisor, || Ok(launching.env))
+        LiveAgent::adopt(store, session, holders, prepared.dir, profile, supervisor, || Ok(launching.env))
     }
 
     /// Records that the agent runs, and which processes are meant.

@@ -10,7 +10,7 @@ use rekindle_agent::profile::Open;
 use rekindle_agent::replay::{Replay, Unrecorded, beyond};
 use rekindle_domain::event::AgentNotice;
 
-use super::{LOAD_TIMED_OUT, Live, LiveError};
+use super::{LOAD_TIMED_OUT, LiveAgent, LiveError};
 use crate::test_knobs::hurried;
 use crate::ticks;
 
@@ -28,7 +28,7 @@ const REPLAY_WITHIN: Duration = Duration::from_secs(10);
 /// How long each step of the end of an agent that does not come back may take.
 const GRACE: Duration = Duration::from_secs(2);
 
-impl Live {
+impl LiveAgent {
     /// Returns how the agent's session is opened: brought back if there is one to come back to and the agent can.
     pub(super) fn how_to_open(&self) -> Open<'_> {
         let can = self.connection.capabilities();

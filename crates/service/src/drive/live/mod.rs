@@ -12,12 +12,12 @@ mod prompt;
 mod say;
 mod turn;
 
-pub use crate::drive::holders::{Holders, Places, Processes};
+pub use crate::drive::holders::{HolderPaths, Holders, Processes};
 pub use append::keep_large;
 pub use error::LiveError;
 pub use launch::Launching;
 pub use progress::Progress;
-pub use prompt::Unsent;
+pub use prompt::UnsentPrompt;
 
 use agent_memory::{Own, OwnSession};
 pub(crate) use command::command;
@@ -45,7 +45,7 @@ use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::disk::check_descriptors;
 use rekindle_store::log::Cursor;
 
-use crate::boottime::Steady;
+use crate::boottime::BootClock;
 use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::supposed;
 use crate::storage::Sessions;
@@ -74,7 +74,7 @@ pub struct Supervisor {
     /// The epoch.
     pub epoch: u64,
     /// The clock.
-    pub steady: Steady,
+    pub steady: BootClock,
 }
 
 impl Supervisor {
@@ -84,8 +84,8 @@ impl Supervisor {
     }
 }
 
-/// A session with a living agent.
-pub struct Live {
+/// A living agent of a session, with the connection to it.
+pub struct LiveAgent {
     store: Arc<dyn Sessions>,
     session: SessionId,
     holders: Arc<dyn Holders>,
@@ -109,7 +109,7 @@ pub struct Live {
     /// The newest input queued.
     input_seq: u64,
     /// What is to be said once the agent takes a prompt.
-    prompt: Option<Unsent>,
+    prompt: Option<UnsentPrompt>,
     /// What happened in the session, for an agent that was not there.
     story: Story,
     /// What this agent knows of the session.
@@ -136,7 +136,7 @@ pub struct Live {
     low: u64,
 }
 
-impl Live {
+impl LiveAgent {
     /// Takes over a living agent in whatever it is doing. Nothing is said to it that was said before; a holder
     /// whose supervisor died before it could start the agent is given what `env` returns to start it with.
     pub fn adopt(
@@ -147,7 +147,7 @@ impl Live {
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
         env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
-    ) -> Result<Live, LiveError> {
+    ) -> Result<LiveAgent, LiveError> {
         check_descriptors().map_err(LiveError::Descriptors)?;
         let mut control = command::command(&**holders, &dir, supervisor)?;
         crash_point("adopt.after_connect");
@@ -160,7 +160,7 @@ impl Live {
             }
             _ => control.marks().agent.clone(),
         };
-        let mut live = Live::rebuild(store, session, holders, dir, profile, supervisor)?;
+        let mut live = LiveAgent::rebuild(store, session, holders, dir, profile, supervisor)?;
         live.trouble = control.marks().trouble.clone();
         // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
         live.input_seq = live.input_seq.max(control.marks().accepted);
@@ -182,7 +182,7 @@ impl Live {
                 ])?;
             }
             if live.own.prompted != Some(run.run_id) && run.cancel.is_none() {
-                live.prompt = Unsent::find(&*live.store, session, run, live.connection.profile())?;
+                live.prompt = UnsentPrompt::find(&*live.store, session, run, live.connection.profile())?;
             }
         }
         crash_point("adopt.before_sending");
@@ -207,7 +207,7 @@ impl Live {
         supervisor: Supervisor,
     ) -> Result<Progress, LiveError> {
         let copied = holders.is_copied(&dir);
-        let mut live = Live::rebuild(store, session, holders, dir, profile, supervisor)?;
+        let mut live = LiveAgent::rebuild(store, session, holders, dir, profile, supervisor)?;
         // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
         live.damage = copied.then(|| COPIED.to_owned());
         live.finish(Progress::default())
@@ -221,7 +221,7 @@ impl Live {
         dir: HolderDir,
         profile: Arc<dyn Profile>,
         supervisor: Supervisor,
-    ) -> Result<Live, LiveError> {
+    ) -> Result<LiveAgent, LiveError> {
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
@@ -246,7 +246,7 @@ impl Live {
                 event => own.note(event, agent.holder_id),
             }
         }
-        Ok(Live {
+        Ok(LiveAgent {
             follower: holders.follow(&dir, connection.start()),
             low: connection.start(),
             store,
@@ -289,7 +289,7 @@ impl Live {
     }
 
     /// Has a prompt sent that is in the log already; what was appended with it is taken in.
-    pub fn say(&mut self, unsent: Unsent, appended: &[Draft]) {
+    pub fn say(&mut self, unsent: UnsentPrompt, appended: &[Draft]) {
         // It may have come while the log was read.
         if !self.story.knows(unsent.run_id) {
             appended.iter().for_each(|draft| self.take_in(draft));

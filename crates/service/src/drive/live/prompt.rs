@@ -17,9 +17,9 @@ use crate::storage::Sessions;
 /// Lines looked at at once, from the end.
 const PAGE: usize = 256;
 
-/// Something that is to be said.
+/// A prompt that is to be said.
 #[derive(Debug, Clone)]
-pub struct Unsent {
+pub struct UnsentPrompt {
     pub(crate) run_id: RunId,
     what: What,
 }
@@ -30,15 +30,15 @@ enum What {
     Continuation { attempt: u32 },
 }
 
-impl Unsent {
+impl UnsentPrompt {
     /// A message that was just recorded.
-    pub fn message(run_id: RunId, content: Raw<'static>) -> Unsent {
-        Unsent { run_id, what: What::Message(content) }
+    pub fn message(run_id: RunId, content: Raw<'static>) -> UnsentPrompt {
+        UnsentPrompt { run_id, what: What::Message(content) }
     }
 
     /// A turn that was just begun to continue another.
-    pub(crate) fn continuation(run_id: RunId, attempt: u32) -> Unsent {
-        Unsent { run_id, what: What::Continuation { attempt } }
+    pub(crate) fn continuation(run_id: RunId, attempt: u32) -> UnsentPrompt {
+        UnsentPrompt { run_id, what: What::Continuation { attempt } }
     }
 
     /// Finds what an open run has to say to an agent, in the log. A command that is run again knows nothing of the first
@@ -48,7 +48,7 @@ impl Unsent {
         session: SessionId,
         run: &Run,
         profile: &dyn Profile,
-    ) -> Result<Option<Unsent>, LiveError> {
+    ) -> Result<Option<UnsentPrompt>, LiveError> {
         let again = run.continues.filter(|_| run.message_id.is_none() && profile.process_is_turn());
         let message = match again {
             Some(cut) => first_message(store, session, cut)?,
@@ -59,7 +59,7 @@ impl Unsent {
             None if run.continues.is_some() => What::Continuation { attempt: run.attempt },
             None => return Ok(None),
         };
-        Ok(Some(Unsent { run_id: run.run_id, what }))
+        Ok(Some(UnsentPrompt { run_id: run.run_id, what }))
     }
 
     /// Tells whether this is what a run has still to say.

@@ -12,8 +12,8 @@ use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
 use rekindle_store::log::Cursor;
 
-use super::prompt::{Unsent, whole};
-use super::{CONTEXT, Live, LiveError, Progress};
+use super::prompt::{UnsentPrompt, whole};
+use super::{CONTEXT, LiveAgent, LiveError, Progress};
 use crate::test_knobs::crash_point;
 
 /// What an input belongs to.
@@ -25,10 +25,10 @@ pub(super) struct Queued {
     pub(super) wait_id: Option<WaitId>,
 }
 
-impl Live {
+impl LiveAgent {
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
     /// that it was (never silently fresh).
-    pub(super) fn say_prompt(&mut self, unsent: &Unsent) -> Result<(), LiveError> {
+    pub(super) fn say_prompt(&mut self, unsent: &UnsentPrompt) -> Result<(), LiveError> {
         let profile = self.connection.profile();
         // A command is told nothing but its prompt.
         let plain = unsent.plain().filter(|_| profile.ready_at_start());

@@ -9,7 +9,7 @@ use rekindle_holder::wire::Event;
 
 use super::progress::Progress;
 use super::say::Queued;
-use super::{Live, LiveError};
+use super::{LiveAgent, LiveError};
 use crate::test_knobs::crash_point;
 use crate::ticks;
 
@@ -27,7 +27,7 @@ enum News {
     Gone,
 }
 
-impl Live {
+impl LiveAgent {
     /// Returns what keeps the holder from reading the agent, if anything does.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
@@ -38,7 +38,7 @@ impl Live {
         self.follower.unread().unwrap_or(0)
     }
 
-    /// Returns how long to wait at most before the next [`Live::step`].
+    /// Returns how long to wait at most before the next [`LiveAgent::step`].
     pub fn patience(&self) -> Option<Duration> {
         let acknowledge = self.unacknowledged.map(|since| ACKNOWLEDGE.saturating_sub(ticks::since(since)));
         acknowledge.into_iter().chain(self.load_patience()).chain(self.replay_patience()).min()

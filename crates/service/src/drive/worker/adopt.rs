@@ -5,16 +5,16 @@ use std::sync::Arc;
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::{AgentExited, InterruptReason};
 use rekindle_domain::line::Draft;
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::ConnectError;
 
-use super::step::Then;
+use super::step::StepOutcome;
 use super::{GRACE, Worker, Workers};
 use crate::drive::agents::Obstacle;
-use crate::drive::connection_state::Turn;
+use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing;
-use crate::drive::live::{Live, LiveError, command};
+use crate::drive::live::{LiveAgent, LiveError, command};
 use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
@@ -28,8 +28,8 @@ impl Worker {
         &mut self,
         workers: &Arc<Workers>,
         state: &SessionState,
-    ) -> Result<Then, ServiceError> {
-        let Some(agent) = &state.agent else { return Ok(Then::Again) };
+    ) -> Result<StepOutcome, ServiceError> {
+        let Some(agent) = &state.agent else { return Ok(StepOutcome::Again) };
         let profile = profile(&state.provider)?;
         // For one that was launched and never started: by the same rules as a launch.
         let env = || match workers.agents.launching(state) {
@@ -38,8 +38,8 @@ impl Worker {
             Err(Obstacle::Agent(_)) => Ok(workers.agents.environment.of(state)),
         };
         let dir = workers.agents.holder_dir(agent.holder_id);
-        self.turn(Turn::Begins);
-        match Live::adopt(
+        self.turn(ConnectionEvent::Begins);
+        match LiveAgent::adopt(
             workers.records.store.clone(),
             self.session,
             &workers.agents.holders,
@@ -51,29 +51,33 @@ impl Worker {
             Ok(live) => {
                 self.back_off.reset();
                 self.listen(workers, live);
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Err(error) => {
-                self.turn(Turn::Fails);
+                self.turn(ConnectionEvent::Fails);
                 self.not_adopted(workers, &error)
             }
         }
     }
 
     /// A holder that does not let us in may be silent, ending, or another's by now.
-    pub(super) fn not_adopted(&mut self, workers: &Workers, error: &LiveError) -> Result<Then, ServiceError> {
+    pub(super) fn not_adopted(
+        &mut self,
+        workers: &Workers,
+        error: &LiveError,
+    ) -> Result<StepOutcome, ServiceError> {
         if let LiveError::Superseded { by } = error {
             tracing::error!(epoch = by, "another daemon commands the agents of this home");
             workers.supersede();
-            return Ok(Then::Rest(None));
+            return Ok(StepOutcome::Rest(None));
         }
         if let LiveError::EnvMissing(missing) = error {
             self.hold(Some(env_missing(missing)));
-            return Ok(Then::Rest(Some(self.back_off.next())));
+            return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
         self.unanswered = true;
-        self.see(Found::Silent);
+        self.see(AgentPresence::Silent);
         self.hold(Some(match error {
             LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
                 "its agent's holder is of another version of Rekindle and speaks versions {low} to {high} of its protocol: \
@@ -81,7 +85,7 @@ impl Worker {
             ),
             _ => format!("its agent's holder does not answer: {}", chain(error)),
         }));
-        Ok(Then::Rest(Some(self.back_off.next())))
+        Ok(StepOutcome::Rest(Some(self.back_off.next())))
     }
 
     /// Ends an agent that nobody wants any more. A session that is being removed takes no more records: its agent is
@@ -90,7 +94,7 @@ impl Worker {
         &mut self,
         workers: &Arc<Workers>,
         state: &SessionState,
-    ) -> Result<Then, ServiceError> {
+    ) -> Result<StepOutcome, ServiceError> {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
             crash_point("dismiss.before");
             let dir = workers.agents.holder_dir(agent.holder_id);
@@ -100,28 +104,28 @@ impl Worker {
             return match told {
                 Ok(()) => {
                     self.back_off.expect_soon(MOST_DYING);
-                    Ok(Then::Rest(Some(self.back_off.next())))
+                    Ok(StepOutcome::Rest(Some(self.back_off.next())))
                 }
                 Err(error) => self.not_adopted(workers, &error),
             };
         }
         if self.live.is_none()
-            && let Then::Rest(most) = self.adopt(workers, state)?
+            && let StepOutcome::Rest(most) = self.adopt(workers, state)?
         {
-            return Ok(Then::Rest(most));
+            return Ok(StepOutcome::Rest(most));
         }
         if let Some(live) = &mut self.live {
             live.stop("the session was closed", "daemon", GRACE)?;
         }
-        Ok(Then::Again)
+        Ok(StepOutcome::Again)
     }
 
     pub(super) fn harvest(
         &mut self,
         workers: &Arc<Workers>,
         state: &SessionState,
-    ) -> Result<Then, ServiceError> {
-        let Some(agent) = &state.agent else { return Ok(Then::Again) };
+    ) -> Result<StepOutcome, ServiceError> {
+        let Some(agent) = &state.agent else { return Ok(StepOutcome::Again) };
         let dir = workers.agents.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.
         let left = workers.agents.holders.harvest(&dir).map_err(ServiceError::internal)?;
@@ -134,18 +138,18 @@ impl Worker {
             } else {
                 format!("processes of its dead agent are still there: {}", pids.join(", "))
             }));
-            return Ok(Then::Rest(Some(self.back_off.next())));
+            return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }
         if state.deleted {
             self.remove(workers)?;
-            return Ok(Then::Rest(None));
+            return Ok(StepOutcome::Rest(None));
         }
         crash_point("harvest.before_record");
         let profile = profile(&state.provider)?;
         let (store, holders) = (workers.records.store.clone(), &workers.agents.holders);
-        Live::harvest(store, self.session, holders, dir, profile, workers.agents.supervisor)?;
+        LiveAgent::harvest(store, self.session, holders, dir, profile, workers.agents.supervisor)?;
         self.note_failed_launch(workers)?;
-        Ok(Then::Again)
+        Ok(StepOutcome::Again)
     }
 
     /// Everything of the agent is gone, its journal too.

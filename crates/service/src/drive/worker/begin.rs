@@ -10,12 +10,12 @@ use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_wire::hint::Hint;
 
-use super::step::Then;
+use super::step::StepOutcome;
 use super::{Worker, Workers};
 use crate::drive::agents::Obstacle;
-use crate::drive::connection_state::Turn;
+use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing;
-use crate::drive::live::{Live, LiveError, find_back};
+use crate::drive::live::{LiveAgent, LiveError, find_back};
 use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
 use crate::ids::{millis, random};
@@ -27,12 +27,12 @@ impl Worker {
         &mut self,
         workers: &Arc<Workers>,
         state: &SessionState,
-    ) -> Result<Then, ServiceError> {
+    ) -> Result<StepOutcome, ServiceError> {
         let launching = match workers.agents.launching(state) {
             Ok(launching) => launching,
             Err(Obstacle::Env(missing)) => {
                 self.hold(Some(env_missing(&missing)));
-                return Ok(Then::Rest(None));
+                return Ok(StepOutcome::Rest(None));
             }
             Err(Obstacle::Agent(error)) => {
                 let install = match &error.hint {
@@ -40,13 +40,13 @@ impl Worker {
                     _ => String::new(),
                 };
                 self.fail(workers, state, format!("{}{install}", error.text()))?;
-                return Ok(Then::Again);
+                return Ok(StepOutcome::Again);
             }
         };
         crash_point("start.before_launch");
         let profile = profile(&state.provider)?;
-        self.turn(Turn::Begins);
-        match Live::launch(
+        self.turn(ConnectionEvent::Begins);
+        match LiveAgent::launch(
             workers.records.store.clone(),
             self.session,
             &workers.agents.holders,
@@ -59,20 +59,20 @@ impl Worker {
                 crash_point("start.after_launch");
                 self.shortage = None;
                 self.listen(workers, live);
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             // No other try would come to anything else.
             Err(
                 error @ (LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })),
             ) => {
-                self.turn(Turn::Fails);
+                self.turn(ConnectionEvent::Fails);
                 self.fail(workers, state, format!("the agent could not be launched: {}", chain(&error)))?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
             // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
             Err(error) if error.is_shortage() => {
-                self.turn(Turn::Fails);
+                self.turn(ConnectionEvent::Fails);
                 let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
                 self.shortage = Some((launches, ticks::now()));
                 let why = format!("its agent cannot be launched yet: {}", chain(&error));
@@ -80,10 +80,10 @@ impl Worker {
                     tracing::warn!(session = %self.session, "{why}");
                 }
                 self.hold(Some(why));
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Err(error) => {
-                self.turn(Turn::Fails);
+                self.turn(ConnectionEvent::Fails);
                 tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
                 let after = workers.records.store.open_session(self.session)?.state;
                 // Whatever there is of it is found, read and counted by the next step.
@@ -97,7 +97,7 @@ impl Worker {
                         )?;
                     }
                 }
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
         }
     }

@@ -11,8 +11,8 @@ use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_store::commit::Receipt;
 
-use crate::drive::answer::{Answered, OwnAnswer};
-use crate::drive::live::Unsent;
+use crate::drive::answer::{Answered, ChosenAnswer};
+use crate::drive::live::UnsentPrompt;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
 
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Another mode or model is wanted of the agent.
     Settle,
     /// A run was begun.
-    Prompt(Unsent, Vec<Draft>),
+    Prompt(UnsentPrompt, Vec<Draft>),
     /// A wait is to be answered.
     Answer(Box<Answering>),
     /// A program waits for something.
@@ -50,7 +50,7 @@ pub(crate) enum Command {
 
 pub(crate) struct Answering {
     pub(crate) wait: WaitId,
-    pub(crate) answer: OwnAnswer,
+    pub(crate) answer: ChosenAnswer,
     pub(crate) by: String,
     pub(crate) token: Option<TokenId>,
     pub(crate) reply: SyncSender<Result<Answered, ServiceError>>,

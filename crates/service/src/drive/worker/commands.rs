@@ -6,7 +6,7 @@ use std::time::Duration;
 use rekindle_domain::compose::cancel::{self, Agent, Cancel, cancel};
 use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::Run;
 use rekindle_store::{LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
@@ -14,7 +14,7 @@ use rekindle_wire::hint::Hint;
 
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
 use crate::drive::answer::{Answered, Verdict, consumed, judge};
-use crate::drive::live::{LiveError, Unsent, wanted};
+use crate::drive::live::{LiveError, UnsentPrompt, wanted};
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -78,7 +78,7 @@ impl Worker {
         }
         let state = &current.state;
         let goes = state.deleted || state.closed;
-        if self.live.is_none() && !goes && workers.agents.observe(state) == Found::Lives {
+        if self.live.is_none() && !goes && workers.agents.observe(state) == AgentPresence::Lives {
             self.next(workers);
         }
         if let Some(live) = &mut self.live {
@@ -93,7 +93,7 @@ impl Worker {
     }
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
-    fn say(&mut self, workers: &Workers, unsent: Unsent, appended: &[Draft]) {
+    fn say(&mut self, workers: &Workers, unsent: UnsentPrompt, appended: &[Draft]) {
         let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
         else {
             return;
@@ -177,7 +177,7 @@ impl Worker {
         let behind = asked.behind.clone();
         let state = workers.records.store.open_session(self.session)?.state;
         // An agent that lives is told together with the record, if it can be met.
-        if self.live.is_none() && workers.agents.observe(&state) == Found::Lives {
+        if self.live.is_none() && workers.agents.observe(&state) == AgentPresence::Lives {
             self.next(workers);
         }
         let current = workers.records.store.open_session(self.session)?;

@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{RunId, SessionId};
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::Timestamp;
 
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
@@ -28,10 +28,10 @@ pub(crate) use external_wait::is_expired;
 use heartbeat::Pulse;
 pub(crate) use spoken::last_line;
 use step::MOST_SILENCE;
-pub(crate) use workers::{Seat, Seen, Watcher, Workers};
+pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 
-use crate::drive::connection_state::Turn;
-use crate::drive::live::Live;
+use crate::drive::connection_state::ConnectionEvent;
+use crate::drive::live::LiveAgent;
 use crate::lock::locked;
 use crate::pool::{BackOff, Rest, Work};
 use crate::test_knobs::hurried;
@@ -56,7 +56,7 @@ pub(crate) struct Worker {
     workers: Weak<Workers>,
     session: SessionId,
     seat: Arc<Seat>,
-    live: Option<Live>,
+    live: Option<LiveAgent>,
     leaving: bool,
     /// The session is not there any more.
     removed: bool,
@@ -120,7 +120,7 @@ impl Work for Worker {
     }
 
     fn wait(&self, most: Duration) -> bool {
-        self.seat.inbox.wait(self.live.as_ref().and_then(Live::as_fd), Some(most))
+        self.seat.inbox.wait(self.live.as_ref().and_then(LiveAgent::as_fd), Some(most))
     }
 
     fn is_idle(&self) -> bool {
@@ -189,12 +189,12 @@ impl Worker {
         }
     }
 
-    fn see(&self, found: Found) {
+    fn see(&self, found: AgentPresence) {
         locked(&self.seat.seen).holder = found.proof();
     }
 
     /// Something happens to the connection.
-    fn turn(&self, turn: Turn) {
+    fn turn(&self, turn: ConnectionEvent) {
         let mut seen = locked(&self.seat.seen);
         seen.link = seen.link.after(turn);
     }

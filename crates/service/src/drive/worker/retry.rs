@@ -12,14 +12,14 @@ use crate::lock::locked;
 /// When it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The sessions, each with why.
+/// Unattended sessions, each with the reason.
 #[derive(Debug, Default)]
-pub(crate) struct Missed {
+pub(crate) struct Unattended {
     sessions: Mutex<BTreeMap<SessionId, String>>,
     more: Condvar,
 }
 
-impl Missed {
+impl Unattended {
     pub(super) fn add(&self, session: SessionId, why: String) {
         locked(&self.sessions).insert(session, why);
         self.more.notify_all();

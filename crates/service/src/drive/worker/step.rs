@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::compose::interrupt::{Ending, end_run};
-use rekindle_domain::recovery::{Circumstances, Found, Held, Shortage, Step, next_step};
+use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
 
@@ -22,8 +22,8 @@ const MOST_STEPS: usize = 64;
 /// How long a holder that does not answer is left alone at most.
 pub(super) const MOST_SILENCE: Duration = Duration::from_secs(60);
 
-/// What came of a step.
-pub(super) enum Then {
+/// The outcome of a step.
+pub(super) enum StepOutcome {
     /// Ask again.
     Again,
     /// Wait for something to happen, or for a while.
@@ -36,13 +36,13 @@ impl Worker {
         let _pass = workers.gate.enter();
         for _ in 0..MOST_STEPS {
             match self.one_step(workers) {
-                Ok(Then::Again) if self.live.is_some() => {
+                Ok(StepOutcome::Again) if self.live.is_some() => {
                     self.rest.begin(Some(Duration::ZERO));
                     // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
                     return self.mind(workers);
                 }
-                Ok(Then::Again) => {}
-                Ok(Then::Rest(most)) => return self.rest.begin(most),
+                Ok(StepOutcome::Again) => {}
+                Ok(StepOutcome::Rest(most)) => return self.rest.begin(most),
                 // It is removed: nothing is left to do.
                 Err(error) if error.code == Code::SessionUnknown => {
                     self.removed = true;
@@ -58,38 +58,42 @@ impl Worker {
         self.rest.begin(Some(Duration::from_secs(1)));
     }
 
-    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<Then, ServiceError> {
+    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<StepOutcome, ServiceError> {
         let current = workers.records.store.open_session(self.session)?;
         let state = current.state;
         let found = workers.agents.observe(&state);
-        self.see(if self.unanswered && found == Found::Lives { Found::Silent } else { found });
+        self.see(if self.unanswered && found == AgentPresence::Lives {
+            AgentPresence::Silent
+        } else {
+            found
+        });
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
             let why = damaged_log(damage);
             tracing::error!(session = %self.session, "{why}");
             self.hold(Some(why));
             workers.watcher.changed(self.session);
-            return Ok(Then::Rest(None));
+            return Ok(StepOutcome::Rest(None));
         }
         let step = next_step(&state, &self.circumstances(workers, &state, found));
         tracing::debug!(session = %self.session, ?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
             Step::Launch | Step::Continue { .. } | Step::Begin(_) if workers.is_stopping() => {
-                Ok(Then::Rest(None))
+                Ok(StepOutcome::Rest(None))
             }
             Step::Adopt => self.adopt(workers, &state),
             Step::Dismiss => self.dismiss_agent(workers, &state),
             Step::Harvest => self.harvest(workers, &state),
             Step::Bury { reason } => {
                 self.bury(workers, &state, reason)?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Step::Launch => self.launch(workers, &state),
             Step::Cancel => {
-                let Some(run) = state.open_run() else { return Ok(Then::Again) };
+                let Some(run) = state.open_run() else { return Ok(StepOutcome::Again) };
                 workers.records.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Step::Fail(held) => {
                 let error = match held {
@@ -102,27 +106,29 @@ impl Worker {
                     }
                 };
                 self.fail(workers, &state, error)?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Step::Continue { .. } => {
                 self.begin_continuation(workers, &state)?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Step::Begin(message) => {
                 self.begin(workers, message)?;
-                Ok(Then::Again)
+                Ok(StepOutcome::Again)
             }
             Step::Remove => {
                 self.remove(workers)?;
-                Ok(Then::Rest(None))
+                Ok(StepOutcome::Rest(None))
             }
-            Step::Wait(_) if found == Found::Silent => Ok(Then::Rest(Some(self.back_off.next()))),
+            Step::Wait(_) if found == AgentPresence::Silent => {
+                Ok(StepOutcome::Rest(Some(self.back_off.next())))
+            }
             // What ran out is said already.
-            Step::Wait(most) if self.shortage.is_some() => Ok(Then::Rest(Some(most))),
+            Step::Wait(most) if self.shortage.is_some() => Ok(StepOutcome::Rest(Some(most))),
             Step::Wait(most) => {
                 // It goes on by itself: whatever held it does not any more.
                 self.hold(None);
-                Ok(Then::Rest(Some(most)))
+                Ok(StepOutcome::Rest(Some(most)))
             }
             Step::AwaitLoad(most) => {
                 self.hold(Some(format!(
@@ -130,11 +136,11 @@ impl Worker {
                     most.as_secs() + 1
                 )));
                 // Looked at every second: it is shown, and the clock may be set.
-                Ok(Then::Rest(Some(most.min(Duration::from_secs(1)))))
+                Ok(StepOutcome::Rest(Some(most.min(Duration::from_secs(1)))))
             }
             Step::Rest(held) => {
                 self.hold(held.map(|held| workers.agents.environment.held_words(&state, held)));
-                Ok(Then::Rest(None))
+                Ok(StepOutcome::Rest(None))
             }
         }
     }
@@ -167,7 +173,12 @@ impl Worker {
         }
     }
 
-    fn circumstances(&mut self, workers: &Workers, state: &SessionState, found: Found) -> Circumstances {
+    fn circumstances(
+        &mut self,
+        workers: &Workers,
+        state: &SessionState,
+        found: AgentPresence,
+    ) -> Circumstances {
         let open = state.open_run().map(|run| run.run_id);
         if self.failed_launches.0 != open {
             (self.failed_launches, self.shortage) = ((open, 0), None);

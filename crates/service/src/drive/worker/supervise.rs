@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
-use rekindle_domain::recovery::Found;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
 use super::heartbeat::{Beat, Pulse};
 use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker, Workers};
-use crate::drive::answer::{OwnAnswer, chosen_by_policy};
-use crate::drive::connection_state::Turn;
-use crate::drive::live::{Live, LiveError, Progress, Unsent};
+use crate::drive::answer::{ChosenAnswer, chosen_by_policy};
+use crate::drive::connection_state::ConnectionEvent;
+use crate::drive::live::{LiveAgent, LiveError, Progress, UnsentPrompt};
 use crate::drive::sign_in::refusal;
 use crate::error::{ServiceError, chain};
 use crate::ticks;
@@ -23,7 +23,7 @@ use crate::ticks;
 const MIND_AGAIN: Duration = Duration::from_secs(1);
 
 impl Worker {
-    pub(super) fn listen(&mut self, workers: &Arc<Workers>, mut live: Live) {
+    pub(super) fn listen(&mut self, workers: &Arc<Workers>, mut live: LiveAgent) {
         let (watcher, session) = (workers.watcher.clone(), self.session);
         let (clock, seat) = (workers.records.clock().clone(), self.seat.clone());
         live.listen(Arc::new(move |delta| {
@@ -38,7 +38,7 @@ impl Worker {
         if let Err(error) = self.note_deadlines(workers) {
             tracing::warn!(session = %self.session, "{}", error.text());
         }
-        self.see(Found::Lives);
+        self.see(AgentPresence::Lives);
         self.hold(None);
     }
 
@@ -64,8 +64,8 @@ impl Worker {
         self.seat.unread.set(if behind { live.unread() } else { 0 });
         match stepped {
             Ok(progress) => {
-                let heard = Turn::Heard(live.connection().phase());
-                let turn = if live.is_loading() { Turn::Loads } else { heard };
+                let heard = ConnectionEvent::Heard(live.connection().phase());
+                let turn = if live.is_loading() { ConnectionEvent::Loads } else { heard };
                 self.turn(turn);
                 if let Err(error) = self.feel_the_pulse(progress.heard) {
                     return self.lose(&error);
@@ -82,7 +82,7 @@ impl Worker {
     fn lose(&mut self, error: &LiveError) {
         tracing::warn!(session = %self.session, "lost the agent: {}", chain(error));
         self.live = None;
-        self.turn(Turn::Ends);
+        self.turn(ConnectionEvent::Ends);
         // What could not be written can be in a while; it is in the journal until then.
         let refused = matches!(error, LiveError::Append(_)) || error.is_shortage();
         if refused {
@@ -98,11 +98,11 @@ impl Worker {
             Some(Beat::Ask) => live.beat()?,
             Some(Beat::Silent) => {
                 tracing::warn!(session = %self.session, "the agent's holder does not answer");
-                self.see(Found::Silent);
+                self.see(AgentPresence::Silent);
             }
             Some(Beat::Back) => {
                 tracing::info!(session = %self.session, "the agent's holder answers again");
-                self.see(Found::Lives);
+                self.see(AgentPresence::Lives);
             }
             None => {}
         }
@@ -113,7 +113,7 @@ impl Worker {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
-            self.turn(Turn::Ends);
+            self.turn(ConnectionEvent::Ends);
             self.rest.begin(Some(Duration::ZERO));
             if progress.exited {
                 self.note_failed_launch(workers)?;
@@ -270,7 +270,7 @@ impl Worker {
             return Ok(());
         }
         if let Some(unsent) =
-            Unsent::find(&*workers.records.store, self.session, run, live.connection().profile())?
+            UnsentPrompt::find(&*workers.records.store, self.session, run, live.connection().profile())?
         {
             live.say(unsent, &[]);
             self.listen_again();
@@ -283,7 +283,7 @@ impl Worker {
         let chosen = chosen_by_policy(state.options.permissions);
         let asked = state.open_run().and_then(|run| run.wait(wait)).map(|wait| wait.kind);
         let (Some(kind), Some(WaitKind::Permission)) = (chosen, asked) else { return Ok(()) };
-        let answer = OwnAnswer::Kind(kind.into());
+        let answer = ChosenAnswer::Kind(kind.into());
         let hash = answer.hash();
         if let Some(live) = &mut self.live {
             live.answer(wait, answer.as_answer(), "policy", None, &hash)?;

@@ -13,10 +13,10 @@ use rekindle_store::meter::Gauge;
 
 use super::Worker;
 use super::command::Command;
-use super::retry::Missed;
+use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
-use crate::drive::connection_state::Link;
+use crate::drive::connection_state::ConnectionState;
 use crate::error::ServiceError;
 use crate::lock::locked;
 use crate::pool::{self, Gate, Inbox, Pool};
@@ -42,7 +42,7 @@ pub(crate) struct Workers {
     pool: Pool<SessionId, Seat>,
     pub(super) gate: Gate,
     /// Sessions for which no worker could be had.
-    pub(crate) missed: Arc<Missed>,
+    pub(crate) missed: Arc<Unattended>,
     /// We are not the home's supervisor any more.
     superseded: AtomicBool,
     /// Everything is to stop: nothing begins any more.
@@ -52,18 +52,18 @@ pub(crate) struct Workers {
 /// What others see of a worker.
 pub(crate) struct Seat {
     pub(crate) inbox: Inbox<Command>,
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<AgentSighting>,
     /// Bytes of the holder's journal that were not read when it was last looked at.
     pub(super) unread: Gauge,
 }
 
-/// How a session's agent was last seen, and why nothing happens.
+/// The last sighting of a session's agent, and the reason why nothing happens.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seen {
+pub(crate) struct AgentSighting {
     pub(crate) holder: Option<HolderProof>,
     pub(crate) held: Option<String>,
     /// Where the connection stands.
-    pub(crate) link: Link,
+    pub(crate) link: ConnectionState,
     /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) spoken: Spoken,
@@ -91,7 +91,7 @@ impl Seat {
         seen.spoken.note(delta);
     }
 
-    pub(crate) fn seen(&self) -> Seen {
+    pub(crate) fn seen(&self) -> AgentSighting {
         locked(&self.seen).clone()
     }
 }

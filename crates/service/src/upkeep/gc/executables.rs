@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rekindle_holder::client::{Found, LockState};
+use rekindle_holder::client::{FileContents, LockState};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::home::{self, HomeError};
 use rekindle_store::offline::Offline;
@@ -47,8 +47,8 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         all.iter().filter(|one| !matches!(one.seen.lock, LockState::Free { .. } | LockState::Missing))
     {
         match &holder.seen.launch {
-            Found::There(launch) => used.push(launch.executable.clone()),
-            Found::Missing | Found::Unreadable(_) => {
+            FileContents::There(launch) => used.push(launch.executable.clone()),
+            FileContents::Missing | FileContents::Unreadable(_) => {
                 let why = format!("{} may run any of them", holder.seen.holder_id);
                 return freed.left.push(Left { kind: "executable", path: bin, why });
             }

@@ -21,17 +21,17 @@ use rekindle_store::repairs::Repairs;
 use serde::Serialize;
 
 use self::set_aside::SetAside;
-use self::work::Work;
+use self::work::Repair;
 use super::doctor::examine;
-use super::plan::{Mend, mend, suspects};
+use super::plan::{RepairAction, mend, suspects};
 use crate::test_knobs::crash_point;
 
 /// What one repair uncovers the next one mends; more rounds than this mend nothing.
 const ROUNDS: usize = 4;
 
-/// What is asked for.
+/// Options of a repair.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct RepairOptions {
     /// Say what would be done, and do nothing.
     pub dry_run: bool,
     /// Damaged sessions to be set aside.
@@ -102,7 +102,7 @@ impl Repaired {
 pub fn repair(
     disk: &SharedDisk,
     home: &Path,
-    asked: &Asked,
+    asked: &RepairOptions,
     clock: &Arc<dyn Clock>,
     watcher: Watcher<'_>,
 ) -> Result<Repaired, RepairError> {
@@ -121,7 +121,7 @@ pub fn repair(
     }
     let lock = home::hold(&**disk, &layout, std::process::id())?;
     let kept = Repairs::new(disk.clone(), layout.clone(), clock.now(), crash_point);
-    let mut work = Work { disk, home, layout: &layout, clock, lock: Some(lock), kept, done: Vec::new() };
+    let mut work = Repair { disk, home, layout: &layout, clock, lock: Some(lock), kept, done: Vec::new() };
     crash_point("repair.locked");
     let mut tried = HashSet::new();
     for _ in 0..ROUNDS {
@@ -145,12 +145,16 @@ pub fn repair(
 }
 
 /// Returns what is to be done, in order, each thing once.
-fn plan<'a>(report: &'a Report, asked: &Asked, tried: &HashSet<(Mend, PathBuf)>) -> Vec<(Mend, &'a Finding)> {
+fn plan<'a>(
+    report: &'a Report,
+    asked: &RepairOptions,
+    tried: &HashSet<(RepairAction, PathBuf)>,
+) -> Vec<(RepairAction, &'a Finding)> {
     let suspects = suspects(&report.findings);
     let mut seen = HashSet::new();
     let mends = report.findings.iter().filter_map(|finding| Some((mend(finding, &suspects)?, finding)));
-    let mut mends: Vec<(Mend, &Finding)> = mends
-        .filter(|(mend, _)| *mend != Mend::EndOrphan || asked.end_orphans || asked.dry_run)
+    let mut mends: Vec<(RepairAction, &Finding)> = mends
+        .filter(|(mend, _)| *mend != RepairAction::EndOrphan || asked.end_orphans || asked.dry_run)
         .filter(|(mend, finding)| {
             let key = (*mend, finding.path.clone());
             !tried.contains(&key) && seen.insert(key)
@@ -161,14 +165,14 @@ fn plan<'a>(report: &'a Report, asked: &Asked, tried: &HashSet<(Mend, PathBuf)>)
 }
 
 impl Done {
-    pub(super) fn of(mend: Mend, finding: &Finding) -> Done {
+    pub(super) fn of(mend: RepairAction, finding: &Finding) -> Done {
         let action = match mend {
-            Mend::Permissions => "permissions",
-            Mend::TakeAway | Mend::TakeAwayHolder => "moved",
-            Mend::FinishAside => "set_aside",
-            Mend::Recover => "recovered",
-            Mend::Cut => "cut",
-            Mend::EndOrphan => "ended",
+            RepairAction::Permissions => "permissions",
+            RepairAction::TakeAway | RepairAction::TakeAwayHolder => "moved",
+            RepairAction::FinishAside => "set_aside",
+            RepairAction::Recover => "recovered",
+            RepairAction::Cut => "cut",
+            RepairAction::EndOrphan => "ended",
         };
         let Finding { code, session, path, what, .. } = finding.clone();
         Done { action, code: code.as_str(), session, path, what, kept: None, error: None }

@@ -23,10 +23,10 @@ use super::{Done, orphan};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::doctor::PLACE;
-use crate::upkeep::plan::Mend;
+use crate::upkeep::plan::RepairAction;
 
 /// A repair that goes on.
-pub(super) struct Work<'a> {
+pub(super) struct Repair<'a> {
     pub(super) disk: &'a SharedDisk,
     pub(super) home: &'a Path,
     pub(super) layout: &'a Layout,
@@ -37,15 +37,16 @@ pub(super) struct Work<'a> {
     pub(super) done: Vec<Done>,
 }
 
-impl Work<'_> {
+impl Repair<'_> {
     /// Does it all; what fails is told, and stops nothing else.
-    pub(super) fn carry_out(&mut self, mends: &[(Mend, &Finding)]) -> Result<(), HomeError> {
-        let starts = |mend: &Mend| matches!(mend, Mend::Recover | Mend::Cut);
+    pub(super) fn carry_out(&mut self, mends: &[(RepairAction, &Finding)]) -> Result<(), HomeError> {
+        let starts = |mend: &RepairAction| matches!(mend, RepairAction::Recover | RepairAction::Cut);
         for (mend, finding) in mends.iter().filter(|(mend, _)| !starts(mend)) {
             let outcome = self.one(*mend, finding);
             self.tell(Done::of(*mend, finding), outcome);
         }
-        let started: Vec<(Mend, &Finding)> = mends.iter().filter(|(mend, _)| starts(mend)).copied().collect();
+        let started: Vec<(RepairAction, &Finding)> =
+            mends.iter().filter(|(mend, _)| starts(mend)).copied().collect();
         if started.is_empty() { Ok(()) } else { self.start(&started) }
     }
 
@@ -57,17 +58,17 @@ impl Work<'_> {
         self.done.push(Done { kept, error, ..done });
     }
 
-    fn one(&mut self, mend: Mend, finding: &Finding) -> io::Result<Option<PathBuf>> {
+    fn one(&mut self, mend: RepairAction, finding: &Finding) -> io::Result<Option<PathBuf>> {
         let (path, why) = (&finding.path, reason(finding));
         match mend {
-            Mend::Permissions => self.kept.close_to_others(path, why).map(|()| None),
-            Mend::TakeAway => {
+            RepairAction::Permissions => self.kept.close_to_others(path, why).map(|()| None),
+            RepairAction::TakeAway => {
                 if *path == self.home.join(PLACE) {
                     remove_stale_socket(path);
                 }
                 self.kept.take_away(path, why).map(Some)
             }
-            Mend::TakeAwayHolder => {
+            RepairAction::TakeAwayHolder => {
                 // Nobody begins while we have its lock, and one that began meanwhile has it.
                 let _lock = DirLock::take(&HolderDir::new(path)).map_err(|error| match error {
                     LockError::Io { source, .. } => source,
@@ -75,24 +76,24 @@ impl Work<'_> {
                 })?;
                 self.kept.take_away(path, why).map(Some)
             }
-            Mend::FinishAside => match finding.session {
+            RepairAction::FinishAside => match finding.session {
                 Some(session) => {
                     self.kept.announce("set_aside", path, why)?;
                     set_aside(&**self.disk, self.layout, session).map(Some)
                 }
                 None => Ok(None),
             },
-            Mend::EndOrphan => {
+            RepairAction::EndOrphan => {
                 self.kept.announce("ended", path, why)?;
                 orphan::end(self.home, &**self.disk, path).map(|()| None)
             }
             // Done together, below.
-            Mend::Recover | Mend::Cut => Ok(None),
+            RepairAction::Recover | RepairAction::Cut => Ok(None),
         }
     }
 
     /// Does what every start of a daemon does to the logs, having kept what that may cut off.
-    fn start(&mut self, mends: &[(Mend, &Finding)]) -> Result<(), HomeError> {
+    fn start(&mut self, mends: &[(RepairAction, &Finding)]) -> Result<(), HomeError> {
         let mut kept = Vec::new();
         for (_, finding) in mends {
             let byte = finding.at.and_then(|place| place.byte).filter(|_| finding.session.is_some());
@@ -122,7 +123,7 @@ impl Work<'_> {
         crash_point("repair.started");
         for ((mend, finding), kept) in mends.iter().zip(kept) {
             let cut = match (mend, finding.session) {
-                (Mend::Cut, Some(session)) => {
+                (RepairAction::Cut, Some(session)) => {
                     store.open_session(session).map(drop).map_err(|error| io::Error::other(chain(&error)))
                 }
                 _ => Ok(()),

@@ -15,9 +15,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 /// Read at once.
 const PIECE: usize = 64 << 10;
 
-/// What a turn at the connection brought.
+/// Activity at a socket within a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Activity {
     /// Bytes came or went.
     Moved,
     /// The other side has closed it, and everything it said before is in the inbox.
@@ -26,18 +26,19 @@ pub(super) enum Turn {
     Late,
 }
 
+/// A holder's socket, with buffers for both directions.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Socket {
     stream: UnixStream,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     closed: bool,
 }
 
-impl Link {
+impl Socket {
     /// Connects. A listener that is stopped and has a full queue lets nobody in: that is waited for, but not longer
     /// than until the deadline.
-    pub(super) fn connect(path: &Path, deadline: Instant) -> io::Result<Link> {
+    pub(super) fn connect(path: &Path, deadline: Instant) -> io::Result<Socket> {
         let address = SocketAddrUnix::new(path)?;
         let flags = SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -51,12 +52,12 @@ impl Link {
                 Err(error) => return Err(error.into()),
             }
         }
-        Link::new(UnixStream::from(socket))
+        Socket::new(UnixStream::from(socket))
     }
 
-    pub(super) fn new(stream: UnixStream) -> io::Result<Link> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Link { stream, inbox: Vec::new(), outbox: Vec::new(), closed: false })
+        Ok(Socket { stream, inbox: Vec::new(), outbox: Vec::new(), closed: false })
     }
 
     /// Returns the user whose process listens there.
@@ -75,30 +76,30 @@ impl Link {
     }
 
     /// Sends everything that is queued.
-    pub(super) fn flush(&mut self, deadline: Instant) -> io::Result<Turn> {
+    pub(super) fn flush(&mut self, deadline: Instant) -> io::Result<Activity> {
         while !self.outbox.is_empty() {
             match self.turn(deadline)? {
-                Turn::Moved => {}
+                Activity::Moved => {}
                 other => return Ok(other),
             }
         }
-        Ok(Turn::Moved)
+        Ok(Activity::Moved)
     }
 
     /// Waits until something has come.
-    pub(super) fn receive(&mut self, deadline: Instant) -> io::Result<Turn> {
+    pub(super) fn receive(&mut self, deadline: Instant) -> io::Result<Activity> {
         while self.inbox.is_empty() {
             match self.turn(deadline)? {
-                Turn::Moved => {}
+                Activity::Moved => {}
                 other => return Ok(other),
             }
         }
-        Ok(Turn::Moved)
+        Ok(Activity::Moved)
     }
 
-    fn turn(&mut self, deadline: Instant) -> io::Result<Turn> {
+    fn turn(&mut self, deadline: Instant) -> io::Result<Activity> {
         if self.closed {
-            return Ok(Turn::Closed);
+            return Ok(Activity::Closed);
         }
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, !self.outbox.is_empty());
@@ -106,9 +107,9 @@ impl Link {
         let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         let mut fds = [PollFd::new(&self.stream, events)];
         match poll(&mut fds, Some(&timeout)) {
-            Ok(0) => return Ok(Turn::Late),
+            Ok(0) => return Ok(Activity::Late),
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(Turn::Moved),
+            Err(Errno::INTR) => return Ok(Activity::Moved),
             Err(error) => return Err(error.into()),
         }
         let ready = fds[0].revents();
@@ -128,26 +129,26 @@ impl Link {
         }
     }
 
-    fn read(&mut self) -> io::Result<Turn> {
+    fn read(&mut self) -> io::Result<Activity> {
         self.inbox.reserve(PIECE);
         match rustix::io::read(&self.stream, spare_capacity(&mut self.inbox)).map_err(io::Error::from) {
             Ok(0) => {
                 self.closed = true;
-                Ok(Turn::Closed)
+                Ok(Activity::Closed)
             }
-            Ok(_) => Ok(Turn::Moved),
-            Err(error) if is_passing(&error) => Ok(Turn::Moved),
+            Ok(_) => Ok(Activity::Moved),
+            Err(error) if is_passing(&error) => Ok(Activity::Moved),
             // Killed with words of ours unread: the same as an end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 self.closed = true;
-                Ok(Turn::Closed)
+                Ok(Activity::Closed)
             }
             Err(error) => Err(error),
         }
     }
 }
 
-impl AsFd for Link {
+impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
