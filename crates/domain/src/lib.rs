@@ -11,7 +11,7 @@ pub mod line;
 pub mod outcome;
 pub mod projector;
 pub mod recovery;
+pub mod resume_context;
 pub mod session;
-pub mod story;
 pub mod time;
 pub mod token;

@@ -13,7 +13,7 @@ use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 
 use super::messages::{self, is_void};
 use super::repeated_message::known;
-use crate::commands::tokens;
+use super::resume_tokens;
 use crate::drive::answer::{Answered, ChosenAnswer};
 use crate::drive::live::LiveError;
 use crate::drive::provider::profile;
@@ -41,7 +41,7 @@ pub(crate) fn answer(
     let entry = entry_with(views, wait)?;
     let own = ChosenAnswer::from_request(answer)?;
     let token = match &answer.token {
-        Some(text) => Some(tokens::show(views, entry.state.id, wait, text, &own.hash())?),
+        Some(text) => Some(resume_tokens::show(views, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
     if token.is_none()
@@ -142,9 +142,9 @@ pub(crate) fn resume(
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
     let shown: Presented = token.parse().map_err(|error| ServiceError::from(&error))?;
-    let wait = tokens::owner(views, &shown)?.1.wait_id;
+    let wait = resume_tokens::owner(views, &shown)?.1.wait_id;
     let own = ChosenAnswer::from_request(&given)?;
-    tokens::show(views, entry.state.id, wait, &token, &own.hash())?;
+    resume_tokens::show(views, entry.state.id, wait, &token, &own.hash())?;
     given.token = Some(token);
     let taken = answer(views, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);

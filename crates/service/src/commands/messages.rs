@@ -15,7 +15,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::MessageTaken;
 
-use super::cancel::say_instead;
+use super::cancel_run::say_instead;
 use super::content::content;
 use super::repeated_message::{candidates, known};
 use crate::drive::environment::check;

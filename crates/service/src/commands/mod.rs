@@ -1,14 +1,14 @@
 //! Requests handled: what is asked of a session becomes records, and a worker does the rest.
 
 pub(crate) mod answers;
-pub(crate) mod cancel;
-pub(crate) mod change;
+pub(crate) mod cancel_run;
 mod content;
 pub(crate) mod messages;
 mod repeated_message;
-pub(crate) mod resume;
+pub(crate) mod resume_session;
+pub(crate) mod resume_tokens;
 pub(crate) mod sessions;
-pub(crate) mod tokens;
+pub(crate) mod update_session;
 pub(crate) mod waits;
 
 use std::sync::Mutex;

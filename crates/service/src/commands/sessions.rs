@@ -15,10 +15,10 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewSession;
 
 use super::Locks;
-use super::cancel::cancel;
-use super::change::no_settings;
+use super::cancel_run::cancel;
 use super::content::content;
 use super::messages::named;
+use super::update_session::no_settings;
 use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::provider::provider;

@@ -32,7 +32,9 @@ use rekindle_wire::view::{
 };
 
 use crate::access::Access;
-use crate::commands::{Locks, answers, cancel, change, messages, resume, sessions, tokens, waits};
+use crate::commands::{
+    Locks, answers, cancel_run, messages, resume_session, resume_tokens, sessions, update_session, waits,
+};
 use crate::drive::environment;
 use crate::drive::worker::Workers;
 use crate::error::ServiceError;
@@ -153,7 +155,7 @@ impl Daemon {
 
     /// Changes a session.
     pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView, ServiceError> {
-        change::change(&self.workers, &self.locks, id, change)?;
+        update_session::change(&self.workers, &self.locks, id, change)?;
         self.session(id)
     }
 
@@ -163,7 +165,7 @@ impl Daemon {
         id: SessionId,
         change: Change,
     ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
-        let changed = change::try_change(&self.workers, id, change)?;
+        let changed = update_session::try_change(&self.workers, id, change)?;
         let daemon = self.clone();
         Some(async move {
             changed.await?;
@@ -174,7 +176,7 @@ impl Daemon {
     /// Cancels what a session is doing, is about to do and has queued.
     pub fn cancel(&self, id: SessionId, by: &str) -> Result<Option<RunId>, ServiceError> {
         self.entry(id)?;
-        cancel::cancel(&self.workers, id, CancelReason::User, by)
+        cancel_run::cancel(&self.workers, id, CancelReason::User, by)
     }
 
     /// Continues an interrupted session, or answers a wait by its token.
@@ -194,7 +196,7 @@ impl Daemon {
                     .hint(Hint::AnswerById))
             }
             Some(token) => answers::resume(&self.views, &entry, token, resume.answer, by),
-            None => resume::resume(&self.workers, &self.locks, id, resume),
+            None => resume_session::resume(&self.workers, &self.locks, id, resume),
         }
     }
 
@@ -265,7 +267,7 @@ impl Daemon {
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
-        tokens::mint(&self.workers.records, &answers::entry_with(&self.views, wait)?, wait, by)
+        resume_tokens::mint(&self.workers.records, &answers::entry_with(&self.views, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
@@ -277,7 +279,7 @@ impl Daemon {
     /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
     /// token's id. Whether it can still be used is told when it is.
     pub fn let_in_by_token(&self, text: &str, way: TokenUse) -> Result<TokenId, ServiceError> {
-        let (id, scope) = tokens::bearer(&self.views, text)?;
+        let (id, scope) = resume_tokens::bearer(&self.views, text)?;
         let fits = match way {
             TokenUse::Wait(wait) => scope.wait_id == wait,
             TokenUse::Session(session) => scope.session_id == session,

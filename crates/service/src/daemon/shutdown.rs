@@ -13,7 +13,7 @@ use rekindle_store::commit::Commits;
 use rekindle_wire::code::Code;
 
 use crate::access::Access;
-use crate::commands::cancel::cancel;
+use crate::commands::cancel_run::cancel;
 use crate::drive::worker::{Command, Workers};
 use crate::show::{Directory, SessionEntry, Views};
 

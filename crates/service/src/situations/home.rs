@@ -25,7 +25,7 @@ use super::contention::Contended;
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::BootClock;
-use crate::commands::{Locks, answers, messages, resume, sessions};
+use crate::commands::{Locks, answers, messages, resume_session, sessions};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
 use crate::drive::holders::HolderPaths;
@@ -391,7 +391,7 @@ impl Home {
         let env: Env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let text = serde_json::json!({ "env": env }).to_string();
         let asked = serde_json::from_str(&text).expect("a request");
-        let resumed = resume::resume(&self.workers().clone(), &Locks::default(), self.session, asked);
+        let resumed = resume_session::resume(&self.workers().clone(), &Locks::default(), self.session, asked);
         self.settle();
         resumed.map(drop)
     }

@@ -1,4 +1,4 @@
-//! A supervisor in memory: it decides by `next_step`, tells by `Story`, judges by `compare`, and records what a connection
+//! A supervisor in memory: it decides by `next_step`, tells by `ConversationHistory`, judges by `compare`, and records what a connection
 //! returns. It does with them what the real one does, without processes, files or a clock of its own.
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use rekindle_domain::event::{
 use rekindle_domain::id::{HolderId, MessageId, RunId};
 use rekindle_domain::line::{Draft, Source};
 use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Step, next_step};
+use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::SessionState;
-use rekindle_domain::story::Story;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::journal::{Body, Ctl, InputHead, Items, OutFlags, Part, Record};
 use rekindle_holder::stamp::Stamp;
@@ -39,7 +39,7 @@ pub(crate) struct World {
     sources: Vec<Option<Source>>,
     pub(crate) state: SessionState,
     spoken: Spoken,
-    story: Story,
+    story: ConversationHistory,
     now: u64,
     ids: u64,
     agent: Option<Living>,
@@ -92,7 +92,7 @@ impl World {
             sources: Vec::new(),
             state,
             spoken: Spoken::default(),
-            story: Story::default(),
+            story: ConversationHistory::default(),
             now: 1_700_000_000_000,
             ids: 0,
             agent: None,

@@ -36,8 +36,8 @@ use rekindle_domain::compose::begin::Life;
 use rekindle_domain::event::{Event, ResumeHow, RunAdopted};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::SessionState;
-use rekindle_domain::story::Story;
 use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
@@ -111,7 +111,7 @@ pub struct LiveAgent {
     /// What is to be said once the agent takes a prompt.
     prompt: Option<UnsentPrompt>,
     /// What happened in the session, for an agent that was not there.
-    story: Story,
+    story: ConversationHistory,
     /// What this agent knows of the session.
     own: Own,
     /// The mode and the model that the session asks for.
@@ -225,7 +225,7 @@ impl LiveAgent {
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
-        let (mut spoken, mut story) = (Spoken::default(), Story::default());
+        let (mut spoken, mut story) = (Spoken::default(), ConversationHistory::default());
         let (mut own, mut own_session) = (Own::default(), OwnSession::default());
         let reader = store.reader(session).map_err(LiveError::Log)?;
         let mut lines = reader.forward(Cursor::START);

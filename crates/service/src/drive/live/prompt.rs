@@ -6,8 +6,8 @@ use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::line::Line;
+use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::Run;
-use rekindle_domain::story::Story;
 use rekindle_store::blobs::BlobRef;
 use rekindle_store::log::{Cursor, LogReader};
 
@@ -68,7 +68,7 @@ impl UnsentPrompt {
     }
 
     /// Tells whether an agent that was not there has to be told what happened before.
-    pub(super) fn needs_past(&self, story: &Story) -> bool {
+    pub(super) fn needs_past(&self, story: &ConversationHistory) -> bool {
         matches!(self.what, What::Continuation { .. }) || story.has_past()
     }
 
@@ -86,7 +86,7 @@ impl UnsentPrompt {
         &self,
         store: &dyn Sessions,
         session: SessionId,
-        story: &Story,
+        story: &ConversationHistory,
     ) -> Result<Raw<'static>, LiveError> {
         match &self.what {
             What::Continuation { attempt } => {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::ledger::Write;
 use super::super::matrix::Check;
 use super::super::plan::mark;
-use super::{Evidence, Story};
+use super::{ConversationHistory, Evidence};
 
 /// What agents were told, taken apart.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
+pub(super) fn judge(evidence: &Evidence, story: &ConversationHistory<'_>) -> Vec<Check> {
     let told = Told::read(&evidence.told);
     let said: Vec<(bool, String)> = story
         .of_kind("message.agent")

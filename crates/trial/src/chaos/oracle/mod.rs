@@ -47,7 +47,7 @@ pub(super) struct Evidence {
 pub(super) fn judge(evidence: &Evidence) -> Vec<Check> {
     let records: Vec<Value> =
         evidence.lines.iter().map(|line| serde_json::from_str(line).unwrap_or(Value::Null)).collect();
-    let story = Story::new(&records);
+    let story = ConversationHistory::new(&records);
     let mut checks = log::judge(evidence);
     checks.extend(writes::judge(evidence, &story));
     checks.extend(runs::judge(evidence, &story));
@@ -78,13 +78,13 @@ impl Run<'_> {
 }
 
 /// A log, read.
-struct Story<'a> {
+struct ConversationHistory<'a> {
     records: &'a [Value],
     runs: BTreeMap<&'a str, Run<'a>>,
 }
 
-impl<'a> Story<'a> {
-    fn new(records: &'a [Value]) -> Story<'a> {
+impl<'a> ConversationHistory<'a> {
+    fn new(records: &'a [Value]) -> ConversationHistory<'a> {
         let mut runs: BTreeMap<&str, Run<'_>> = BTreeMap::new();
         for record in records {
             let (kind, seq) = (text(&record["kind"]), record["seq"].as_u64().unwrap_or(0));
@@ -111,7 +111,7 @@ impl<'a> Story<'a> {
             runs.values_mut().filter(within).for_each(|run| run.primed |= primed);
         }
         runs.retain(|_, run| run.started_seq > 0 || !run.ends.is_empty());
-        Story { records, runs }
+        ConversationHistory { records, runs }
     }
 
     fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a Value> {

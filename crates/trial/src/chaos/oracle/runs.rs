@@ -2,9 +2,9 @@
 //! status says what is so.
 
 use super::super::matrix::Check;
-use super::{Evidence, Run, Story, text};
+use super::{ConversationHistory, Evidence, Run, text};
 
-pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
+pub(super) fn judge(evidence: &Evidence, story: &ConversationHistory<'_>) -> Vec<Check> {
     let mut checks = Vec::new();
     for (id, run) in &story.runs {
         checks.push(Check::that(6, run.ends.len() == 1, || match run.ends.len() {
@@ -39,7 +39,7 @@ fn is_stop(why: Option<&str>) -> bool {
 }
 
 /// What an agent remembers of a conversation that it takes up again is said.
-fn restored(id: &str, run: &Run<'_>, story: &Story<'_>) -> Check {
+fn restored(id: &str, run: &Run<'_>, story: &ConversationHistory<'_>) -> Check {
     let within = |seq: u64| (run.started_seq..=run.ended_seq).contains(&seq);
     let said = story.of_kind("session.restored").any(|record| within(record["seq"].as_u64().unwrap_or(0)));
     // An agent that lives was not brought back.
@@ -50,7 +50,7 @@ fn restored(id: &str, run: &Run<'_>, story: &Story<'_>) -> Check {
 }
 
 /// What was taken out of the queue never has its turn.
-fn dropped(story: &Story<'_>) -> Vec<Check> {
+fn dropped(story: &ConversationHistory<'_>) -> Vec<Check> {
     let requests = story.of_kind("run.cancel_requested");
     let dropped = requests.flat_map(|request| request["dropped"].as_array().into_iter().flatten());
     let check = |id: &serde_json::Value| {
@@ -61,7 +61,7 @@ fn dropped(story: &Story<'_>) -> Vec<Check> {
 }
 
 /// The status against the log and the processes.
-fn status(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
+fn status(evidence: &Evidence, story: &ConversationHistory<'_>) -> Vec<Check> {
     let view = &evidence.view;
     let status = text(&view["status"]);
     let open = story.runs.values().any(|run| run.ends.is_empty());

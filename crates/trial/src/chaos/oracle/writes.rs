@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use super::super::ledger::Write;
 use super::super::matrix::Check;
-use super::{Evidence, Story, text};
+use super::{ConversationHistory, Evidence, text};
 
-pub(super) fn judge(evidence: &Evidence, story: &Story<'_>) -> Vec<Check> {
+pub(super) fn judge(evidence: &Evidence, story: &ConversationHistory<'_>) -> Vec<Check> {
     let mut checks: Vec<Check> =
         evidence.ledger.writes.iter().flat_map(|write| judge_write(write, story)).collect();
     checks.extend(tokens(story));
     checks
 }
 
-fn judge_write(write: &Write, story: &Story<'_>) -> Vec<Check> {
+fn judge_write(write: &Write, story: &ConversationHistory<'_>) -> Vec<Check> {
     let has = |kind: &str, test: &dyn Fn(&Value) -> bool| story.of_kind(kind).any(test);
     match write {
         Write::Message { tag, message_id, prompt } => {
@@ -57,7 +57,7 @@ fn judge_write(write: &Write, story: &Story<'_>) -> Vec<Check> {
 }
 
 /// Each token is consumed once at most, each wait ended once at most.
-fn tokens(story: &Story<'_>) -> Vec<Check> {
+fn tokens(story: &ConversationHistory<'_>) -> Vec<Check> {
     let once = |kind: &'static str, field: &'static str| {
         let mut ids: Vec<&str> = story.of_kind(kind).map(|record| text(&record[field])).collect();
         let count = ids.len();

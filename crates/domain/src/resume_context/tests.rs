@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn story(records: &[(&str, &str)]) -> Story {
-    let mut story = Story::default();
+fn story(records: &[(&str, &str)]) -> ConversationHistory {
+    let mut story = ConversationHistory::default();
     for (kind, record) in records {
         story.note(&Event::read(kind, record).expect("a record"));
     }
@@ -216,7 +216,7 @@ fn a_turn_is_told_as_cancelled_when_its_continuation_was() {
 
 #[test]
 fn a_story_stays_short_however_long_the_log_is() {
-    let mut story = Story::default();
+    let mut story = ConversationHistory::default();
     let long = "x".repeat(100_000);
     for number in 0..500 {
         let message = format!(r#"{{"message_id":"msg_{number}","content":"{long}"}}"#);

@@ -1,5 +1,5 @@
-//! The story of a session: its turns in brief, folded from the log, for an agent that was not there or was cut in the middle
-//! of one. Bounded, however long the log is. What is told of it, and to whom, is in `story/prompt.rs`.
+//! The resume context of a session: its turns in brief, folded from the log, for an agent that was not there or was cut in
+//! the middle of one. Bounded, however long the log is. What is told of it, and to whom, is in `resume_context/prompt.rs`.
 
 mod memory;
 mod prompt;
@@ -56,9 +56,9 @@ impl Tool {
     }
 }
 
-/// The story so far.
+/// The history of a conversation, in brief.
 #[derive(Debug, Default, Clone)]
-pub struct Story {
+pub struct ConversationHistory {
     turns: VecDeque<Turn>,
     /// Turns that were kept no longer.
     more_turns: usize,
@@ -76,7 +76,7 @@ pub struct Story {
     launched: bool,
 }
 
-impl Story {
+impl ConversationHistory {
     /// Tells whether a run's beginning was taken in.
     pub fn knows(&self, run: RunId) -> bool {
         self.turns.iter().any(|turn| turn.run == Some(run))

@@ -2,7 +2,7 @@
 //! within a budget, and what is left out is named. The request itself is never shortened: whoever sends these words puts it,
 //! whole, where they say.
 
-use super::{Story, Turn};
+use super::{ConversationHistory, Turn};
 use crate::event::InterruptReason;
 
 /// Characters of earlier turns that are told: room for what matters in any model's context, and little of it.
@@ -21,7 +21,7 @@ pub struct Continuation {
     pub after: &'static str,
 }
 
-impl Story {
+impl ConversationHistory {
     /// Tells whether anything was said before the newest turn.
     pub fn has_past(&self) -> bool {
         self.turns.len() > 1
@@ -116,7 +116,7 @@ impl Story {
     }
 }
 
-impl Story {
+impl ConversationHistory {
     /// Tells what the agent had asked and nobody had answered.
     fn tell_asked(&self, text: &mut String, chain: &[&Turn]) {
         if self.asked.is_empty() {
