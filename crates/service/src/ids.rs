@@ -1,5 +1,6 @@
 //! What ids and secrets are made of: random bytes, and the time as ids have it.
 
+use rekindle_domain::id::{TokenId, WaitId};
 use rekindle_domain::time::Timestamp;
 
 /// There are no random numbers.
@@ -17,6 +18,12 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(bytes)
+}
+
+/// Returns the names of a new wait: its own, that of its token, and the token's secret.
+pub(crate) fn wait_names(now: Timestamp) -> Result<(WaitId, TokenId, [u8; 32]), NoRandomness> {
+    let now = millis(now);
+    Ok((WaitId::mint(now, random()?), TokenId::mint(now, random()?), random_bytes()?))
 }
 
 /// Returns the time as ids have it.

@@ -27,7 +27,8 @@ use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::boottime::BootClock;
 use rekindle_service::home::next_epoch;
 use rekindle_service::live::{
-    HolderPaths, Launching, LiveAgent, LiveError, Processes, Progress, Supervisor, UnsentPrompt, keep_large,
+    AgentContext, HolderPaths, Launching, LiveAgent, LiveError, Processes, Progress, Supervisor,
+    UnsentPrompt, keep_large,
 };
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -197,18 +198,11 @@ fn take_over(
     let agent = store.open_session(session).map_err(failed)?.state.agent.clone();
     if let Some(agent) = agent.filter(|agent| !agent.exited) {
         let dir = HolderDir::new(context.home.join("holders").join(agent.holder_id.to_string()));
-        let (holders, deadline) = (Processes::shared(), Instant::now() + NO_ANSWER);
+        let deadline = Instant::now() + NO_ANSWER;
+        let agent = agent_context(store, session, profile, supervisor);
         while let LockState::Held { .. } = inspect(&dir).lock {
             let env = || Ok(environment());
-            match LiveAgent::adopt(
-                store.clone(),
-                session,
-                &holders,
-                dir.clone(),
-                profile.clone(),
-                supervisor,
-                env,
-            ) {
+            match LiveAgent::adopt(agent.clone(), dir.clone(), env) {
                 Err(LiveError::Connect(ConnectError::HungUp | ConnectError::NoSocket { .. }))
                     if Instant::now() < deadline =>
                 {
@@ -222,8 +216,7 @@ fn take_over(
             let message = format!("{} processes of the old agent are still there", gone.left.len());
             return Err(Failure::failed("tree_not_gone", anyhow::Error::msg(message)));
         }
-        LiveAgent::harvest(store.clone(), session, &holders, dir, profile.clone(), supervisor)
-            .map_err(failed)?;
+        LiveAgent::harvest(agent, dir).map_err(failed)?;
     }
     Ok(None)
 }
@@ -256,9 +249,17 @@ fn launch(
         umask: None,
         limits: Limits { free_bytes: 0, ..Limits::default() },
     };
-    let (store, holders) = (store.clone(), Processes::shared());
-    LiveAgent::launch(store, session, &holders, &places, launching, profile.clone(), supervisor)
-        .map_err(failed)
+    LiveAgent::launch(agent_context(store, session, profile, supervisor), &places, launching).map_err(failed)
+}
+
+fn agent_context(
+    store: &Arc<Store>,
+    session: SessionId,
+    profile: &Arc<dyn Profile>,
+    supervisor: Supervisor,
+) -> AgentContext {
+    let (store, holders, profile) = (store.clone(), Processes::shared(), profile.clone());
+    AgentContext { store, session, holders, profile, supervisor }
 }
 
 /// Records a prompt and the run that begins with it.

@@ -10,7 +10,7 @@ use rekindle_agent::profile::Profile;
 use rekindle_holder::client::{ConnectError, Control, RequestError, inspect_all};
 use rekindle_holder::tree::signal_exactly;
 use rekindle_holder::wire::{Event, Mode, PREAMBLE_LEN, Preamble, Refusal, Refused};
-use rekindle_service::live::{LiveAgent, LiveError, Processes};
+use rekindle_service::live::{LiveAgent, LiveError};
 use rustix::process::Signal;
 
 use crate::lab::{Lab, PATIENCE, limits, wait_for, wait_for_event};
@@ -241,16 +241,16 @@ fn says_stale(listener: UnixListener) {
 // I4, I9: a stranger can keep us out for a while, and cannot make us step down.
 #[test]
 fn a_squatter_that_says_stale_is_not_believed_and_a_holder_whose_file_says_so_is() {
-    use crate::home::{Home, session, supervisor};
+    use crate::home::{Home, context};
     let home = Home::new();
     let exec: Arc<dyn Profile> = Arc::new(Exec { prompt_by: PromptBy::Stdin });
     drop(home.launch(ECHO, exec.clone()));
     let store = Arc::new(crate::kills::store(&home.path("home")));
     let holder = inspect_all(&home.path("home/holders")).expect("holders").remove(0);
     let adopt = |epoch| {
-        let (store, holders, dir) = (store.clone(), Processes::shared(), holder.dir.clone());
         let env = || Ok(Default::default());
-        LiveAgent::adopt(store, session(), &holders, dir, exec.clone(), supervisor(epoch), env)
+        let context = context(store.clone(), exec.clone(), epoch);
+        LiveAgent::adopt(context, holder.dir.clone(), env)
     };
     let socket = &holder.launch.there().expect("a launch note").socket;
     std::fs::remove_file(socket).expect("a socket");

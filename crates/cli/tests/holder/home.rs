@@ -14,7 +14,8 @@ use rekindle_holder::client::{inspect_all, install_executable};
 use rekindle_holder::tree::Tree;
 use rekindle_service::boottime::BootClock;
 use rekindle_service::live::{
-    HolderPaths, Launching, LiveAgent, LiveError, Processes, Supervisor as Lead, UnsentPrompt, keep_large,
+    AgentContext, HolderPaths, Launching, LiveAgent, LiveError, Processes, Supervisor as Lead, UnsentPrompt,
+    keep_large,
 };
 use rekindle_store::Store;
 use rekindle_store::commit::Append;
@@ -35,6 +36,12 @@ pub(crate) fn session() -> SessionId {
 pub(crate) fn supervisor(epoch: u64) -> Lead {
     let steady = BootClock::compare(Timestamp::from_millis(1_800_000_000_000));
     Lead { boot_id: BootId::mint(0, u128::from(epoch)), epoch, steady }
+}
+
+/// The context of this session's agent, for one of these lives.
+pub(crate) fn context(store: Arc<Store>, profile: Arc<dyn Profile>, epoch: u64) -> AgentContext {
+    let (holders, supervisor) = (Processes::shared(), supervisor(epoch));
+    AgentContext { store, session: session(), holders, profile, supervisor }
 }
 
 /// Records a prompt and the run that begins with it, by the first of these lives.
@@ -139,7 +146,7 @@ impl Home {
             umask: None,
             limits: crate::lab::limits(),
         };
-        LiveAgent::launch(store, session(), &Processes::shared(), &places, launching, profile, supervisor(1))
+        LiveAgent::launch(context(store, profile, 1), &places, launching)
     }
 
     /// Runs a supervisor to its end.

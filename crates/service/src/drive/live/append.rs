@@ -12,7 +12,7 @@ use rekindle_domain::event::{
     AgentExited, CancelReason, Durability, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
     SessionRestored,
 };
-use rekindle_domain::id::{RunId, TokenId, WaitId};
+use rekindle_domain::id::{RunId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
@@ -23,7 +23,7 @@ use rekindle_store::commit::{Append, Persist, Receipt};
 use super::error::tells_of_shortage;
 use super::{LiveAgent, LiveError, Progress};
 use crate::drive::sign_in::refusal;
-use crate::ids::{millis, random, random_bytes};
+use crate::ids::wait_names;
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -140,13 +140,12 @@ impl LiveAgent {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
         let now = self.supervisor.steady.now();
-        let (wait_id, resume_token_id) =
-            (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
+        let (wait_id, resume_token_id, secret) = wait_names(now)?;
         let wait = NewWait {
             run_id,
             wait_id,
             resume_token_id,
-            secret: random_bytes()?,
+            secret,
             kind: ask.kind,
             tool_call_id: ask.tool_call_id.clone(),
             request: ask.request.clone(),

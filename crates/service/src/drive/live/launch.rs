@@ -2,11 +2,9 @@
 //! either no agent or one that is recorded.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
-use rekindle_domain::id::{HolderId, SessionId};
+use rekindle_domain::id::HolderId;
 use rekindle_domain::line::Draft;
 use rekindle_holder::client::Spec;
 use rekindle_holder::dir::Limits;
@@ -15,9 +13,8 @@ use rekindle_store::disk::check_descriptors;
 
 use super::error::MAX_ARGUMENT;
 use super::prompt::UnsentPrompt;
-use super::{LiveAgent, LiveError, Supervisor};
-use crate::drive::holders::{HolderPaths, Holders};
-use crate::storage::Sessions;
+use super::{AgentContext, LiveAgent, LiveError};
+use crate::drive::holders::HolderPaths;
 use crate::test_knobs::crash_point;
 
 /// What is to be launched.
@@ -39,21 +36,19 @@ impl LiveAgent {
     /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
     /// the command, a run must be open.
     pub fn launch(
-        store: Arc<dyn Sessions>,
-        session: SessionId,
-        holders: &Arc<dyn Holders>,
+        context: AgentContext,
         places: &HolderPaths,
         launching: Launching,
-        profile: Arc<dyn Profile>,
-        supervisor: Supervisor,
     ) -> Result<LiveAgent, LiveError> {
         check_descriptors().map_err(LiveError::Descriptors)?;
+        let AgentContext { store, session, holders, profile, supervisor } = &context;
+        let session = *session;
         let state = store.open_session(session)?.state;
         let run = state.open_run();
         let command = match run {
             Some(run) if profile.prompt_in_command() => {
                 let unsent =
-                    UnsentPrompt::find(&*store, session, run, &*profile)?.ok_or(LiveError::NoPrompt)?;
+                    UnsentPrompt::find(&**store, session, run, &**profile)?.ok_or(LiveError::NoPrompt)?;
                 profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
@@ -90,7 +85,7 @@ impl LiveAgent {
         crash_point("launch.after_record");
         holders.start(places, &prepared)?;
         crash_point("launch.after_spawn");
-        LiveAgent::adopt(store, session, holders, prepared.dir, profile, supervisor, || Ok(launching.env))
+        LiveAgent::adopt(context, prepared.dir, || Ok(launching.env))
     }
 
     /// Records that the agent runs, and which processes are meant.

@@ -84,6 +84,21 @@ impl Supervisor {
     }
 }
 
+/// The context of an agent: whose it is, how it is spoken with, and by whom.
+#[derive(Clone)]
+pub struct AgentContext {
+    /// Where its session is recorded.
+    pub store: Arc<dyn Sessions>,
+    /// Its session.
+    pub session: SessionId,
+    /// The way to its holder.
+    pub holders: Arc<dyn Holders>,
+    /// Its protocol.
+    pub profile: Arc<dyn Profile>,
+    /// Who commands it.
+    pub supervisor: Supervisor,
+}
+
 /// A living agent of a session, with the connection to it.
 pub struct LiveAgent {
     store: Arc<dyn Sessions>,
@@ -140,16 +155,12 @@ impl LiveAgent {
     /// Takes over a living agent in whatever it is doing. Nothing is said to it that was said before; a holder
     /// whose supervisor died before it could start the agent is given what `env` returns to start it with.
     pub fn adopt(
-        store: Arc<dyn Sessions>,
-        session: SessionId,
-        holders: &Arc<dyn Holders>,
+        context: AgentContext,
         dir: HolderDir,
-        profile: Arc<dyn Profile>,
-        supervisor: Supervisor,
         env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
     ) -> Result<LiveAgent, LiveError> {
         check_descriptors().map_err(LiveError::Descriptors)?;
-        let mut control = command::command(&**holders, &dir, supervisor)?;
+        let mut control = command::command(&*context.holders, &dir, context.supervisor)?;
         crash_point("adopt.after_connect");
         let head = control.marks().head;
         let agent = match control.marks().phase {
@@ -160,11 +171,12 @@ impl LiveAgent {
             }
             _ => control.marks().agent.clone(),
         };
-        let mut live = LiveAgent::rebuild(store, session, holders, dir, profile, supervisor)?;
+        let mut live = LiveAgent::rebuild(context, dir)?;
         live.trouble = control.marks().trouble.clone();
         // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
         live.input_seq = live.input_seq.max(control.marks().accepted);
         live.control = Some(control);
+        let (session, supervisor) = (live.session, live.supervisor);
         let state = live.store.open_session(session)?.state;
         let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
         if let Some(agent) = agent.filter(|_| !recorded) {
@@ -198,30 +210,17 @@ impl LiveAgent {
     }
 
     /// Records what a dead holder left. Its agent's tree must be proven gone.
-    pub fn harvest(
-        store: Arc<dyn Sessions>,
-        session: SessionId,
-        holders: &Arc<dyn Holders>,
-        dir: HolderDir,
-        profile: Arc<dyn Profile>,
-        supervisor: Supervisor,
-    ) -> Result<Progress, LiveError> {
-        let copied = holders.is_copied(&dir);
-        let mut live = LiveAgent::rebuild(store, session, holders, dir, profile, supervisor)?;
+    pub fn harvest(context: AgentContext, dir: HolderDir) -> Result<Progress, LiveError> {
+        let copied = context.holders.is_copied(&dir);
+        let mut live = LiveAgent::rebuild(context, dir)?;
         // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
         live.damage = copied.then(|| COPIED.to_owned());
         live.finish(Progress::default())
     }
 
     /// Builds everything from the log; the journal is read from where the log says.
-    fn rebuild(
-        store: Arc<dyn Sessions>,
-        session: SessionId,
-        holders: &Arc<dyn Holders>,
-        dir: HolderDir,
-        profile: Arc<dyn Profile>,
-        supervisor: Supervisor,
-    ) -> Result<LiveAgent, LiveError> {
+    fn rebuild(context: AgentContext, dir: HolderDir) -> Result<LiveAgent, LiveError> {
+        let AgentContext { store, session, holders, profile, supervisor } = context;
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
@@ -251,7 +250,7 @@ impl LiveAgent {
             low: connection.start(),
             store,
             session,
-            holders: holders.clone(),
+            holders,
             dir,
             supervisor,
             input_seq: agent.input_seq,

@@ -39,15 +39,7 @@ impl Worker {
         };
         let dir = workers.agents.holder_dir(agent.holder_id);
         self.turn(ConnectionEvent::Begins);
-        match LiveAgent::adopt(
-            workers.records.store.clone(),
-            self.session,
-            &workers.agents.holders,
-            dir,
-            profile,
-            workers.agents.supervisor,
-            env,
-        ) {
+        match LiveAgent::adopt(workers.context(self.session, profile), dir, env) {
             Ok(live) => {
                 self.back_off.reset();
                 self.listen(workers, live);
@@ -146,8 +138,7 @@ impl Worker {
         }
         crash_point("harvest.before_record");
         let profile = profile(&state.provider)?;
-        let (store, holders) = (workers.records.store.clone(), &workers.agents.holders);
-        LiveAgent::harvest(store, self.session, holders, dir, profile, workers.agents.supervisor)?;
+        LiveAgent::harvest(workers.context(self.session, profile), dir)?;
         self.note_failed_launch(workers)?;
         Ok(StepOutcome::Again)
     }

@@ -46,15 +46,8 @@ impl Worker {
         crash_point("start.before_launch");
         let profile = profile(&state.provider)?;
         self.turn(ConnectionEvent::Begins);
-        match LiveAgent::launch(
-            workers.records.store.clone(),
-            self.session,
-            &workers.agents.holders,
-            &workers.agents.places,
-            launching,
-            profile,
-            workers.agents.supervisor,
-        ) {
+        let context = workers.context(self.session, profile);
+        match LiveAgent::launch(context, &workers.agents.places, launching) {
             Ok(live) => {
                 crash_point("start.after_launch");
                 self.shortage = None;

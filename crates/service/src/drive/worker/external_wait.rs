@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rekindle_domain::compose::answer::{Answer, answer};
 use rekindle_domain::compose::expire::expire;
 use rekindle_domain::compose::wait::{NewWait, open};
-use rekindle_domain::id::{RunId, TokenId, WaitId};
+use rekindle_domain::id::{RunId, WaitId};
 use rekindle_domain::session::{SessionState, Wait};
 use rekindle_domain::time::Now;
 use rekindle_domain::token::TokenIndex;
@@ -19,7 +19,7 @@ use crate::drive::answer::Answered;
 use crate::drive::live::keep_large;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
-use crate::ids::{millis, random, random_bytes};
+use crate::ids::wait_names;
 use crate::test_knobs::crash_point;
 
 /// Most waits that may be open in a run at once: a bound for programs that forget theirs.
@@ -47,13 +47,12 @@ impl Worker {
             return Err(ServiceError::new(Code::QueueFull, message).hint(Hint::AnswerWaits));
         }
         let (run_id, now) = (run.run_id, workers.records.time().steady);
-        let (wait_id, resume_token_id) =
-            (WaitId::mint(millis(now), random()?), TokenId::mint(millis(now), random()?));
+        let (wait_id, resume_token_id, secret) = wait_names(now)?;
         let wait = NewWait {
             run_id,
             wait_id,
             resume_token_id,
-            secret: random_bytes()?,
+            secret,
             kind: new.kind,
             tool_call_id: None,
             request: new.request.clone(),

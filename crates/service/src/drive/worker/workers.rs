@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rekindle_agent::connection::Delta;
+use rekindle_agent::profile::Profile;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::HolderProof;
 use rekindle_domain::time::Timestamp;
@@ -17,6 +18,7 @@ use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
 use crate::drive::connection_state::ConnectionState;
+use crate::drive::live::AgentContext;
 use crate::error::ServiceError;
 use crate::lock::locked;
 use crate::pool::{self, Gate, Inbox, Pool};
@@ -108,6 +110,12 @@ impl Workers {
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the context of a session's agent.
+    pub(super) fn context(&self, session: SessionId, profile: Arc<dyn Profile>) -> AgentContext {
+        let (store, holders) = (self.records.store.clone(), self.agents.holders.clone());
+        AgentContext { store, session, holders, profile, supervisor: self.agents.supervisor }
     }
 
     /// Tells whether another daemon commands the agents of this home.
