@@ -2,12 +2,13 @@
 //! encryption, goes here: everything that writes lines into a log or reads them out of one passes through.
 //!
 //! A stored line is a line too: it has no newline but its own, so that logs are cut, searched and compared by lines whatever is
-//! in them. The write-ahead log holds lines as they are stored, and offsets count stored bytes.
+//! in them. The write-ahead log holds lines as they are stored, and offsets count stored bytes. The search for references to
+//! blobs alone looks at the bytes of whole files, logs and segments alike: it would have to learn of another codec too.
 
 use rekindle_domain::chain::{ChainHash, Link};
 use rekindle_domain::line::{self, Draft, Envelope, WriteError};
 
-/// How the lines of a home's logs are stored.
+/// The codec of a home's logs: how their lines are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Codec {
     /// As they are.

@@ -49,7 +49,8 @@ pub trait Fold: Clone + Send + Sync + 'static {
     /// Moves the fold to a position without looking at the record there.
     fn set_position(&mut self, position: Position);
 
-    /// Takes in one record, or says why it cannot follow what came before it. The position moves by itself.
+    /// Takes in one record, or says why it cannot follow what came before it. The position is moved apart from this, by
+    /// [`Fold::set_position`].
     fn apply(&mut self, record: &Record<'_>) -> Result<(), IllegalTransition>;
 
     /// Returns when something happened that was derived from elsewhere with the time `at` and is written at `ts`; none if that
