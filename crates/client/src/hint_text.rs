@@ -21,19 +21,7 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
             "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside"
         }
         Hint::ExamineHome => "rekindle doctor says what can be done",
-        Hint::ChooseProfile
-        | Hint::InstallAgent { .. }
-        | Hint::PassArguments
-        | Hint::NameDirectory
-        | Hint::UseNewerVersion
-        | Hint::FreeDiskSpace
-        | Hint::RepeatWithSameKey
-        | Hint::UseNewKey
-        | Hint::RestartList
-        | Hint::ChooseLimit { .. }
-        | Hint::ChooseStatus { .. }
-        | Hint::CreateToken { .. }
-        | Hint::ListTokens
-        | Hint::Unknown => return None,
+        // Nothing that a command of ours does.
+        _ => return None,
     })
 }

@@ -88,14 +88,13 @@ pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Resul
     if args.probes() {
         probe(&mut agents, args, json);
     }
-    let failed = |error| Failure::failed("output", anyhow::Error::from(error));
     let mut out = output::stdout();
     if json {
-        writeln!(out, "{}", json!({ "agents": agents })).map_err(failed)?;
+        writeln!(out, "{}", json!({ "agents": agents }))?;
     } else {
-        show(&mut out, &agents, args).map_err(failed)?;
+        show(&mut out, &agents, args)?;
     }
-    out.flush().map_err(failed)?;
+    out.flush()?;
     Ok(Exit::Ok)
 }
 

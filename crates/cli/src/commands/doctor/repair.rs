@@ -138,7 +138,7 @@ fn print_text(context: &Context, args: &Args, repaired: &Repaired) -> Result<(),
 
 fn print_done(out: &mut impl Write, context: &Context, dry_run: bool, done: &Done) -> Result<(), Failure> {
     let width = output::width();
-    let action = if dry_run { would(done.action) } else { did(done.action) };
+    let action = words(done.action, dry_run);
     let mark = if done.error.is_some() { styled(BAD, "failed") } else { styled(GOOD, action) };
     writeln!(out, "  {mark} {}", styled(DIM, done.code))?;
     writeln!(out, "    {}", styled(BOLD, sanitise::line(&show::below(&context.home, &done.path))))?;
@@ -153,30 +153,17 @@ fn print_done(out: &mut impl Write, context: &Context, dry_run: bool, done: &Don
     Ok(writeln!(out)?)
 }
 
-/// Says what was done.
-fn did(action: &'static str) -> &'static str {
-    match action {
-        "permissions" => "permissions corrected",
-        "moved" => "taken away",
-        "recovered" => "recovered",
-        "cut" => "cut and recorded",
-        "set_aside" => "set aside",
-        "prefix_kept" => "good beginning kept",
-        "ended" => "agent ended",
-        other => other,
-    }
-}
-
-/// Says what would be done.
-fn would(action: &'static str) -> &'static str {
-    match action {
-        "permissions" => "correct permissions",
-        "moved" => "take away",
-        "recovered" => "recover, as every start does",
-        "cut" => "cut and record",
-        "set_aside" => "set aside",
-        "prefix_kept" => "keep the good beginning",
-        "ended" => "end the agent, if you say so",
-        other => other,
-    }
+/// Says what was done, or would be.
+fn words(action: &'static str, dry_run: bool) -> &'static str {
+    let (did, would) = match action {
+        "permissions" => ("permissions corrected", "correct permissions"),
+        "moved" => ("taken away", "take away"),
+        "recovered" => ("recovered", "recover, as every start does"),
+        "cut" => ("cut and recorded", "cut and record"),
+        "set_aside" => ("set aside", "set aside"),
+        "prefix_kept" => ("good beginning kept", "keep the good beginning"),
+        "ended" => ("agent ended", "end the agent, if you say so"),
+        other => (other, other),
+    };
+    if dry_run { would } else { did }
 }
