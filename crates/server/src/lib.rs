@@ -23,6 +23,6 @@ mod stop;
 mod tls;
 
 pub use extract::MAX_BODY;
-pub use serve::{Doors, Elsewhere, serve};
+pub use serve::{Listeners, TcpListeners, serve};
 pub use stop::Ending;
 pub use tls::{Tls, TlsError};

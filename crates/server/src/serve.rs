@@ -31,18 +31,18 @@ const LOGGED: u32 = 6;
 /// After how many looks at the list of tokens it is written down when they were used: ten seconds.
 const KEEP_USED: u32 = 40;
 
-/// The ways in.
+/// The listeners that are served: the ways in.
 #[derive(Debug)]
-pub struct Doors {
+pub struct Listeners {
     /// Our own socket: whoever may open it is let in.
     pub unix: UnixListener,
     /// From elsewhere: with an access token only.
-    pub tcp: Elsewhere,
+    pub tcp: TcpListeners,
 }
 
-/// The way in from elsewhere.
+/// The TCP listeners: the way in from elsewhere.
 #[derive(Debug, Default)]
-pub struct Elsewhere {
+pub struct TcpListeners {
     /// Where callers come to.
     pub listeners: Vec<TcpListener>,
     /// What we are called beside our addresses, in lower case.
@@ -51,13 +51,13 @@ pub struct Elsewhere {
     pub tls: Option<Tls>,
 }
 
-impl From<UnixListener> for Doors {
-    fn from(unix: UnixListener) -> Doors {
-        Doors { unix, tcp: Elsewhere::default() }
+impl From<UnixListener> for Listeners {
+    fn from(unix: UnixListener) -> Listeners {
+        Listeners { unix, tcp: TcpListeners::default() }
     }
 }
 
-impl Elsewhere {
+impl TcpListeners {
     async fn accept(&self) -> io::Result<TcpStream> {
         poll_fn(|context| {
             let mut waiting = self.listeners.iter();
@@ -80,10 +80,10 @@ impl Elsewhere {
 /// runtime with a time limit.
 pub async fn serve(
     daemon: Arc<Daemon>,
-    doors: impl Into<Doors>,
+    listeners: impl Into<Listeners>,
     shutdown: impl Future<Output = ()>,
 ) -> Ending {
-    let Doors { unix, tcp } = doors.into();
+    let Listeners { unix, tcp } = listeners.into();
     let stop = Stop::new();
     let mut stopped = stop.listen();
     let access = Arc::clone(daemon.access());

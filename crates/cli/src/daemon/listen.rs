@@ -9,7 +9,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::{Address, Listening};
 use rekindle_domain::time::Clock;
-use rekindle_server::{Elsewhere, Tls};
+use rekindle_server::{TcpListeners, Tls};
 use rekindle_service::access::AccessFile;
 use rekindle_store::disk::Disk;
 
@@ -131,13 +131,13 @@ impl Open {
     }
 
     /// Hands them to who serves.
-    pub(crate) fn serve(self) -> io::Result<Elsewhere> {
+    pub(crate) fn serve(self) -> io::Result<TcpListeners> {
         let ready = |listener: TcpListener| {
             listener.set_nonblocking(true)?;
             tokio::net::TcpListener::from_std(listener)
         };
         let listeners = self.listeners.into_iter().map(ready).collect::<io::Result<_>>()?;
-        Ok(Elsewhere { listeners, names: self.names, tls: self.tls })
+        Ok(TcpListeners { listeners, names: self.names, tls: self.tls })
     }
 }
 

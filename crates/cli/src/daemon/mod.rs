@@ -27,7 +27,7 @@ use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
-use rekindle_server::{Doors, Ending};
+use rekindle_server::{Ending, Listeners};
 use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
 use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
@@ -183,7 +183,7 @@ fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: listen::Open) -> Res
     let ending = runtime.block_on(async {
         tokio::spawn(keep_a_thread());
         listener.set_nonblocking(true)?;
-        let doors = Doors { unix: tokio::net::UnixListener::from_std(listener)?, tcp: tcp.serve()? };
+        let listeners = Listeners { unix: tokio::net::UnixListener::from_std(listener)?, tcp: tcp.serve()? };
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         // Nobody waits for this: what is asked meanwhile is answered.
@@ -200,7 +200,7 @@ fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: listen::Open) -> Res
             }
         };
         Ok(tokio::select! {
-            ending = rekindle_server::serve(daemon.clone(), doors, shutdown) => ending,
+            ending = rekindle_server::serve(daemon.clone(), listeners, shutdown) => ending,
             () = replaced => Ending::Told,
         })
     });

@@ -11,7 +11,7 @@ use super::piece::{Piece, line};
 
 /// A message of which some words were shown.
 #[derive(Debug, Default)]
-struct MessageProgress {
+struct PartlyShown {
     text: String,
     filter: Filter,
 }
@@ -23,7 +23,7 @@ const MAX_DONE: usize = 64;
 /// The messages that were begun, one of which is being shown.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
-    begun: HashMap<String, MessageProgress>,
+    begun: HashMap<String, PartlyShown>,
     /// The one whose words are shown as they come.
     open: Option<String>,
     /// Words of those behind it: they may be heard before the record that ends it.

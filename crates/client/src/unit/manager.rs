@@ -76,9 +76,9 @@ impl Manager {
     }
 
     /// Returns what it knows of a unit.
-    pub fn show(&self, unit: &str) -> Result<Shown, Failure> {
+    pub fn show(&self, unit: &str) -> Result<UnitStatus, Failure> {
         let properties = "--property=LoadState,ActiveState,UnitFileState,MainPID,NeedDaemonReload,KillMode";
-        Ok(Shown::read(&self.ask(&["show", unit, properties], SOON)?))
+        Ok(UnitStatus::read(&self.ask(&["show", unit, properties], SOON)?))
     }
 }
 
@@ -132,7 +132,7 @@ impl Absent {
 
 /// What the manager knows of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct UnitStatus {
     /// It has read the file.
     pub loaded: bool,
     /// `active`, `inactive`, `failed`, `activating`, `deactivating`.
@@ -147,13 +147,13 @@ pub struct Shown {
     pub kill_mode: String,
 }
 
-impl Shown {
-    fn read(text: &str) -> Shown {
+impl UnitStatus {
+    fn read(text: &str) -> UnitStatus {
         let value = |name: &str| {
             let of = |line: &str| line.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
             text.lines().find_map(of).unwrap_or_default()
         };
-        Shown {
+        UnitStatus {
             loaded: value("LoadState") == "loaded",
             active: value("ActiveState"),
             enabled: value("UnitFileState"),
@@ -202,15 +202,16 @@ mod tests {
     fn what_the_manager_says_is_read_and_what_it_does_not_say_is_not_made_up() {
         let text = "MainPID=12\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n\
                     NeedDaemonReload=no\nKillMode=mixed\n";
-        let shown = Shown::read(text);
+        let shown = UnitStatus::read(text);
         assert!(
-            shown.ends_everyone() && !Shown { kill_mode: "process".into(), ..shown.clone() }.ends_everyone()
+            shown.ends_everyone()
+                && !UnitStatus { kill_mode: "process".into(), ..shown.clone() }.ends_everyone()
         );
         assert_eq!((shown.main_pid, shown.loaded, shown.needs_reload), (Some(12), true, false));
         assert_eq!((shown.active.as_str(), shown.enabled.as_str()), ("active", "enabled"));
-        let none = Shown::read("MainPID=0\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n");
+        let none = UnitStatus::read("MainPID=0\nLoadState=not-found\nActiveState=inactive\nUnitFileState=\n");
         assert_eq!((none.main_pid, none.loaded, none.enabled.as_str()), (None, false, ""));
-        assert_eq!(Shown::read(""), Shown::default());
+        assert_eq!(UnitStatus::read(""), UnitStatus::default());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use manager::{Absent, Manager, RELOADED, SOON, Shown};
+pub use manager::{Absent, Manager, RELOADED, SOON, UnitStatus};
 pub use survey::{FileState, Survey};
 pub use text::is_ours;
 

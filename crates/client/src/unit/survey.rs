@@ -7,7 +7,7 @@ use rekindle_holder::client::{Keeper as LockKeeper, LockState, inspect_all};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Absent, Manager, Shown, Unit};
+use super::{Absent, Manager, Unit, UnitStatus};
 use crate::advice::Advice;
 use crate::daemon_file::{DaemonState, look};
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ pub struct Survey {
     /// How the file is.
     pub file: FileState,
     /// What the manager knows of the unit, or why there is no manager.
-    pub manager: Result<Shown, Absent>,
+    pub manager: Result<UnitStatus, Absent>,
     /// The home's daemon.
     pub daemon: Option<u32>,
     /// The machine, and the daemon's control group, or that of whoever would start it.
@@ -86,7 +86,7 @@ impl Survey {
 
     /// Tells whether whoever stops the service ends everyone in its group.
     fn ends_everyone(&self) -> bool {
-        self.manager.as_ref().is_ok_and(Shown::ends_everyone)
+        self.manager.as_ref().is_ok_and(UnitStatus::ends_everyone)
     }
 
     /// Decides what is to be done.
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     fn good() -> Survey {
-        let shown = Shown {
+        let shown = UnitStatus {
             loaded: true,
             active: "active".into(),
             enabled: "enabled".into(),
@@ -283,7 +283,7 @@ mod tests {
     fn what_is_good_needs_nothing_and_each_thing_that_is_not_is_told() {
         assert!(codes(&good()).is_empty() && good().is_daemon_ours());
         type Change = fn(&mut Survey);
-        fn shown(survey: &mut Survey) -> &mut Shown {
+        fn shown(survey: &mut Survey) -> &mut UnitStatus {
             survey.manager.as_mut().expect("a manager")
         }
         let cases: [(Change, &[&str]); 10] = [

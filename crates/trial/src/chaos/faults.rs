@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::oracle::Sight;
 use super::plan::{Fault, Strike};
 use super::power_cut;
-use super::processes::{Pair, Processes};
+use super::processes::{HeldAgent, Processes};
 use crate::damage::{Kind, harm};
 use crate::ground::look::lines;
 use crate::ground::{is_alive, kill};
@@ -105,7 +105,7 @@ pub(super) fn strike(
 }
 
 /// Waits for someone to strike, and chooses.
-fn someone(processes: &Processes, rng: &mut Rng, wants_agent: bool) -> Option<Pair> {
+fn someone(processes: &Processes, rng: &mut Rng, wants_agent: bool) -> Option<HeldAgent> {
     let mut pairs = processes.cancel.wait_for(SOMEONE, || {
         let mut pairs = processes.pairs();
         pairs.retain(|pair| !wants_agent || pair.agent.is_some());

@@ -20,7 +20,7 @@ use crate::ground::{end_all, ended, is_alive, kill};
 const RECOVERED: Duration = Duration::from_secs(15);
 
 /// An agent that works, and the process that keeps it.
-pub(super) struct Pair {
+pub(super) struct HeldAgent {
     pub(super) session: String,
     pub(super) holder: Identity,
     pub(super) agent: Option<Identity>,
@@ -142,17 +142,17 @@ impl Processes {
     }
 
     /// Returns every holder that lives.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<HeldAgent> {
         let seen = inspect_all(&self.home.join("holders")).unwrap_or_default();
         seen.iter().filter_map(pair).collect()
     }
 }
 
-fn pair(seen: &Inspection) -> Option<Pair> {
+fn pair(seen: &Inspection) -> Option<HeldAgent> {
     let LockState::Held { note: Some(note), by: Keeper::Holder } = &seen.lock else { return None };
     let session = seen.launch.there()?.session_id.clone();
     let agent = seen.status.there().and_then(|status| status.agent.clone());
-    Some(Pair { session, holder: note.process.clone(), agent: agent.filter(is_alive) })
+    Some(HeldAgent { session, holder: note.process.clone(), agent: agent.filter(is_alive) })
 }
 
 /// Collects daemons that have died: they are our children, and nobody else does while we live.

@@ -41,12 +41,12 @@ pub(super) enum News {
 
 /// An agent and the process that keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pair {
+pub(super) struct HeldAgent {
     pub(super) agent: Identity,
     pub(super) holder: Identity,
 }
 
-impl Pair {
+impl HeldAgent {
     /// Tells whether both live.
     pub(super) fn lives(&self) -> bool {
         is_alive(&self.agent) && is_alive(&self.holder)
@@ -150,13 +150,13 @@ impl Stage {
     }
 
     /// Returns the agent and its holder, from the holder's own directory: nobody needs a daemon for that.
-    pub(super) fn pair(&self) -> Result<Pair, Failure> {
+    pub(super) fn pair(&self) -> Result<HeldAgent, Failure> {
         let seen = inspect_all(&self.ground.at("home/holders")).unwrap_or_default();
         let pairs = seen.iter().filter_map(|one| {
             let status = one.status.there()?;
-            Some(Pair { agent: status.agent.clone()?, holder: status.holder.clone() })
+            Some(HeldAgent { agent: status.agent.clone()?, holder: status.holder.clone() })
         });
-        pairs.into_iter().find(Pair::lives).ok_or_else(|| vain("an agent that lives"))
+        pairs.into_iter().find(HeldAgent::lives).ok_or_else(|| vain("an agent that lives"))
     }
 
     /// Waits for a record of one of these kinds.
