@@ -1,10 +1,13 @@
 //! Sessions continued after an interruption, because someone said so.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use rekindle_domain::compose::begin::continuation;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
+use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Expect};
@@ -22,6 +25,9 @@ use crate::ids::{millis, random};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
 
+/// How long whoever resumes a session waits until the end of its agent is recorded.
+const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
 pub(crate) fn resume(
     workers: &Arc<Workers>,
@@ -29,7 +35,7 @@ pub(crate) fn resume(
     session: SessionId,
     resume: Resume,
 ) -> Result<Resumed, ServiceError> {
-    let state = workers.records.store.open_session(session)?.state;
+    let state = found_and_recorded(workers, session)?;
     let waited = lacks_an_agent(&state) && workers.agents.environment.lacks(&state).is_some();
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
     let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
@@ -68,6 +74,22 @@ pub(crate) fn resume(
     let unsent = UnsentPrompt::continuation(run_id, attempt);
     workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
     Ok(Resumed { run_id, method: ResumeMethod::Continue, attempt })
+}
+
+/// Returns the state of a session in which everything is recorded that there is to be found: a daemon that has just begun may
+/// not have looked at it, and its agent may be dead.
+fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>, ServiceError> {
+    let state = workers.records.store.open_session(session)?.state;
+    let found = workers.agents.observe(&state);
+    let dead = matches!(found, AgentPresence::Dead | AgentPresence::Vanished { .. });
+    if state.open_run().is_none() || !dead {
+        return Ok(state);
+    }
+    let (done, recorded) = sync_channel(1);
+    workers.tell(session, Command::Recover { done })?;
+    // A worker that does not answer is about to leave, or busy: what it has recorded by then counts.
+    let _ = recorded.recv_timeout(RECORDED_WITHIN);
+    Ok(workers.records.store.open_session(session)?.state)
 }
 
 /// Tells whether nobody works in a session: its agent is gone, or has not begun.

@@ -249,3 +249,20 @@ fn a_full_disk_delays_what_an_agent_said_and_loses_nothing() {
     table.row("room again", home.wait_long(), news, "idle", "");
     table.done(1);
 }
+
+// I5: whoever resumes a session is not told that nothing was cut because nobody has looked yet.
+#[test]
+fn a_resume_before_anybody_has_looked_finds_the_dead_agent_first() {
+    for resume in [ResumePolicy::Auto, ResumePolicy::Ask, ResumePolicy::Never] {
+        for words in ["hang", "text hang", "tool hang"] {
+            let mut home = Home::with(Setup::policy(resume, OnUncertain::Ask), &[words, "text end"]);
+            home.send();
+            home.daemon_ends();
+            home.scripted.lose();
+            home.start().resume(&[]).unwrap_or_else(|error| panic!("{resume:?} {words}: {error}"));
+            home.wait_long();
+            let counts = ["run.interrupted", "run.started", "run.completed"].map(|kind| home.count(kind));
+            assert_eq!((counts, home.scripted.launches()), ([1, 2, 1], 2), "{resume:?} {words}");
+        }
+    }
+}

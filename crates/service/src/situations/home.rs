@@ -391,7 +391,9 @@ impl Home {
         let env: Env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let text = serde_json::json!({ "env": env }).to_string();
         let asked = serde_json::from_str(&text).expect("a request");
-        let resumed = resume_session::resume(&self.workers().clone(), &Locks::default(), self.session, asked);
+        let session = self.session;
+        let resumed =
+            self.ask(move |workers| resume_session::resume(workers, &Locks::default(), session, asked));
         self.settle();
         resumed.map(drop)
     }

@@ -28,6 +28,12 @@ impl Worker {
         match command {
             Command::Look => {}
             Command::Retell => self.retell(workers),
+            Command::Recover { done } => {
+                if self.live.is_none() {
+                    self.next(workers);
+                }
+                let _ = done.send(());
+            }
             Command::Tidy(holder) => self.tidy(workers, holder),
             Command::Offers { wanted, reply } => {
                 let live = self.live.as_ref();
