@@ -40,6 +40,11 @@ pub(crate) fn is_damaged(session: &SessionView) -> bool {
     session.health.state == HealthState::Damaged
 }
 
+/// Returns why nothing happens in a session. Damage is told by its health, and not twice.
+pub(crate) fn held(session: &SessionView) -> Option<&str> {
+    session.held.as_deref().filter(|_| !is_damaged(session))
+}
+
 /// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
 pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
     let detail = session.health.detail.as_deref().filter(|_| session.health.state == HealthState::Degraded);

@@ -3,7 +3,7 @@
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::read;
 use rekindle_wire::request::Resume;
-use rekindle_wire::view::SessionView;
+use rekindle_wire::view::{RunState, RunView, SessionView};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -41,11 +41,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let env = environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))?;
     let body = Resume { env, umask: umask_for(context), ..Resume::default() };
     let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &body) {
-        // It goes on since we looked: by itself, or because a daemon that died did as we said.
+        // It goes on already: by itself, or because a daemon that died did as we said.
         Err(failure) if failure.code() == "nothing_to_resume" => {
             let now: SessionView = client.get(&format!("/api/sessions/{id}"))?;
-            let newer = now.run.filter(|run| session.run.as_ref().is_none_or(|old| old.run_id != run.run_id));
-            let run = newer.ok_or(failure)?;
+            let old = session.run.as_ref().map(|run| run.run_id);
+            let goes_on =
+                |run: &RunView| run.attempt > 1 && matches!(run.state, RunState::Running | RunState::Waiting);
+            let run = now.run.filter(|run| old != Some(run.run_id) || goes_on(run)).ok_or(failure)?;
             json!({"run_id": run.run_id}).to_string().into()
         }
         other => other?,

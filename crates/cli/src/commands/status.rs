@@ -22,7 +22,9 @@ use crate::live::Ask;
 use crate::offline_session::{Looker, look, shown, to_json, words};
 use crate::record_text::word;
 use crate::session_arg::SessionArg;
-use crate::status_text::{agent_lives, is_unknown, meaning, next, silent_command, style, trouble, uncertain};
+use crate::status_text::{
+    agent_lives, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
+};
 
 /// Show what a session is doing, since when, and how that is known
 ///
@@ -153,7 +155,7 @@ fn rows(
     for (index, open) in uncertain(session).into_iter().enumerate() {
         rows.push((if index == 0 { "uncertain" } else { "" }, open));
     }
-    rows.extend(session.held.clone().map(|held| ("held", held)));
+    rows.extend(held(session).map(|held| ("held", held.to_owned())));
     for wait in &session.waits {
         let ask = Ask::read(wait.wait_id.as_str(), &word(&wait.kind), &wait.asked());
         rows.extend(ask.lines.first().map(|(_, line)| ("asks", line.clone())));

@@ -243,6 +243,8 @@ fn a_cancel_during_a_load_ends_it_and_the_next_message_gets_its_turn() {
     wait_for("the load", || (loads() == 1).then_some(()));
     assert_eq!(lab.show(&id)["connection"], "loading");
     lab.ran(&["status", &id]).exits(0).shows("loading");
+    // Whoever wants it continued is not told that nothing was cut: it goes on by itself.
+    lab.ran(&["resume", &id, "--detach"]).exits(0).tells("goes on");
     lab.post(&format!("/api/sessions/{id}/cancel"), &json!({}));
     wait_for("the end of the agent", || lab.living_agents().is_empty().then_some(()));
     assert_eq!(lab.count(&id, "run.cancelled"), 1);

@@ -325,6 +325,7 @@ fn assert_told_as_damaged(lab: &Lab, id: &str) {
     let told = printed(lab, &["status", id]);
     let next = told.split("\nnext ").nth(1).expect("what to do");
     assert!(told.contains("\nhealth    damaged at byte"), "{told}");
+    assert_eq!(told.matches("damaged at byte").count(), 1, "once: {told}");
     assert!(next.contains("backup") && next.contains("rekindle doctor"), "{told}");
     for refused in [" resume ", " send ", " answer ", "cuts them off"] {
         assert!(!told.contains(refused), "{told}");

@@ -11,7 +11,7 @@ use rekindle_wire::view::{HealthState, SessionView};
 
 use crate::evidence_text;
 use crate::session_arg::{short, short_len};
-use crate::status_text::{is_unknown, label, last_run, style};
+use crate::status_text::{held, is_unknown, label, last_run, style};
 
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
@@ -42,7 +42,7 @@ pub(super) fn show(
             let text = cut(&sanitise::line(&last), output::width().saturating_sub(4));
             writeln!(out, "    {}", styled(style(session), text))?;
         }
-        if let Some(held) = &session.held {
+        if let Some(held) = held(session) {
             writeln!(out, "    {}", styled(WARN, sanitise::line(held)))?;
         }
         if session.health.state != HealthState::Ok {
