@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rekindle_domain::compose::begin::continuation;
 use rekindle_domain::id::{RunId, SessionId};
@@ -25,8 +25,9 @@ use crate::ids::{millis, random};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
 
-/// How long whoever resumes a session waits until the end of its agent is recorded.
-const RECORDED_WITHIN: Duration = Duration::from_secs(10);
+/// How long whoever resumes a session waits until the end of its agent is recorded, and when that is looked for again.
+const RECORDED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Continues an interrupted session because someone said so: whatever held it is settled by that.
 pub(crate) fn resume(
@@ -77,19 +78,24 @@ pub(crate) fn resume(
 }
 
 /// Returns the state of a session in which everything is recorded that there is to be found: a daemon that has just begun may
-/// not have looked at it, and its agent may be dead.
+/// not have looked at it, and an agent that was killed may not be gone yet.
 fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>, ServiceError> {
-    let state = workers.records.store.open_session(session)?.state;
-    let found = workers.agents.observe(&state);
-    let dead = matches!(found, AgentPresence::Dead | AgentPresence::Vanished { .. });
-    if state.open_run().is_none() || !dead {
-        return Ok(state);
+    let begin = Instant::now();
+    loop {
+        let state = workers.records.store.open_session(session)?.state;
+        let found = workers.agents.observe(&state);
+        // Whoever does not answer is not taken for dead.
+        let unknown = matches!(found, AgentPresence::Nobody | AgentPresence::Silent);
+        if state.open_run().is_none() || unknown || begin.elapsed() >= RECORDED_WITHIN {
+            return Ok(state);
+        }
+        let (met, answer) = sync_channel(1);
+        workers.tell(session, Command::Recover { met })?;
+        if answer.recv_timeout(RECORDED_WITHIN) != Ok(false) {
+            return Ok(workers.records.store.open_session(session)?.state);
+        }
+        std::thread::sleep(LOOK_AGAIN);
     }
-    let (done, recorded) = sync_channel(1);
-    workers.tell(session, Command::Recover { done })?;
-    // A worker that does not answer is about to leave, or busy: what it has recorded by then counts.
-    let _ = recorded.recv_timeout(RECORDED_WITHIN);
-    Ok(workers.records.store.open_session(session)?.state)
 }
 
 /// Tells whether nobody works in a session: its agent is gone, or has not begun.

@@ -20,8 +20,8 @@ use crate::idempotency::Key;
 pub(crate) enum Command {
     /// Something has changed: decide again.
     Look,
-    /// What is found is to be recorded now; whoever asks is told when that is done.
-    Recover { done: SyncSender<()> },
+    /// What is found is to be recorded now; then whoever asks is told whether the agent could be met.
+    Recover { met: SyncSender<bool> },
     /// Someone has come in the middle of a message: tell what there is of it.
     Retell,
     /// Does the agent offer this mode and model? What it does not offer is told.

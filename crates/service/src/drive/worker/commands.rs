@@ -28,11 +28,11 @@ impl Worker {
         match command {
             Command::Look => {}
             Command::Retell => self.retell(workers),
-            Command::Recover { done } => {
+            Command::Recover { met } => {
                 if self.live.is_none() {
                     self.next(workers);
                 }
-                let _ = done.send(());
+                let _ = met.send(self.live.is_some());
             }
             Command::Tidy(holder) => self.tidy(workers, holder),
             Command::Offers { wanted, reply } => {
