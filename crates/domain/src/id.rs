@@ -3,13 +3,13 @@
 //! Ids become file names, so nothing but letters, digits, `_` and `-` ever gets into one: a path trick is
 //! refused here, once. Writers mint ULIDs; readers also accept the shorter ids of older logs.
 
-mod stream;
+mod stream_id;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-pub use stream::{StreamId, StreamKind};
+pub use stream_id::{StreamId, StreamKind};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -8,7 +8,7 @@ pub mod compose;
 pub mod event;
 pub mod id;
 pub mod line;
-pub mod outcome;
+pub mod message_outcome;
 pub mod projector;
 pub mod recovery;
 pub mod resume_context;

@@ -3,7 +3,7 @@
 //!
 //! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
 //! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session. What lies beside
-//! these folders is what they stand on: `pool` has workers whatever they do, `records` what they write.
+//! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write.
 
 pub mod access;
 pub mod boottime;
@@ -17,7 +17,6 @@ pub mod idempotency;
 mod ids;
 mod lock;
 pub mod metrics;
-mod pool;
 mod records;
 mod show;
 #[cfg(test)]
@@ -26,6 +25,7 @@ pub mod storage;
 mod test_knobs;
 mod ticks;
 pub mod upkeep;
+mod worker_pool;
 
 pub use drive::{live, look_for_holder};
 pub use rekindle_store::disk::is_out_of_descriptors;

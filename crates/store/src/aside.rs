@@ -13,9 +13,9 @@ use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 use serde_json::json;
 
-use crate::codec::Codec;
 use crate::disk::{Disk, EntryKind, OpenMode, copy, replace, write_all_at};
 use crate::layout::Layout;
+use crate::line_codec::Codec;
 use crate::log::{LogReader, walk};
 use crate::session_files::{every_file, temporary};
 

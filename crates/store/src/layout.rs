@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rekindle_domain::id::{SessionId, StreamId, StreamKind};
 
-use crate::codec::Codec;
+use crate::line_codec::Codec;
 
 const LOG_SUFFIX: &str = ".messages.jsonl";
 const TOKENS_SUFFIX: &str = ".tokens.json";

@@ -10,9 +10,9 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use crate::aside::is_aside;
-use crate::codec::Codec;
 use crate::disk::{Disk, OpenMode, refresh, write_all_at};
 use crate::layout::Layout;
+use crate::line_codec::Codec;
 use crate::log::{Cursor, Damage, LogReader};
 use crate::session_files;
 use crate::wal::scan::Tail;

@@ -11,8 +11,8 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::{Content, NewAnswer, NewMessage};
 use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 
+use super::message_deduplication::known;
 use super::messages::{self, is_void};
-use super::repeated_message::known;
 use super::resume_tokens;
 use crate::drive::answer::{Answered, ChosenAnswer};
 use crate::drive::live::LiveError;

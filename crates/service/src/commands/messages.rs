@@ -16,8 +16,8 @@ use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::MessageTaken;
 
 use super::cancel_run::say_instead;
-use super::content::content;
-use super::repeated_message::{candidates, known};
+use super::message_content::content;
+use super::message_deduplication::{candidates, known};
 use crate::drive::environment::check;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::worker::{Command, Workers};

@@ -2,9 +2,9 @@
 
 pub(crate) mod answers;
 pub(crate) mod cancel_run;
-mod content;
+mod message_content;
+mod message_deduplication;
 pub(crate) mod messages;
-mod repeated_message;
 pub(crate) mod resume_session;
 pub(crate) mod resume_tokens;
 pub(crate) mod sessions;

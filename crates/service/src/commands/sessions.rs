@@ -16,7 +16,7 @@ use rekindle_wire::request::NewSession;
 
 use super::Locks;
 use super::cancel_run::cancel;
-use super::content::content;
+use super::message_content::content;
 use super::messages::named;
 use super::update_session::no_settings;
 use crate::drive::environment;

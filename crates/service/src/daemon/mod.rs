@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
-use rekindle_domain::outcome::MessageOutcome;
+use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
@@ -139,7 +139,7 @@ impl Daemon {
     /// Waits for the outcome of a message that was taken, through every interruption of its run. Whoever died meanwhile
     /// waits again, with the same message.
     pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<MessageOutcome, ServiceError> {
-        feed::outcome(&self.feed, &self.views, id, taken.message_id, taken.seq).await
+        feed::await_outcome(&self.feed, &self.views, id, taken.message_id, taken.seq).await
     }
 
     /// Gives a session a message without blocking, if that is possible: none if it is not. An answer of nothing says

@@ -1,15 +1,15 @@
 //! The feed of live news: who follows a session is told of every record and of words that are in no record yet. Records are
 //! read from the log, so that a follower who comes late or falls behind misses none; only words are kept in memory.
 
+mod await_outcome;
 mod encoded_once;
 mod follow;
-mod outcome;
 mod recent;
 mod stream;
 
+pub(crate) use await_outcome::await_outcome;
 pub use encoded_once::EncodedOnce;
 pub use follow::{Following, Since};
-pub(crate) use outcome::outcome;
 pub use stream::{Stream, Subscription};
 
 use std::collections::HashMap;

@@ -32,10 +32,10 @@ use crate::drive::holders::HolderPaths;
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
-use crate::pool::Work;
 use crate::records::Records;
 use crate::show::{Directory, Views};
 use crate::ticks::by_hand;
+use crate::worker_pool::Work;
 
 /// Far more turns than any situation takes.
 const MOST_TURNS: usize = 10_000;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::id::StreamId;
-use rekindle_domain::outcome::MessageOutcome;
+use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_store::Observer;
 use rekindle_store::commit::Receipt;
 
 use super::home::Home;
-use crate::feed::{Feed, News, outcome};
+use crate::feed::{Feed, News, await_outcome};
 
 /// Tells followers of what is appended, as a daemon does.
 struct Tell(Arc<Feed>);
@@ -41,7 +41,7 @@ fn the_outcome_of_a_message_is_told_to_whoever_comes_late() {
         let taken = home.message().expect("taken");
         home.wait_long();
         let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
-        let waiting = outcome(&feed, &views, home.session, taken.message_id, taken.seq);
+        let waiting = await_outcome(&feed, &views, home.session, taken.message_id, taken.seq);
         assert_eq!(soon(waiting), expected, "{lives:?}");
     }
 }
@@ -57,7 +57,7 @@ fn the_outcome_of_a_message_is_awaited_while_its_runs_are_cut_and_continued() {
         let taken = home.message().expect("taken");
         let session = home.session;
         let waiting = std::thread::spawn(move || {
-            let waiting = outcome(&feed, &views, session, taken.message_id, taken.seq);
+            let waiting = await_outcome(&feed, &views, session, taken.message_id, taken.seq);
             runtime().block_on(waiting).expect("an outcome")
         });
         home.wait_long();
@@ -72,7 +72,7 @@ fn a_message_that_is_cancelled_with_the_queue_has_an_outcome() {
     let queued = home.message().expect("taken");
     home.cancel().expect("cancelled");
     let (views, feed) = (Arc::new(home.views()), Arc::new(Feed::default()));
-    let waiting = outcome(&feed, &views, home.session, queued.message_id, queued.seq);
+    let waiting = await_outcome(&feed, &views, home.session, queued.message_id, queued.seq);
     assert_eq!(soon(waiting), Some(MessageOutcome::Cancelled));
 }
 

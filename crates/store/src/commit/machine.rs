@@ -14,12 +14,12 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::time::Clock;
 
 use self::catch_up::mark_lagging;
-use super::group::{Group, is_urgent};
+use super::group_commit::{Group, is_urgent};
 use super::helper_thread::HelperThread;
 use super::log_writes::{LogWrite, LogWrites};
 use super::open_stream::OpenStream;
 use super::open_streams::{OpenStreams, half_of};
-use super::published::Published;
+use super::published_streams::Published;
 use super::{Append, Committed, Persist, Submitted};
 use crate::aside::set_aside;
 use crate::disk::SharedDisk;

@@ -4,15 +4,15 @@
 //! `machine` is the state machine, driven step by step and without a clock or thread of its own, so that tests can
 //! crash it anywhere; `thread` runs it for real.
 
-mod group;
+mod erased_fold;
+mod group_commit;
 mod helper_thread;
 mod inline;
 mod log_writes;
 mod machine;
-mod open_fold;
 mod open_stream;
 mod open_streams;
-mod published;
+mod published_streams;
 mod rewrite;
 mod thread;
 
@@ -20,10 +20,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub use erased_fold::MAX_RECORD;
 pub use inline::Inline;
 pub(crate) use machine::CommitMachine;
 pub use machine::Limits;
-pub use open_fold::MAX_RECORD;
 pub use thread::{Committer, Ticket};
 
 use rekindle_domain::chain::ChainHash;

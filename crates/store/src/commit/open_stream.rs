@@ -7,7 +7,7 @@ use rekindle_domain::id::StreamId;
 use rekindle_domain::session::Position;
 
 use super::Committed;
-use super::open_fold::{Folded, OpenFold};
+use super::erased_fold::{Folded, OpenFold};
 use crate::disk::{DiskFile, OpenMode, SharedDisk};
 use crate::fold::Fold;
 use crate::layout::Layout;

@@ -11,7 +11,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 
 use super::machine::CommitMachine;
 use super::open_stream::OpenStream;
-use super::published::Published;
+use super::published_streams::Published;
 use super::{Append, Commits, Committed, Outcome, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::fold::Fold;

@@ -8,8 +8,8 @@ use rekindle_domain::line::Line;
 
 use super::cursor::Cursor;
 use super::reader::LogReader;
-use crate::codec::Codec;
 use crate::disk::SharedDisk;
+use crate::line_codec::Codec;
 
 /// What a look found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::line::peek_seq;
 
 use super::cursor::Cursor;
-use crate::codec::Codec;
 use crate::disk::{Disk, DiskFile, OpenMode, read_up_to};
+use crate::line_codec::Codec;
 
 /// Longest line that is held in memory; a longer one is reported by its place alone.
 const MAX_LINE: usize = 64 << 20;

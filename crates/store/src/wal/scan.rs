@@ -12,9 +12,9 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
 use super::frame::{self, BadFrame, BadHeader, Body, FRAME_MAGIC, Frame, HEADER_LEN, Header, Part, Unknown};
-use crate::codec::Codec;
 use crate::disk::{Disk, read_all};
 use crate::layout::{Layout, Streams, segment_number};
+use crate::line_codec::Codec;
 
 /// Longest segment that is read: the writer goes on in a new one long before.
 const MAX_SEGMENT_FILE: u64 = 4 << 30;

@@ -33,9 +33,9 @@ pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::LiveAgent;
 use crate::lock::locked;
-use crate::pool::{BackOff, Rest, Work};
 use crate::test_knobs::hurried;
 use crate::ticks;
+use crate::worker_pool::{BackOff, Rest, Work};
 
 /// A worker that has nothing to do and no agent ends after this.
 const IDLE: Duration = Duration::from_secs(30);

@@ -21,8 +21,8 @@ use crate::drive::connection_state::ConnectionState;
 use crate::drive::live::AgentContext;
 use crate::error::ServiceError;
 use crate::lock::locked;
-use crate::pool::{self, Gate, Inbox, Pool};
 use crate::records::Records;
+use crate::worker_pool::{self, Inbox, Pool, Semaphore};
 
 /// Who is told what workers see and do, and no record tells.
 pub(crate) trait Watcher: Send + Sync {
@@ -42,7 +42,7 @@ pub(crate) struct Workers {
     pub(crate) agents: Agents,
     pub(super) watcher: Arc<dyn Watcher>,
     pool: Pool<SessionId, Seat>,
-    pub(super) gate: Gate,
+    pub(super) gate: Semaphore,
     /// Sessions for which no worker could be had.
     pub(crate) missed: Arc<Unattended>,
     /// We are not the home's supervisor any more.
@@ -71,7 +71,7 @@ pub(crate) struct AgentSighting {
     pub(crate) spoken: Spoken,
 }
 
-impl pool::Seat for Seat {
+impl worker_pool::Seat for Seat {
     type Command = Command;
 
     fn inbox(&self) -> &Inbox<Command> {
@@ -105,7 +105,7 @@ impl Workers {
             agents,
             watcher,
             pool: Pool::default(),
-            gate: Gate::default(),
+            gate: Semaphore::default(),
             missed: Arc::default(),
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),

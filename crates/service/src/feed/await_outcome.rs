@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rekindle_domain::id::{MessageId, SessionId};
 use rekindle_domain::line::Line;
-use rekindle_domain::outcome::{MessageOutcome, Pending};
+use rekindle_domain::message_outcome::{MessageOutcome, Pending};
 
 use super::{Feed, Following, Since, Told};
 use crate::error::ServiceError;
@@ -12,7 +12,7 @@ use crate::show::Views;
 
 /// Waits for the outcome of a message whose record has this number. What has happened to it already is in the log, so that
 /// whoever died while waiting waits again in the same way.
-pub(crate) async fn outcome(
+pub(crate) async fn await_outcome(
     feed: &Arc<Feed>,
     views: &Arc<Views>,
     session: SessionId,

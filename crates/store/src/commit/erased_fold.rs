@@ -9,9 +9,9 @@ use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
 use super::Receipt;
-use crate::codec::Codec;
 use crate::error::AppendError;
 use crate::fold::{Fold, Record};
+use crate::line_codec::Codec;
 
 /// Largest record: a payload of 256 KiB, escaped at worst, and its envelope. Larger ones go into blobs.
 pub const MAX_RECORD: usize = 1 << 20;

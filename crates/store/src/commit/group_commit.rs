@@ -10,13 +10,13 @@ use rekindle_domain::id::StreamId;
 use rekindle_domain::session::Position;
 use rekindle_domain::time::Timestamp;
 
-use super::open_fold::Encoder;
+use super::erased_fold::Encoder;
 use super::open_stream::OpenStream;
 use super::open_streams::{Find, OpenStreams};
 use super::{Append, Expect, Persist, Receipts, Reply, Submitted};
-use crate::codec::Codec;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
+use crate::line_codec::Codec;
 use crate::wal::frame;
 
 /// An append of a group that passed.

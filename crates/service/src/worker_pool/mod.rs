@@ -1,9 +1,9 @@
 //! A pool of workers, each on a thread of its own, by what they look after. What they do is no matter of the pool: a
 //! worker is told something, does what there is to do, waits until something happens, and leaves when nothing does.
 
-mod gate;
+mod backoff;
 mod inbox;
-mod rest;
+mod semaphore;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,9 +11,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-pub(crate) use gate::Gate;
+pub(crate) use backoff::{BackOff, Rest};
 pub(crate) use inbox::Inbox;
-pub(crate) use rest::{BackOff, Rest};
+pub(crate) use semaphore::Semaphore;
 
 use crate::lock::locked;
 
