@@ -5,6 +5,7 @@ mod cargo;
 mod fuzz;
 mod house;
 mod plan;
+mod slowest;
 mod steps;
 mod tools;
 
@@ -149,23 +150,27 @@ fn run(command: Command) -> anyhow::Result<bool> {
             Ok(bench.status()?.success())
         }
         Command::Demo { args } => {
-            show(&root, "run --quiet --locked -p rekindle --bin rekindle -- demo", args)
+            // The build that README's installation makes too.
+            show(&root, "--release", "demo", args)
         }
         Command::Chaos { args } => {
-            show(&root, "run --quiet --locked -p rekindle --bin rekindle -- chaos", args)
+            // Only a debug build can be killed between any two steps.
+            show(&root, "", "chaos", args)
         }
         Command::Fuzz { target: fuzz::Target::Api(args) } => fuzz::api(&root, args).map(|()| true),
         Command::House => house::report(&root, &mut io::stdout()),
     }
 }
 
-/// Builds both binaries and has one show something.
-fn show(root: &Path, words: &'static str, args: Vec<OsString>) -> anyhow::Result<bool> {
-    // The word goes where it is in nobody's way: stdout may be for a program.
-    eprintln!("building rekindle and rekindle-holder; the first time takes some minutes");
-    let build = Invocation::new(root, "build --locked -p rekindle --bins");
+/// Builds both binaries in a profile and runs a command of `rekindle`.
+fn show(root: &Path, profile: &str, command: &str, args: Vec<OsString>) -> anyhow::Result<bool> {
+    // Notices go to standard error: stdout may be for a program.
+    eprintln!("1 of 2: building rekindle and rekindle-holder; the first time takes some minutes");
+    let build = Invocation::new(root, &format!("build {profile} --locked -p rekindle --bins"));
     build.succeed().context("the binaries could not be built")?;
-    Ok(Invocation::new(root, words).args(args).status()?.success())
+    eprintln!("2 of 2: rekindle {command}");
+    let run = format!("run {profile} --quiet --locked -p rekindle --bin rekindle -- {command}");
+    Ok(Invocation::new(root, &run).args(args).status()?.success())
 }
 
 /// Tells whether the benchmarks that are asked for start holders or daemons, whose executables are another package's.

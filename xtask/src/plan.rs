@@ -1,14 +1,19 @@
 //! What `cargo xtask test` checks, and in which order: the cheap and the telling first.
 //! CI runs exactly this, so a change passes there if it passes here.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use crate::cargo::Invocation;
 use crate::fuzz;
 use crate::house;
+use crate::slowest;
 use crate::steps::Step;
 use crate::tools;
+
+/// The profile of `cargo nextest` for tests that take long.
+const LONG: &str = "long";
 
 /// The program that runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +55,19 @@ fn test_steps(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Ve
     // With `--tests` no example is built.
     let dev = Invocation::new(root, "build -p rekindle --example rekindle-dev --locked");
     let dev = (runner == Runner::Plain).then(|| cargo_step("rekindle-dev", dev));
-    dev.into_iter().chain([cargo_step("tests", tests(root, runner, long, filters))]).collect()
+    let tests = tests(root, runner, long, filters);
+    let report = slowest::report_path(root, if long { LONG } else { "default" });
+    let action = {
+        let tests = tests.clone();
+        Box::new(move || {
+            // The report of an earlier run would name its tests.
+            let _ = fs::remove_file(&report);
+            let outcome = tests.succeed();
+            slowest::lines(&report).iter().for_each(|line| println!("{line}"));
+            outcome
+        })
+    };
+    dev.into_iter().chain([Step { name: "tests", repeat: tests.to_string(), action }]).collect()
 }
 
 fn tools_step() -> Step {
@@ -72,7 +89,7 @@ fn tests(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Invocat
     };
     let mut command = Invocation::new(root, words);
     if long && runner == Runner::Nextest {
-        command = command.args(["--profile", "long"]);
+        command = command.args(["--profile", LONG]);
     }
     if !filters.is_empty() {
         // Only behind the separator does `cargo test` take more than one filter.

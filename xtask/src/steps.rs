@@ -94,8 +94,11 @@ pub(crate) fn run_all(out: &mut impl Write, paint: Paint, steps: Vec<Step>) -> a
     }
     writeln!(out, "{}", paint.paint(BOLD, "summary"))?;
     let width = summary.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let whole = start.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
     for (number, (name, verdict, took)) in summary.iter().enumerate() {
-        let took = took.map(|took| format!("{:>9}", seconds(took))).unwrap_or_default();
+        let share = |took: &Duration| 100.0 * took.as_secs_f64() / whole;
+        let took =
+            took.map(|took| format!("{:>9} {:>3.0} %", seconds(took), share(&took))).unwrap_or_default();
         writeln!(out, "  {}  {name:width$}  {verdict}{took}", number + 1)?;
     }
 

@@ -9,6 +9,7 @@ mod counting;
 mod ears;
 mod home;
 mod lab;
+mod machine;
 mod measure;
 mod proc;
 mod records;
@@ -23,6 +24,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 
 use crate::context::Context;
+use crate::machine::Machine;
 use crate::rows::Bench;
 
 /// Measure the store, the holder and the daemon beside raw programs that do the least a correct one could do.
@@ -44,7 +46,7 @@ struct Cli {
     #[arg(long)]
     quick: bool,
 
-    /// Print an array of rows as JSON instead of a table.
+    /// Print the machine and the rows as JSON instead of a table.
     #[arg(long)]
     json: bool,
 
@@ -99,6 +101,8 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         (bench.check)()?;
     }
     let context = Context::new(cli.dir.as_deref(), cli.quick, cli.drop_caches)?;
+    let machine = Machine::here();
+    eprintln!("{}", machine.describe());
     context.announce();
     let mut measured = Vec::new();
     for row in chosen {
@@ -106,7 +110,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         measured.extend(rows.into_iter().map(|figures| figures.named(row.name)));
     }
     if cli.json {
-        println!("{}", table::json(&measured)?);
+        println!("{}", table::json(&machine, &measured)?);
     } else {
         println!("{}", table::render(&measured));
     }

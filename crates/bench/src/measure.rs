@@ -33,6 +33,20 @@ impl Rounds {
     }
 }
 
+/// A figure that was taken once.
+impl From<f64> for Spread {
+    fn from(value: f64) -> Spread {
+        Spread { median: value, low: value, high: value }
+    }
+}
+
+/// A figure of several rounds.
+impl From<&[f64]> for Spread {
+    fn from(values: &[f64]) -> Spread {
+        spread(values.to_vec())
+    }
+}
+
 /// Returns the median and the extremes; of nothing, zeros.
 pub(crate) fn spread(mut values: Vec<f64>) -> Spread {
     values.sort_by(f64::total_cmp);
@@ -70,6 +84,11 @@ impl Latencies {
     /// Notes a latency that was taken elsewhere, in microseconds.
     pub(crate) fn note(&mut self, micros: f64) {
         self.0.push(micros);
+    }
+
+    /// Adds those of another series.
+    pub(crate) fn extend(&mut self, others: Latencies) {
+        self.0.extend(others.0);
     }
 
     /// Returns a share's latency: 0.5 is the median.

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+use crate::machine::Machine;
 use crate::measure::{Rounds, Spread, median};
 
 /// What a figure is counted in.
@@ -30,8 +31,6 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// Our figure, at most.
     AtMost(f64),
-    /// Our figure, at least.
-    AtLeast(f64),
     /// Ours minus raw, at most.
     MoreAtMost(f64),
     /// Nothing: it is good to know.
@@ -54,7 +53,7 @@ pub(crate) struct Row {
     what: String,
     unit: Unit,
     raw: Option<f64>,
-    ours: f64,
+    ours: Spread,
     ratio: Option<Spread>,
     /// How much more ours is than raw.
     more: f64,
@@ -69,15 +68,16 @@ impl Row {
             what: what.into(),
             unit,
             raw: Some(median(&rounds.raw)),
-            ours: median(&rounds.ours),
+            ours: rounds.ours.as_slice().into(),
             ratio: Some(rounds.ratio()),
             more: rounds.more(),
             target,
         }
     }
 
-    /// Returns a row of ours alone.
-    pub(crate) fn alone(what: impl Into<String>, unit: Unit, ours: f64, target: Target) -> Row {
+    /// Returns a row of ours alone: of one round, or of several.
+    pub(crate) fn alone(what: impl Into<String>, unit: Unit, ours: impl Into<Spread>, target: Target) -> Row {
+        let ours = ours.into();
         Row { name: "", what: what.into(), unit, raw: None, ours, ratio: None, more: f64::NAN, target }
     }
 
@@ -91,8 +91,7 @@ impl Row {
         let reached = match self.target {
             Target::RatioAtMost(most) => ratio <= most,
             Target::RatioAtLeast(least) => ratio >= least,
-            Target::AtMost(most) => self.ours <= most,
-            Target::AtLeast(least) => self.ours >= least,
+            Target::AtMost(most) => self.ours.median <= most,
             Target::MoreAtMost(most) => self.more <= most,
             Target::None => return Verdict::Informative,
         };
@@ -109,7 +108,6 @@ impl Row {
             Target::RatioAtMost(most) => format!("≤ {most}×"),
             Target::RatioAtLeast(least) => format!("≥ {least}×"),
             Target::AtMost(most) => format!("≤ {}", figure(most, self.unit)),
-            Target::AtLeast(least) => format!("≥ {}", figure(least, self.unit)),
             Target::MoreAtMost(most) => format!("≤ + {}", figure(most, self.unit)),
             Target::None => String::new(),
         }
@@ -134,10 +132,20 @@ pub(crate) fn render(rows: &[Row]) -> String {
         };
         let ratio = row.ratio.map_or_else(String::new, ratio_text);
         let raw = row.raw.map_or_else(String::new, |raw| figure(raw, row.unit));
-        let ours = figure(row.ours, row.unit);
+        let ours = ours_text(row);
         table.add_row([row.name, &row.what, &raw, &ours, &ratio, &row.target_text(), verdict]);
     }
     table.to_string()
+}
+
+/// Returns our figure, with the extremes of its rounds where no ratio shows how much they differ.
+fn ours_text(row: &Row) -> String {
+    let Spread { median, low, high } = row.ours;
+    let text = figure(median, row.unit);
+    if row.ratio.is_some() || low == high {
+        return text;
+    }
+    format!("{text} [{}–{}]", figure(low, row.unit), figure(high, row.unit))
 }
 
 fn ratio_text(ratio: Spread) -> String {
@@ -179,6 +187,8 @@ struct JsonRow<'a> {
     unit: Unit,
     raw: Option<f64>,
     ours: f64,
+    ours_low: f64,
+    ours_high: f64,
     ratio: Option<f64>,
     ratio_low: Option<f64>,
     ratio_high: Option<f64>,
@@ -186,8 +196,15 @@ struct JsonRow<'a> {
     verdict: Verdict,
 }
 
-/// Returns the rows as a JSON array.
-pub(crate) fn json(rows: &[Row]) -> serde_json::Result<String> {
+/// A run as programs see it.
+#[derive(Serialize)]
+struct JsonRun<'a> {
+    machine: &'a Machine,
+    rows: Vec<JsonRow<'a>>,
+}
+
+/// Returns the rows as JSON, beside the machine that they were measured on.
+pub(crate) fn json(machine: &Machine, rows: &[Row]) -> serde_json::Result<String> {
     let rows: Vec<JsonRow<'_>> = rows
         .iter()
         .map(|row| JsonRow {
@@ -195,7 +212,9 @@ pub(crate) fn json(rows: &[Row]) -> serde_json::Result<String> {
             what: &row.what,
             unit: row.unit,
             raw: row.raw,
-            ours: row.ours,
+            ours: row.ours.median,
+            ours_low: row.ours.low,
+            ours_high: row.ours.high,
             ratio: row.ratio.map(|ratio| ratio.median),
             ratio_low: row.ratio.map(|ratio| ratio.low),
             ratio_high: row.ratio.map(|ratio| ratio.high),
@@ -203,7 +222,7 @@ pub(crate) fn json(rows: &[Row]) -> serde_json::Result<String> {
             verdict: row.verdict(),
         })
         .collect();
-    serde_json::to_string_pretty(&rows)
+    serde_json::to_string_pretty(&JsonRun { machine, rows })
 }
 
 #[cfg(test)]
@@ -218,12 +237,21 @@ mod tests {
         assert_eq!(verdict(Target::RatioAtMost(1.3)), Verdict::Miss);
         assert_eq!(verdict(Target::RatioAtLeast(1.5)), Verdict::Miss);
         assert_eq!(verdict(Target::AtMost(14.0)), Verdict::Ok);
-        assert_eq!(verdict(Target::AtLeast(14.0)), Verdict::Ok);
-        assert_eq!(verdict(Target::AtLeast(15.0)), Verdict::Miss);
         assert_eq!(verdict(Target::MoreAtMost(4.0)), Verdict::Ok);
         assert_eq!(verdict(Target::MoreAtMost(3.0)), Verdict::Miss);
         assert_eq!(verdict(Target::None), Verdict::Informative);
         assert!(!Row::alone("x", Unit::Count, 5.0, Target::AtMost(5.0)).is_missed());
+    }
+
+    #[test]
+    fn rounds_are_shown_with_their_extremes() {
+        let row = |ours: &[f64]| Row::alone("x", Unit::Millis, ours, Target::None);
+        assert_eq!(ours_text(&row(&[3.25, 1.5, 200.0])), "3.25 ms [1.50 ms–200 ms]");
+        assert_eq!(ours_text(&row(&[7.0])), "7 ms");
+        let json = json(&Machine::here(), &[row(&[2.0, 1.0, 3.0])]).expect("rows are serialisable");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+        assert_eq!(json["rows"][0]["ours_high"], 3.0);
+        assert!(json["machine"]["features"].is_array());
     }
 
     #[test]

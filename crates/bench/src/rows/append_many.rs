@@ -18,7 +18,7 @@ use crate::measure::{interleave, rate};
 use crate::records;
 use crate::table::{Row, Target, Unit};
 
-const PRODUCERS: usize = 32;
+pub(crate) const PRODUCERS: usize = 32;
 
 pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     let (each, rounds) = context.pick((1_000, 11), (200, 5));
@@ -47,7 +47,8 @@ struct Queue {
     closed: bool,
 }
 
-struct Raw {
+/// A bare group commit.
+pub(crate) struct Raw {
     file: File,
     end: u64,
     queue: Mutex<Queue>,
@@ -56,7 +57,7 @@ struct Raw {
 }
 
 impl Raw {
-    fn create(path: &Path) -> anyhow::Result<Raw> {
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Raw> {
         let file = File::create(path).context("cannot make the raw file")?;
         let (queue, filled, synced) = Default::default();
         Ok(Raw { file, end: 0, queue, filled, synced })
@@ -66,7 +67,8 @@ impl Raw {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&mut self, each: usize) -> anyhow::Result<[f64; 1]> {
+    /// Has every producer append so many records; returns how many a second that is.
+    pub(crate) fn append(&mut self, each: usize) -> anyhow::Result<[f64; 1]> {
         self.lock().closed = false;
         let (raw, begin) = (&*self, self.end);
         let start = Instant::now();

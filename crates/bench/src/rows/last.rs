@@ -15,7 +15,7 @@ use rekindle_store::log::LogReader;
 
 use crate::context::{Context, progress};
 use crate::home;
-use crate::measure::{interleave, median, millis};
+use crate::measure::{interleave, millis};
 use crate::records;
 use crate::table::{Row, Target, Unit};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         rows.push(Row::compared(what, Unit::Millis, &time, Target::AtMost(MILLIS_AT_MOST)));
         let what = format!("… a record in the middle, {temperature}");
         let [time] = interleave(&what, rounds, raw, || prepare().and_then(|()| huge.middle()))?;
-        rows.push(Row::alone(what, Unit::Millis, median(&time.ours), Target::AtMost(MILLIS_AT_MOST)));
+        rows.push(Row::alone(what, Unit::Millis, time.ours.as_slice(), Target::AtMost(MILLIS_AT_MOST)));
     }
     let what = format!("… last {WANTED} of a 100th of that, and of all");
     let [time] = interleave(&what, rounds, || small.last(), || huge.last())?;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::chatter;
 use crate::context::{Context, progress};
 use crate::lab::{Lab, text};
-use crate::measure::{median, micros};
+use crate::measure::micros;
 use crate::rig::PATIENCE;
 use crate::table::{Row, Target, Unit};
 
@@ -54,9 +54,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         let round = [killed_answers, killed_adopted, left_answers, left_adopted, replaces];
         figures.iter_mut().zip(round).for_each(|(figure, value)| figure.push(value));
     }
-    let [killed_answers, killed_adopted, left_answers, left_adopted, replaces] =
-        figures.map(|figure| median(&figure));
-    let row = |what: &str, value, most| Row::alone(what, Unit::Millis, value, Target::AtMost(most));
+    let [killed_answers, killed_adopted, left_answers, left_adopted, replaces] = &figures;
+    let row = |what: &str, rounds: &[f64], most| Row::alone(what, Unit::Millis, rounds, Target::AtMost(most));
     Ok(vec![
         row(&format!("{what}, after a kill"), killed_answers, ANSWERS),
         row("… all agents taken over", killed_adopted, ADOPTED),

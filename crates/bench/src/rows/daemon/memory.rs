@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::context::{Context, progress};
 use crate::lab::Lab;
-use crate::measure::median;
 use crate::proc;
 use crate::table::{Row, Target, Unit};
 
@@ -22,8 +21,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     progress(&format!("measuring the daemon's memory, {rounds} rounds"));
     let idle = starts(&mut Lab::without_daemon(context)?, rounds)?;
     let many = starts(&mut Lab::with_sessions(context, known)?, rounds)?;
-    let [[_, idle, idle_listed], [_, many, many_listed]] = [idle, many];
-    let row = |what: &str, value, target| Row::alone(what, Unit::Bytes, value, target);
+    let [[_, idle, idle_listed], [_, many, many_listed]] = [&idle, &many];
+    let row = |what: &str, rounds: &[f64], target| Row::alone(what, Unit::Bytes, rounds, target);
     Ok(vec![
         row("memory of an idle daemon, resident", idle, Target::AtMost(IDLE)),
         row("… after a list of all sessions", idle_listed, Target::AtMost(IDLE)),
@@ -32,8 +31,8 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// Starts daemons; returns medians: anonymous and resident after the start, resident after a list.
-fn starts(lab: &mut Lab, rounds: usize) -> anyhow::Result<[f64; 3]> {
+/// Starts daemons; returns, round by round: anonymous and resident after the start, resident after a list.
+fn starts(lab: &mut Lab, rounds: usize) -> anyhow::Result<[Vec<f64>; 3]> {
     let mut figures: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds {
         lab.start()?;
@@ -46,7 +45,7 @@ fn starts(lab: &mut Lab, rounds: usize) -> anyhow::Result<[f64; 3]> {
         figures.iter_mut().zip(round).for_each(|(figure, value)| figure.push(value));
         lab.leave()?;
     }
-    Ok(figures.map(|figure| median(&figure)))
+    Ok(figures)
 }
 
 /// Lists all sessions, page by page.

@@ -12,7 +12,7 @@ use crate::chatter;
 use crate::context::{Context, progress};
 use crate::ears::{self, Crowd, Ear, WORDS};
 use crate::lab::{Lab, message};
-use crate::measure::{Latencies, median};
+use crate::measure::Latencies;
 use crate::table::{Row, Target, Unit};
 
 /// Between two pieces of the agent that is measured, and of each other one.
@@ -53,23 +53,23 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         crowd.join().expect("it does not panic")?;
         loaded
     })?;
-    let row = |what: &str, value, target| Row::alone(what, Unit::Micros, value, target);
+    let row = |what: &str, rounds: &[f64], target| Row::alone(what, Unit::Micros, rounds, target);
     Ok(vec![
-        row(&format!("{what}, p50"), p50, Target::AtMost(P50)),
-        row("… p99", p99, Target::AtMost(P99)),
-        row(&format!("… beside {OTHERS} others that stream, p50"), loaded[0], Target::None),
-        row(&format!("… beside {OTHERS} others that stream, p99"), loaded[1], Target::AtMost(LOADED)),
+        row(&format!("{what}, p50"), &p50, Target::AtMost(P50)),
+        row("… p99", &p99, Target::AtMost(P99)),
+        row(&format!("… beside {OTHERS} others that stream, p50"), &loaded[0], Target::None),
+        row(&format!("… beside {OTHERS} others that stream, p99"), &loaded[1], Target::AtMost(LOADED)),
     ])
 }
 
-/// Has turns of so many pieces, and returns the medians of their percentiles.
+/// Has turns of so many pieces, and returns their percentiles, turn by turn.
 fn measure(
     link: &mut Connection,
     session: &str,
     ear: &mut Ear,
     pieces: usize,
     rounds: usize,
-) -> anyhow::Result<[f64; 2]> {
+) -> anyhow::Result<[Vec<f64>; 2]> {
     let request = message(session, &chatter::say(pieces, PAUSE));
     let mut figures = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
@@ -94,7 +94,7 @@ fn measure(
         figures[0].push(latencies.percentile(0.5));
         figures[1].push(latencies.percentile(0.99));
     }
-    Ok(figures.map(|values| median(&values)))
+    Ok(figures)
 }
 
 /// Listens to the others until it is enough.

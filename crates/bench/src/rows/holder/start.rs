@@ -11,7 +11,7 @@ use rekindle_lab::Process;
 
 use crate::actors;
 use crate::context::Context;
-use crate::measure::{Latencies, interleave, median};
+use crate::measure::{Latencies, interleave};
 use crate::rig::{Commander, Rig};
 use crate::table::{Row, Target, Unit};
 
@@ -32,7 +32,12 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
     ];
     let names = ["directory made", "holder ready", "supervisor let in", "agent started"];
     for (name, step) in names.iter().zip(&steps) {
-        rows.push(Row::alone(format!("… of these: {name}"), Unit::Millis, median(&step.ours), Target::None));
+        rows.push(Row::alone(
+            format!("… of these: {name}"),
+            Unit::Millis,
+            step.ours.as_slice(),
+            Target::None,
+        ));
     }
     Ok(rows)
 }
