@@ -44,6 +44,8 @@ pub struct EventStream<S = UnixStream> {
     begun: bool,
     /// What is not a whole event yet.
     text: Vec<u8>,
+    /// The last part of the body was read: it is empty.
+    ended: bool,
 }
 
 impl<S: Read + Write> EventStream<S> {
@@ -55,7 +57,8 @@ impl<S: Read + Write> EventStream<S> {
     }
 
     fn on(stream: S) -> EventStream<S> {
-        EventStream { stream, piece: vec![0; AT_ONCE], raw: Vec::new(), begun: false, text: Vec::new() }
+        let (raw, text) = (Vec::new(), Vec::new());
+        EventStream { stream, piece: vec![0; AT_ONCE], raw, begun: false, text, ended: false }
     }
 
     /// Returns the stream, to wait on it.
@@ -106,8 +109,12 @@ impl<S: Read + Write> EventStream<S> {
 
     /// Reads once.
     fn read(&mut self) -> io::Result<()> {
+        // The connection stays open for another request: waiting for its end would be waiting for nothing.
+        if self.ended {
+            return Err(end_of_stream());
+        }
         match self.stream.read(&mut self.piece) {
-            Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the daemon ended a stream")),
+            Ok(0) => return Err(end_of_stream()),
             Ok(count) => self.raw.extend_from_slice(&self.piece[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -132,6 +139,7 @@ impl<S: Read + Write> EventStream<S> {
             let begin = from + end + 2;
             let Some(part) = self.raw.get(begin..begin + size + 2) else { break };
             self.text.extend_from_slice(&part[..size]);
+            self.ended = size == 0;
             from = begin + size + 2;
         }
         self.raw.drain(..from);
@@ -150,6 +158,10 @@ fn whole(text: &[u8], from: usize) -> io::Result<Option<(Option<Event<'_>>, usiz
     Ok(Some((event, from + length + 2)))
 }
 
+fn end_of_stream() -> io::Error {
+    io::Error::new(ErrorKind::UnexpectedEof, "the daemon ended a stream")
+}
+
 fn wrong(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
@@ -159,7 +171,7 @@ mod tests {
     use super::*;
 
     const HEAD: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    const BODY: &str = "1b\r\nevent: delta\ndata: {\"a\":1}\n\r\n10\r\n\n: ping\n\nevent: \r\n10\r\nx\nid: 7.abc\n\nrest\r\n";
+    const BODY: &str = "1b\r\nevent: delta\ndata: {\"a\":1}\n\r\n10\r\n\n: ping\n\nevent: \r\n11\r\nx\nid: 7.abc\n\nrest\r\n";
 
     #[test]
     fn events_are_told_whole_however_they_arrive() {
@@ -189,6 +201,16 @@ mod tests {
         drop(daemon);
         assert_eq!(events.next_event().expect("an event").data["a"], 1);
         assert_eq!(events.next_event().expect("an event").id.as_deref(), Some("7.abc"));
+        assert_eq!(events.next_event().expect_err("the end").kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_stream_ends_with_its_last_part_though_the_connection_stays_open() {
+        let (mut daemon, stream) = UnixStream::pair().expect("a pair");
+        let mut events = EventStream::on(stream);
+        daemon.write_all(format!("{HEAD}{BODY}0\r\n\r\n").as_bytes()).expect("written");
+        events.next_event().expect("an event");
+        events.next_event().expect("another");
         assert_eq!(events.next_event().expect_err("the end").kind(), ErrorKind::UnexpectedEof);
     }
 }

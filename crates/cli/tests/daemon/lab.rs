@@ -1,5 +1,6 @@
 //! A home with a real daemon, spoken to as any program would: HTTP on its socket. Everything ends with its guard.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -386,9 +387,13 @@ impl Lab {
 }
 
 impl Events {
-    /// Returns the next event; none when the connection ends.
+    /// Returns the next event; none when the stream ends. One that is silent for too long has not ended.
     pub(crate) fn next(&mut self) -> Option<OwnedEvent> {
-        self.0.next_event().ok()
+        match self.0.next_event() {
+            Ok(event) => Some(event),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("the stream is silent"),
+            Err(_) => None,
+        }
     }
 }
 
