@@ -15,6 +15,13 @@ use crate::tools;
 /// The profile of `cargo nextest` for tests that take long.
 const LONG: &str = "long";
 
+/// Tests at once for each core: most of them wait for processes more than they compute.
+const TESTS_PER_CORE: usize = 2;
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The program that runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runner {
@@ -84,10 +91,11 @@ fn fuzz_step(root: &Path) -> Step {
 /// Returns the command for all tests but those in documentation.
 fn tests(root: &Path, runner: Runner, long: bool, filters: &[String]) -> Invocation {
     let words = match runner {
-        Runner::Nextest => "nextest run --workspace --locked",
+        Runner::Nextest => "nextest run --workspace --locked --test-threads",
         Runner::Plain => "test --workspace --locked --tests --no-fail-fast",
     };
-    let mut command = Invocation::new(root, words);
+    let threads = (runner == Runner::Nextest).then(|| (TESTS_PER_CORE * cores()).to_string());
+    let mut command = Invocation::new(root, words).args(threads);
     if long && runner == Runner::Nextest {
         command = command.args(["--profile", LONG]);
     }
@@ -137,7 +145,7 @@ mod tests {
                 "cargo xtask house",
                 "cargo build --workspace --locked",
                 "apt-get install curl python3-venv",
-                "cargo nextest run --workspace --locked",
+                &format!("cargo nextest run --workspace --locked --test-threads {}", 2 * cores()),
                 "cargo test --doc --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
                 "cargo xtask fuzz api --seconds 60 --seed 1",
@@ -149,7 +157,10 @@ mod tests {
     fn long_and_filters_reach_either_runner() {
         assert_eq!(
             command(Runner::Nextest, true, &["torn", "wal"]),
-            "REKINDLE_TEST_LONG=1 cargo nextest run --workspace --locked --profile long torn wal"
+            format!(
+                "REKINDLE_TEST_LONG=1 cargo nextest run --workspace --locked --test-threads {} --profile long torn wal",
+                2 * cores()
+            )
         );
         assert_eq!(
             command(Runner::Plain, false, &["torn", "wal"]),
