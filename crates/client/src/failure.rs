@@ -193,8 +193,9 @@ impl From<HomeError> for Failure {
                 .hint("name another home with --home PATH or $REKINDLE_HOME; nothing in this one was touched"),
             HomeError::Locked { .. } => Failure::unusable("home_in_use", error)
                 .hint("one process at a time owns a home: `rekindle restart` replaces its daemon while agents work on, --home PATH names another home"),
-            HomeError::Io { path, .. } => {
-                let hint = format!("check that it is there and yours: ls -ld {}", shell_word(&path.display().to_string()));
+            HomeError::Io(failed) => {
+                let path = shell_word(&failed.path.display().to_string());
+                let hint = format!("check that it is there and yours: ls -ld {path}");
                 Failure::unusable("home_unreadable", error).hint(hint)
             }
         }
@@ -206,7 +207,7 @@ impl From<ScanError> for Failure {
         match &error {
             ScanError::Newer { .. } | ScanError::Unknown { .. } => Failure::unusable("home_newer", error)
                 .hint("nothing was touched; install the Rekindle that wrote it"),
-            ScanError::Read { .. } => Failure::unusable("wal_unreadable", error)
+            ScanError::Read(_) => Failure::unusable("wal_unreadable", error)
                 .hint("rekindle doctor looks at the rest of the home"),
         }
     }
@@ -238,7 +239,7 @@ impl From<LoadError> for Failure {
             LoadError::NotFound(_) => Failure::unusable("session_unknown", error),
             LoadError::Newer { .. } => Failure::failed("session_newer", error)
                 .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
-            LoadError::Read { .. } => {
+            LoadError::Read(_) => {
                 Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
             }
         }

@@ -135,10 +135,10 @@ impl From<BlobError> for ServiceError {
             BlobError::Missing(_) => Code::BlobUnknown,
             BlobError::Damaged { .. } => Code::BlobDamaged,
             BlobError::TooLarge(_) => Code::TooLarge,
-            BlobError::Io { ref source, .. } if is_full(source) => {
+            BlobError::Io(ref error) if is_full(&error.source) => {
                 return AppendError::StorageFull(Arc::new(std::io::ErrorKind::StorageFull.into())).into();
             }
-            BlobError::Io { .. } => Code::Storage,
+            BlobError::Io(_) => Code::Storage,
         };
         ServiceError::caused_by(code, error).hint(Hint::ExamineHome)
     }
@@ -181,7 +181,7 @@ impl From<OpenSessionError> for ServiceError {
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
                 ServiceError::caused_by(Code::SessionNewer, error).hint(Hint::UseNewerVersion)
             }
-            OpenSessionError::Load(error @ LoadError::Read { .. }) => {
+            OpenSessionError::Load(error @ LoadError::Read(_)) => {
                 ServiceError::caused_by(Code::Storage, error).hint(Hint::ExamineHome)
             }
             error => ServiceError::internal(error),

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use rekindle_domain::access::{ACCESS_VERSION, AccessList};
 use rekindle_domain::id::AccessId;
 use rekindle_domain::time::Timestamp;
 use serde::Deserialize;
 
-use crate::disk::{Disk, DiskFile, OpenMode, read_all, replace};
+use crate::disk::{Disk, DiskFile, OpenMode, if_exists, lock_within, read_all, replace};
+use crate::error::{AtPath, PathError};
 use crate::layout::Layout;
 
 /// More than the longest list that is ever written: some hundred bytes a token.
@@ -19,9 +20,6 @@ const MOST: u64 = 1 << 20;
 
 /// How long another command may take to change the list: it has one small file to write.
 const BUSY: Duration = Duration::from_secs(5);
-
-/// How often it is looked whether it is done.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Why the list cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -46,16 +44,8 @@ pub enum AccessError {
     #[error("another process has {0} and does not let go of it")]
     Busy(PathBuf),
     /// A file cannot be used.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// By which it is known that the file is another one than before; none if there is none.
@@ -73,11 +63,8 @@ pub fn read(disk: &dyn Disk, layout: &Layout) -> Result<AccessList, AccessError>
         version: u32,
     }
     let path = layout.access();
-    let bytes = match read_all(disk, &path, MOST) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AccessList::default()),
-        Err(source) => return Err(AccessError::Io { doing: "read", path, source }),
-    };
+    let found = if_exists(read_all(disk, &path, MOST)).at_path("read", &path)?;
+    let Some(bytes) = found else { return Ok(AccessList::default()) };
     let damaged =
         |error: serde_json::Error| AccessError::Damaged { path: layout.access(), detail: error.to_string() };
     let Version { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
@@ -101,24 +88,19 @@ pub fn change<T, E>(
         refused => return Ok(refused),
     };
     let path = layout.access();
-    let failed = |source| AccessError::Io { doing: "write", path: path.clone(), source };
-    let bytes = serde_json::to_vec(&list).map_err(|error| failed(error.into()))?;
-    replace(disk, &path, &bytes).map_err(failed)?;
+    let written =
+        serde_json::to_vec(&list).map_err(Into::into).and_then(|bytes| replace(disk, &path, &bytes));
+    written.at_path("write", &path)?;
     Ok(Ok(changed))
 }
 
 fn lock(disk: &dyn Disk, layout: &Layout) -> Result<Box<dyn DiskFile>, AccessError> {
     let path = layout.access_lock();
-    let failed = |source| AccessError::Io { doing: "lock", path: path.clone(), source };
-    let file = disk.open(&path, OpenMode::Create).map_err(failed)?;
-    let begin = Instant::now();
-    while !file.try_lock().map_err(failed)? {
-        if begin.elapsed() >= BUSY {
-            return Err(AccessError::Busy(path.clone()));
-        }
-        std::thread::sleep(LOOK);
+    let locked = disk.open(&path, OpenMode::Create).and_then(|file| Ok((lock_within(&*file, BUSY)?, file)));
+    match locked.at_path("lock", &path)? {
+        (true, file) => Ok(file),
+        (false, _) => Err(AccessError::Busy(path)),
     }
-    Ok(file)
 }
 
 /// When tokens were last used.

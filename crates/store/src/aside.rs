@@ -13,11 +13,11 @@ use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 use serde_json::json;
 
-use crate::disk::{Disk, EntryKind, OpenMode, copy, replace, write_all_at};
+use crate::disk::{Disk, EntryKind, OpenMode, copy, if_exists, replace, temporary, write_all_at};
 use crate::layout::Layout;
 use crate::line_codec::Codec;
 use crate::log::{LogReader, walk};
-use crate::session_files::{every_file, temporary};
+use crate::session_files::every_file;
 
 /// Moves everything of a session to a directory of its own below `damaged/`, durably, and returns that directory. Doing
 /// it again finishes what a crash cut short, and changes nothing once it is finished.
@@ -54,10 +54,8 @@ pub fn set_aside(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Re
         // The log is durably away before anything else follows it.
         disk.sync_dir(from.parent().unwrap_or(layout.home()))?;
     }
-    match disk.remove_dir(&layout.history(session)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => disk.sync_dir(&layout.sessions())?,
-    }
+    if_exists(disk.remove_dir(&layout.history(session)))?;
+    disk.sync_dir(&layout.sessions())?;
     Ok(target)
 }
 
@@ -161,7 +159,7 @@ pub fn is_elsewhere(disk: &dyn Disk, layout: &Layout, session: SessionId) -> boo
     let Ok(Some((_, directory))) = newest(disk, layout, session) else { return false };
     let log = layout.log(session);
     let moved = log.file_name().is_some_and(|name| disk.stat(&directory.join(name)).is_ok());
-    moved && disk.stat(&log).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    moved && matches!(if_exists(disk.stat(&log)), Ok(None))
 }
 
 /// Tells whether a session's log goes on from the good beginning of one that was set aside.
@@ -172,11 +170,7 @@ pub fn was_kept(disk: &dyn Disk, layout: &Layout, session: SessionId) -> bool {
 
 /// Tells whether anything was set aside in a home.
 pub fn any(disk: &dyn Disk, layout: &Layout) -> io::Result<bool> {
-    match disk.list(&layout.damaged()) {
-        Ok(entries) => Ok(!entries.is_empty()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    Ok(if_exists(disk.list(&layout.damaged()))?.is_some_and(|entries| !entries.is_empty()))
 }
 
 /// Returns the newest directory a session was set aside in.
@@ -185,11 +179,7 @@ pub(crate) fn newest(
     layout: &Layout,
     session: SessionId,
 ) -> io::Result<Option<(u64, PathBuf)>> {
-    let entries = match disk.list(&layout.damaged()) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let entries = if_exists(disk.list(&layout.damaged()))?.unwrap_or_default();
     let number = |name: &str| {
         let number = name.strip_prefix(session.to_string().as_str())?.strip_prefix('.')?.parse().ok()?;
         (layout.damaged().join(name) == layout.aside(session, number)).then_some(number)

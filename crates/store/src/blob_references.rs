@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::blobs::BlobId;
-use crate::disk::{Disk, EntryKind, OpenMode, read_up_to};
+use crate::disk::{Disk, EntryKind, OpenMode, if_exists, read_up_to};
 use crate::layout::Layout;
 
 /// How much is read at a time.
@@ -48,23 +48,18 @@ fn look_into(
     depth: usize,
     references: &mut BlobReferences,
 ) -> io::Result<()> {
-    let entries = match disk.list(directory) {
-        Ok(entries) => entries,
-        // Removed since it was listed: its session was deleted, or a segment dropped.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
+    // One that is gone was removed since it was listed: its session was deleted, or a segment dropped.
+    for entry in if_exists(disk.list(directory))?.unwrap_or_default() {
         let path = directory.join(&entry.name);
         match entry.kind {
             EntryKind::Dir if depth == 0 => references.unreadable.push(path),
             EntryKind::Dir => look_into(disk, &path, depth - 1, references)?,
             EntryKind::File if is_packed(&entry.name) => references.unreadable.push(path),
-            EntryKind::File => match read_references(disk, &path, &mut references.referenced) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(_) => references.unreadable.push(path),
-            },
+            EntryKind::File => {
+                if if_exists(read_references(disk, &path, &mut references.referenced)).is_err() {
+                    references.unreadable.push(path);
+                }
+            }
             EntryKind::Other => {}
         }
     }

@@ -5,15 +5,16 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, DiskFile, EntryKind, OpenMode, SharedDisk, read_all, replace};
+use crate::disk::{DiskFile, EntryKind, OpenMode, SharedDisk, if_exists, lock_within, read_all, replace};
+use crate::error::{AtPath, PathError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
 
 /// Largest payload: one line of an agent at its limit.
@@ -98,14 +99,8 @@ pub enum BlobError {
         detail: String,
     },
     /// Its file cannot be used.
-    #[error("cannot use {path}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// What is in the blobs' directory.
@@ -146,8 +141,8 @@ impl Blobs {
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let _not_collected = self.lock()?;
         // A good copy is enough; a bad one is replaced, and so is one that might be collected before a record names it.
-        if self.get(&id).is_ok_and(|kept| kept == bytes) && self.age(&id).is_ok_and(|age| age < REFRESH_AFTER)
-        {
+        let is_young = || self.age(&path, SystemTime::now()).is_ok_and(|age| age < REFRESH_AFTER);
+        if self.get(&id).is_ok_and(|kept| kept == bytes) && is_young() {
             return Ok(reference);
         }
         let write = || {
@@ -158,45 +153,30 @@ impl Blobs {
             }
             replace(&*self.disk, &path, &zstd::bulk::compress(bytes, LEVEL)?)
         };
-        write().map_err(|source| BlobError::Io { path, source })?;
+        write().at_path("use", &path)?;
         Ok(reference)
     }
 
     /// Takes the lock that keeps those who keep blobs and those who collect them apart, whichever process they are.
     fn lock(&self) -> Result<Box<dyn DiskFile>, BlobError> {
         let path = self.layout.blobs_lock();
-        let taken = || {
-            let file = self.disk.open(&path, OpenMode::Create)?;
-            let begin = Instant::now();
-            while !file.try_lock()? {
-                if begin.elapsed() > LOCKED_WITHIN {
-                    return Err(io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "another process has it all the time",
-                    ));
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            Ok(file)
-        };
-        taken().map_err(|source| BlobError::Io { path: path.clone(), source })
+        let taken = self.disk.open(&path, OpenMode::Create).and_then(|file| {
+            let taken = lock_within(&*file, LOCKED_WITHIN)?;
+            let busy = || io::Error::new(io::ErrorKind::TimedOut, "another process has it all the time");
+            taken.then_some(file).ok_or_else(busy)
+        });
+        Ok(taken.at_path("use", &path)?)
     }
 
-    fn age(&self, id: &BlobId) -> io::Result<Duration> {
-        let modified = self.disk.stat(&self.layout.blob(id.as_str()))?.modified;
-        Ok(SystemTime::now().duration_since(modified).unwrap_or_default())
+    fn age(&self, path: &Path, now: SystemTime) -> io::Result<Duration> {
+        Ok(now.duration_since(self.disk.stat(path)?.modified).unwrap_or_default())
     }
 
     /// Returns a blob's bytes, checked against its name.
     pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
         let path = self.layout.blob(id.as_str());
-        let packed = match read_all(&*self.disk, &path, 2 * MAX_BLOB as u64) {
-            Ok(packed) => packed,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(BlobError::Missing(id.as_str().to_owned()));
-            }
-            Err(source) => return Err(BlobError::Io { path, source }),
-        };
+        let packed = if_exists(read_all(&*self.disk, &path, 2 * MAX_BLOB as u64)).at_path("use", &path)?;
+        let packed = packed.ok_or_else(|| BlobError::Missing(id.as_str().to_owned()))?;
         let damaged =
             |detail: String| BlobError::Damaged { id: id.as_str().to_owned(), path: path.clone(), detail };
         let mut bytes = Vec::new();
@@ -229,10 +209,7 @@ impl Blobs {
                 let path = directory.join(&entry.name);
                 let id = entry.name.strip_suffix(".zst").and_then(|name| name.parse::<BlobId>().ok());
                 match id.filter(|id| self.layout.blob(id.as_str()) == path) {
-                    Some(id) => {
-                        let modified = self.disk.stat(&path)?.modified;
-                        blobs.push((id, now.duration_since(modified).unwrap_or_default()));
-                    }
+                    Some(id) => blobs.push((id, self.age(&path, now)?)),
                     None => foreign.push(path),
                 }
             }
@@ -256,25 +233,19 @@ impl Blobs {
     /// The caller brings every name in every log it could read; with a log it could not read it must not
     /// call this, because that log may name anything.
     pub fn collect(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
-        let old = |age: &Duration| *age >= COLLECT_AFTER;
+        let is_old = |path: &Path| self.age(path, now).is_ok_and(|age| age >= COLLECT_AFTER);
         let mut gone = Vec::new();
         for (id, _) in self.unnamed(named, now)? {
             // Looked at once more where nobody can be keeping it at this moment.
             let _nobody_keeps_any = self.lock().map_err(io::Error::other)?;
             let path = self.layout.blob(id.as_str());
-            let age = self.disk.stat(&path).map(|stat| now.duration_since(stat.modified).unwrap_or_default());
-            if age.is_ok_and(|age| old(&age)) {
+            if is_old(&path) {
                 self.disk.remove_file(&path)?;
                 gone.push(id);
             }
         }
-        let foreign = self.list(now)?.foreign;
-        for path in foreign {
-            let temporary = path.to_string_lossy().ends_with(TEMPORARY_SUFFIX);
-            let age = |disk: &dyn Disk| {
-                disk.stat(&path).map(|stat| now.duration_since(stat.modified).unwrap_or_default())
-            };
-            if temporary && age(&*self.disk).is_ok_and(|age| old(&age)) {
+        for path in self.list(now)?.foreign {
+            if path.to_string_lossy().ends_with(TEMPORARY_SUFFIX) && is_old(&path) {
                 self.disk.remove_file(&path)?;
             }
         }

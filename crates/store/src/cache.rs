@@ -9,7 +9,7 @@ use rekindle_domain::token::{TOKEN_INDEX_VERSION, TokenIndex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, read_all, replace};
+use crate::disk::{Disk, if_exists, read_all, replace};
 use crate::error::LoadError;
 
 /// Largest cache file that is read: a state holds no messages, so anything near this is rubbish.
@@ -51,9 +51,9 @@ pub(crate) fn read<T: Cache>(disk: &dyn Disk, path: &Path) -> Result<Cached<T>, 
     struct Versioned {
         version: u32,
     }
-    let bytes = match read_all(disk, path, MAX_CACHE) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Cached::Missing),
+    let bytes = match if_exists(read_all(disk, path, MAX_CACHE)) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(Cached::Missing),
         Err(_) => return Ok(Cached::Unreadable),
     };
     let newer = |found| LoadError::Newer { path: path.to_owned(), found, known: T::VERSION };

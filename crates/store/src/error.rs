@@ -1,13 +1,37 @@
 //! The errors of appending and loading: an append that fails is said so that the caller knows whether it happened.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::session::IllegalTransition;
 
 use crate::log::Damage;
+
+/// An operation on a file or directory that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {path}")]
+pub struct PathError {
+    /// What was being done.
+    pub doing: &'static str,
+    /// To what.
+    pub path: PathBuf,
+    /// Why not.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Adds to an error of the disk what was being done, and to what.
+pub(crate) trait AtPath<T> {
+    fn at_path(self, doing: &'static str, path: &Path) -> Result<T, PathError>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at_path(self, doing: &'static str, path: &Path) -> Result<T, PathError> {
+        self.map_err(|source| PathError { doing, path: path.to_owned(), source })
+    }
+}
 
 /// Why an append was not accepted.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -99,12 +123,6 @@ pub enum LoadError {
         known: u32,
     },
     /// A file cannot be read.
-    #[error("cannot read {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] PathError),
 }

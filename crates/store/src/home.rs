@@ -7,11 +7,18 @@ use std::time::Duration;
 use rekindle_domain::id::BootId;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Disk, DiskFile, OpenMode, is_shortage, read_all, read_up_to, replace, write_all_at};
+use crate::disk::{
+    Disk, DiskFile, OpenMode, if_exists, is_shortage, lock_within, read_all, read_up_to, replace,
+    write_all_at,
+};
+use crate::error::{AtPath, PathError};
 use crate::layout::Layout;
 
 /// The format of homes this code makes.
 pub const HOME_FORMAT: u32 = 2;
+
+/// Longer than anybody has the lock who only looks.
+const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// What the file of a home of format 1 says.
 const FORMAT_1: &[u8] = br#"{"format":1}"#;
@@ -57,16 +64,8 @@ pub enum HomeError {
         owner: Owner,
     },
     /// A file or directory cannot be used.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To what.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// Who holds a home's lock, as far as the lock file tells.
@@ -176,20 +175,11 @@ impl HomeLock {
     }
 }
 
-fn io_error(doing: &'static str, path: PathBuf) -> impl FnOnce(io::Error) -> HomeError {
-    move |source| HomeError::Io { doing, path, source }
-}
-
 /// Checks that a home is one this version can read.
 pub fn check(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home_file();
-    let bytes = match read_all(disk, &path, 1 << 20) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(HomeError::Missing(layout.home().to_owned()));
-        }
-        Err(error) => return Err(io_error("read", path)(error)),
-    };
+    let found = if_exists(read_all(disk, &path, 1 << 20)).at_path("read", &path)?;
+    let bytes = found.ok_or_else(|| HomeError::Missing(layout.home().to_owned()))?;
     let home: HomeFile = serde_json::from_slice(&bytes)
         .map_err(|error| HomeError::NotAHome { path, detail: error.to_string() })?;
     if home.format > HOME_FORMAT {
@@ -200,31 +190,28 @@ pub fn check(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
 
 /// Makes what is missing of a home. A crash in the middle leaves less of one, and the next call the rest.
 pub fn prepare(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
-    match check(disk, layout) {
-        Ok(()) => {}
-        Err(HomeError::Missing(_)) => {
-            refuse_foreign(disk, layout)?;
-            for directory in layout.directories() {
-                make_directory(disk, directory)?;
-            }
-            describe(disk, layout)?;
-        }
+    let is_new = match check(disk, layout) {
+        Ok(()) => false,
+        Err(HomeError::Missing(_)) => true,
         Err(other) => return Err(other),
+    };
+    if is_new {
+        refuse_foreign(disk, layout)?;
     }
-    // A directory that someone removed, or a crash left out, is made again.
     for directory in layout.directories() {
-        if disk.stat(&directory).is_err() {
+        // One that someone removed, or a crash left out, is made again.
+        if is_new || disk.stat(&directory).is_err() {
             make_directory(disk, directory)?;
         }
     }
-    Ok(())
+    if is_new { describe(disk, layout) } else { Ok(()) }
 }
 
 /// Writes which format a home has.
 fn describe(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home_file();
     let bytes = serde_json::to_vec(&HomeFile { format: HOME_FORMAT }).unwrap_or_default();
-    replace(disk, &path, &bytes).map_err(io_error("write", path))
+    Ok(replace(disk, &path, &bytes).at_path("write", &path)?)
 }
 
 /// Makes a home of an earlier format one of ours, before anything of ours is written into it: an older version would take that for
@@ -232,7 +219,7 @@ fn describe(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
 /// place, which is whole or not at all, and needs no room.
 pub(crate) fn upgrade(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home_file();
-    let bytes = read_all(disk, &path, 1 << 20).map_err(io_error("read", path.clone()))?;
+    let bytes = read_all(disk, &path, 1 << 20).at_path("read", &path)?;
     // Somebody may have written it anew by hand.
     if bytes != FORMAT_1 {
         let earlier = serde_json::from_slice(&bytes).is_ok_and(|home: HomeFile| home.format < HOME_FORMAT);
@@ -242,17 +229,13 @@ pub(crate) fn upgrade(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError>
         write_all_at(&*file, HOME_FORMAT.to_string().as_bytes(), (FORMAT_1.len() - 2) as u64)?;
         file.sync()
     });
-    written.map_err(io_error("write", path))
+    Ok(written.at_path("write", &path)?)
 }
 
 /// Refuses to make a home of a directory that holds anything but what a crash in here may have left.
 fn refuse_foreign(disk: &dyn Disk, layout: &Layout) -> Result<(), HomeError> {
     let path = layout.home().to_owned();
-    let entries = match disk.list(&path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io_error("list", path)(error)),
-    };
+    let entries = if_exists(disk.list(&path)).at_path("list", &path)?.unwrap_or_default();
     let ours = ["wal", "sessions", "blobs", "home.json.tmp", "daemon.lock"];
     match entries.into_iter().find(|entry| !ours.contains(&entry.name.as_str())) {
         Some(entry) => Err(HomeError::NotEmpty { path, found: entry.name }),
@@ -267,12 +250,12 @@ fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
     if let Some(parent) = parent.clone().filter(|parent| disk.stat(parent).is_err() && *parent != path) {
         make_directory(disk, parent)?;
     }
-    disk.create_dir(&path).map_err(io_error("make", path))?;
-    match parent.map(|parent| (disk.sync_dir(&parent), parent)) {
+    disk.create_dir(&path).at_path("make", &path)?;
+    let Some(parent) = parent else { return Ok(()) };
+    match disk.sync_dir(&parent) {
         // The directory above may be someone else's; then its durability is theirs too.
-        Some((Err(error), _)) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        Some((outcome, parent)) => outcome.map_err(io_error("sync", parent)),
-        None => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        outcome => Ok(outcome.at_path("sync", &parent)?),
     }
 }
 
@@ -293,12 +276,13 @@ fn take(
     owner: impl FnOnce((u64, u64), Owner) -> Owner,
 ) -> Result<HomeLock, HomeError> {
     let path = layout.lock();
-    let file = disk.open(&path, OpenMode::Create).map_err(io_error("open", path.clone()))?;
-    if !try_lock(&*file).map_err(io_error("lock", path.clone()))? {
+    let file = disk.open(&path, OpenMode::Create).at_path("open", &path)?;
+    // Not at once: [`owner`] looks by taking the lock, and a look must not turn an owner away.
+    if !lock_within(&*file, LOOKED_AT).at_path("lock", &path)? {
         let owner = read_owner(&*file);
         return Err(HomeError::Locked { path: layout.home().to_owned(), owner });
     }
-    let identity = file.stat().map_err(io_error("look at", path.clone()))?.identity;
+    let identity = file.stat().at_path("look at", &path)?.identity;
     // Someone may have put another file there between opening and locking: then this lock guards nothing.
     if disk.stat(&path).map(|stat| stat.identity).ok() != Some(identity) {
         return Err(HomeError::Locked { path: layout.home().to_owned(), owner: Owner::default() });
@@ -315,23 +299,11 @@ fn take(
     let text = serde_json::to_vec(&owner).unwrap_or_default();
     // In place, so that a full disk has the room. Where it has not, the lock holds all the same: the file only tells others.
     match write_all_at(&*file, &text, 0).and_then(|()| file.set_len(text.len() as u64)) {
-        Err(error) if !is_shortage(&error) => return Err(io_error("write", path)(error)),
-        _ => {}
+        Err(error) if is_shortage(&error) => {}
+        outcome => outcome.at_path("write", &path)?,
     }
     let (device, inode) = identity;
     Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id, last_owner })
-}
-
-/// Tries for a moment: [`owner`] looks by taking the lock, and a look must not turn an owner away.
-fn try_lock(file: &dyn DiskFile) -> io::Result<bool> {
-    const TRIES: u32 = 20;
-    for _ in 1..TRIES {
-        if file.try_lock()? {
-            return Ok(true);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    file.try_lock()
 }
 
 /// Tells who owns a home, without taking its lock; none if nobody does.

@@ -36,7 +36,7 @@ mod store;
 mod survey;
 mod wal;
 
-pub use error::AppendError;
+pub use error::{AppendError, PathError};
 pub use line_codec::Codec;
 pub use load::{LoadError, Loaded, Want};
 pub use observers::Observer;

@@ -1,15 +1,14 @@
 //! Loading one session: its caches where they are good, its log's tail behind them, the whole log where not.
 //! Reads only.
 
-use std::io;
-
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
 use rekindle_domain::token::TokenIndex;
 
 use crate::cache::{self, Cached, MAX_CACHE};
-use crate::disk::{Disk, read_all};
+use crate::disk::{Disk, if_exists, read_all};
+use crate::error::AtPath;
 pub use crate::error::LoadError;
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader, Stop, Torn, walk};
@@ -31,6 +30,15 @@ pub struct Loaded {
     pub read_from: u64,
     /// What a snapshot of the earlier layout says and the log does not: in the state, unless it is to be appended to.
     pub unlogged: Vec<Draft>,
+}
+
+impl Loaded {
+    /// Returns what a replay of a whole log came to.
+    pub(crate) fn new(replay: Replay, damage: Option<Damage>) -> Loaded {
+        let Replay { state, tokens, oddities, .. } = replay;
+        let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(state.id, state.position()));
+        Loaded { state, tokens, damage, torn: None, oddities, read_from: 0, unlogged: Vec::new() }
+    }
 }
 
 /// Which parts of a session are wanted.
@@ -67,24 +75,10 @@ pub(crate) fn load_logged(
     want: Want,
 ) -> Result<Loaded, LoadError> {
     let path = layout.log(session);
-    let read_error = |source: io::Error| LoadError::Read { path: path.clone(), source };
-    let reader = match LogReader::open(disk, &path, layout.codec()) {
-        Ok(reader) => reader,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Gone altogether: only the note knows that there was one.
-            let damage = damage_note(disk, layout, session).ok_or(LoadError::NotFound(session))?;
-            let (state, tokens) = (SessionState::empty(session), TokenIndex::empty(session));
-            return Ok(Loaded {
-                state,
-                tokens,
-                damage: Some(damage),
-                torn: None,
-                oddities: Vec::new(),
-                read_from: 0,
-                unlogged: Vec::new(),
-            });
-        }
-        Err(error) => return Err(read_error(error)),
+    let Some(reader) = if_exists(LogReader::open(disk, &path, layout.codec())).at_path("read", &path)? else {
+        // Gone altogether: only the note knows that there was one.
+        let damage = damage_note(disk, layout, session).ok_or(LoadError::NotFound(session))?;
+        return Ok(Loaded::new(Replay::new(session), Some(damage)));
     };
     let mut damage = None;
     let start = match cached_start(disk, layout, session, &reader)? {
@@ -105,7 +99,7 @@ pub(crate) fn load_logged(
                 // The fold has gone into a list that has no end: again, up to its beginning.
                 (replay, read_from) = (Replay::new(session), 0);
                 // What caches have passed is read here for the first time.
-                damage = match walk(&reader, &mut replay, found.offset).map_err(read_error)? {
+                damage = match walk(&reader, &mut replay, found.offset).at_path("read", &path)? {
                     Stop::Damaged(found) => damage.or(Some(found)),
                     Stop::Torn(before) if before.offset < found.offset => {
                         let detail = "a record is not whole, and another follows".into();
@@ -118,13 +112,12 @@ pub(crate) fn load_logged(
         }
     }
     let damage = damage.or_else(|| damage_note(disk, layout, session));
-    let Replay { state, tokens, oddities, .. } = replay;
-    let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
-    let unlogged = match state.is_nameless() && damage.is_none() {
-        true => legacy(disk, layout, session).map(|found| found.records(&state, &tokens)).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    Ok(Loaded { state, tokens, damage, torn, oddities, read_from, unlogged })
+    let mut loaded = Loaded { torn, read_from, ..Loaded::new(replay, damage) };
+    if loaded.state.is_nameless() && loaded.damage.is_none() {
+        let found = legacy(disk, layout, session);
+        loaded.unlogged = found.map(|found| found.records(&loaded.state, &loaded.tokens)).unwrap_or_default();
+    }
+    Ok(loaded)
 }
 
 /// Reads a snapshot of the earlier layout, if a session has one.
@@ -143,9 +136,7 @@ pub(crate) fn stand_in(disk: &dyn Disk, layout: &Layout, session: SessionId) -> 
     {
         damage = damage.or(Some(found));
     }
-    let Replay { state, tokens, oddities, .. } = replay;
-    let tokens = tokens.unwrap_or_else(|| TokenIndex::empty_at(session, state.position()));
-    Loaded { state, tokens, damage, torn: None, oddities, read_from: 0, unlogged: Vec::new() }
+    Loaded::new(replay, damage)
 }
 
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
@@ -161,10 +152,8 @@ fn fold(
     let walk = |replay: Replay| {
         let from = replay.position().log_offset;
         let mut replay = replay.deferring_tools();
-        match walk(reader, &mut replay, u64::MAX) {
-            Ok(stop) => Ok((replay, stop, from)),
-            Err(source) => Err(LoadError::Read { path: layout.log(session), source }),
-        }
+        let stop = walk(reader, &mut replay, u64::MAX).at_path("read", &layout.log(session))?;
+        Ok((replay, stop, from))
     };
     let Some(state) = start else { return walk(Replay::new(session)) };
     if state.token_records == 0 {
@@ -224,11 +213,8 @@ fn cached_start(
         );
         return Ok(Start::Misfit(Damage { offset: reader.len(), detail }));
     }
-    if reader
-        .hash_before(position.log_offset)
-        .map_err(|source| LoadError::Read { path: layout.log(session), source })?
-        != position.last_hash
-    {
+    let hash = reader.hash_before(position.log_offset).at_path("read", &layout.log(session))?;
+    if hash != position.last_hash {
         let detail = format!("record {} is not the one the snapshot was made at", position.last_seq);
         return Ok(Start::Misfit(Damage { offset: position.log_offset, detail }));
     }
@@ -238,12 +224,8 @@ fn cached_start(
 /// Reads the note that records are missing from a log.
 pub(crate) fn damage_note(disk: &dyn Disk, layout: &Layout, stream: impl Into<StreamId>) -> Option<Damage> {
     let path = layout.stream_damage_note(stream.into());
-    let bytes = match read_all(disk, &path, 1 << 20) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        // It is there; what it says matters less.
-        Err(_) => Vec::new(),
-    };
+    // One that is there and cannot be read counts too: what it says matters less.
+    let bytes = if_exists(read_all(disk, &path, 1 << 20)).unwrap_or_else(|_| Some(Vec::new()))?;
     let note: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let detail = note["detail"].as_str().unwrap_or("records are missing").to_owned();
     Some(Damage { offset: note["offset"].as_u64().unwrap_or(0), detail })

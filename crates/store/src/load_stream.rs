@@ -5,8 +5,8 @@ use std::io;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem};
 
-use crate::disk::Disk;
-use crate::error::LoadError;
+use crate::disk::{Disk, if_exists};
+use crate::error::{AtPath, LoadError};
 use crate::fold::{Fold, Record};
 use crate::layout::Layout;
 use crate::load::damage_note;
@@ -32,21 +32,16 @@ pub(crate) fn load_stream<F: Fold>(
     let path = layout.stream_log(stream);
     if layout.streams().kind(stream.kind()).is_none() {
         let what = format!("streams of kind {} have no place in this home", stream.kind());
-        let source = io::Error::new(io::ErrorKind::InvalidInput, what);
-        return Err(LoadError::Read { path, source });
+        Err(io::Error::new(io::ErrorKind::InvalidInput, what)).at_path("read", &path)?;
     }
     let noted = damage_note(disk, layout, stream);
-    let reader = match LogReader::open(disk, &path, layout.codec()) {
-        Ok(reader) => reader,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(LoadedStream { fold: empty, damage: noted, torn: None });
-        }
-        Err(source) => return Err(LoadError::Read { path, source }),
+    let Some(reader) = if_exists(LogReader::open(disk, &path, layout.codec())).at_path("read", &path)? else {
+        return Ok(LoadedStream { fold: empty, damage: noted, torn: None });
     };
     let walk = |end: u64| {
         let mut replay = StreamReplay { whole: empty.position(), fold: empty.clone() };
-        let stop = walk_each(&reader, &mut replay, end, &mut |_, _| {});
-        stop.map(|stop| (replay.fold, stop)).map_err(|source| LoadError::Read { path: path.clone(), source })
+        let stop = walk_each(&reader, &mut replay, end, &mut |_, _| {}).at_path("read", &path);
+        stop.map(|stop| (replay.fold, stop))
     };
     let (mut fold, stop) = walk(u64::MAX)?;
     let (torn, damage) = match stop {

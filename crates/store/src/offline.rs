@@ -12,6 +12,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::blobs::Blobs;
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, RetryDisk, SharedDisk, Stat};
+use crate::error::AtPath;
 use crate::home::{self, HomeError};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
@@ -141,8 +142,7 @@ impl Offline {
             let session = loaded.state.id;
             let found = self.reader(session);
             let found = found.and_then(|reader| broken_before(&reader, session, loaded.read_from));
-            let path = self.layout.log(session);
-            loaded.damage = found.map_err(|source| LoadError::Read { path, source })?;
+            loaded.damage = found.at_path("read", &self.layout.log(session))?;
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use rekindle_domain::session::Position;
 use serde_json::json;
 
 use crate::disk::{Disk, OpenMode, SharedDisk, is_shortage, refresh, replace};
+use crate::error::PathError;
 use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::{DAMAGED_SUFFIX, Layout};
 use crate::log::{Damage, LogReader};
@@ -43,14 +44,8 @@ pub enum RecoverError {
     #[error(transparent)]
     Scan(#[from] ScanError),
     /// The new segment cannot be written.
-    #[error("cannot begin a new segment of the write-ahead log in {path}")]
-    Begin {
-        /// The write-ahead log's directory.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Begin(#[from] PathError),
 }
 
 /// The rest of a recovery that could not be finished: the committer goes on with it, and everything is served meanwhile (I10).
@@ -112,7 +107,11 @@ pub(crate) fn recover(
             Ok((wal, recovered, unfinished))
         }
         Err(source) => {
-            let error = RecoverError::Begin { path: layout.wal(), source };
+            let error = PathError {
+                doing: "begin a new segment of the write-ahead log in",
+                path: layout.wal(),
+                source,
+            };
             let wal = Wal::resume(disk.clone(), layout.clone(), segment_bytes, &scan, keep_segments);
             let mut wal = wal.ok_or(error)?;
             // In a segment of its own if there is room for one; else with the first append that finds some.

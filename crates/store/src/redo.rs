@@ -10,7 +10,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use crate::aside::is_aside;
-use crate::disk::{Disk, OpenMode, refresh, write_all_at};
+use crate::disk::{Disk, OpenMode, if_exists, refresh, write_all_at};
 use crate::layout::Layout;
 use crate::line_codec::Codec;
 use crate::log::{Cursor, Damage, LogReader};
@@ -111,11 +111,7 @@ pub(crate) fn carry_out(
 
 /// Opens a log that may not be there.
 pub(crate) fn open(disk: &dyn Disk, layout: &Layout, stream: StreamId) -> io::Result<Option<LogReader>> {
-    match LogReader::open(disk, &layout.stream_log(stream), layout.codec()) {
-        Ok(reader) => Ok(Some(reader)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    if_exists(LogReader::open(disk, &layout.stream_log(stream), layout.codec()))
 }
 
 /// Compares a log with what the write-ahead log knows of it, unless it was set aside. Reads only.

@@ -4,7 +4,7 @@ mod announce;
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::event::LogRepaired;
@@ -19,7 +19,7 @@ use crate::commit::{
     Append, CommitMachine, Commits, Committed, Committer, Current, Inline, Limits, Receipt, Receipts,
 };
 use crate::disk::{OpenMode, RealDisk, RetryDisk, SharedDisk};
-use crate::error::AppendError;
+use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
@@ -27,7 +27,7 @@ use crate::lagging::{LaggingLogs, LaggingOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::load_stream::load_stream;
-use crate::log::{Cursor, Damage, Follower, LogReader, broken_before};
+use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
 use crate::missing_logs::note_lost;
 use crate::observers::{Observer, Observers};
@@ -277,10 +277,7 @@ impl<C: Commits> Store<C> {
         let mut kept = None;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
             kept = self.keep_torn(session, torn)?;
-            // Need not be durable: the first append makes the write-ahead log say where the log ends.
-            let log = self.disk.open(&self.layout.log(session), OpenMode::Write);
-            log.and_then(|log| log.set_len(torn.offset))
-                .map_err(|source| OpenSessionError::Write { path: self.layout.log(session), source })?;
+            self.cut_torn(&self.layout.log(session), torn)?;
         }
         let fold = SessionFold::new(loaded.state.clone(), loaded.tokens.clone());
         self.committer.register(fold, loaded.damage.clone());
@@ -303,20 +300,23 @@ impl<C: Commits> Store<C> {
     /// at its end. One without a log begins with its first record; the directory of its log must be there.
     pub fn open_stream<F: Fold>(&self, empty: F) -> Result<Committed<F>, OpenSessionError> {
         let stream = empty.stream();
-        let path = self.layout.stream_log(stream);
         let _one_at_a_time = locked(&self.loading);
         if let Some(committed) = self.stream(stream) {
             return Ok(committed);
         }
         let loaded = load_stream(&*self.disk, &self.layout, empty)?;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
-            // Need not be durable: the first append makes the write-ahead log say where the log ends.
-            let log = self.disk.open(&path, OpenMode::Write);
-            log.and_then(|log| log.set_len(torn.offset))
-                .map_err(|source| OpenSessionError::Write { path, source })?;
+            self.cut_torn(&self.layout.stream_log(stream), torn)?;
         }
         self.committer.register(loaded.fold, loaded.damage);
         self.stream(stream).ok_or(OpenSessionError::Append(AppendError::Closed))
+    }
+
+    /// Cuts off what a crash left at the end of a log. Need not be durable: the first append makes the write-ahead log say where
+    /// the log ends.
+    fn cut_torn(&self, path: &Path, torn: Torn) -> Result<(), PathError> {
+        let log = self.disk.open(path, OpenMode::Write);
+        log.and_then(|log| log.set_len(torn.offset)).at_path("write", path)
     }
 
     /// Returns a stream as of everything answered before, if it is open and its fold is of this type.
@@ -340,7 +340,7 @@ impl<C: Commits> Store<C> {
             Cursor::START => Ok(None),
             _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end.offset())),
         };
-        found.map_err(|source| LoadError::Read { path: self.layout.log(session), source })
+        Ok(found.at_path("read", &self.layout.log(session))?)
     }
 
     /// Lets go of a session that is not needed for a while.
@@ -373,8 +373,8 @@ impl<C: Commits> Store<C> {
         let current = self.open_session(session)?;
         self.committer.sync()?;
         let _one_at_a_time = locked(&self.writing);
-        write_caches(&self.disk, &self.layout, &current)
-            .map_err(|source| OpenSessionError::Write { path: self.layout.snapshot(session), source })
+        let written = write_caches(&self.disk, &self.layout, &current);
+        Ok(written.at_path("write", &self.layout.snapshot(session))?)
     }
 
     /// Writes a session's caches if it was opened and they are not what it is by now; tells whether they were written.
@@ -473,14 +473,8 @@ pub enum OpenSessionError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// What a crash left at its end cannot be cut off, or a cache cannot be written.
-    #[error("cannot write {path}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Write(#[from] PathError),
     /// The repair cannot be recorded.
     #[error(transparent)]
     Append(#[from] AppendError),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rekindle_domain::id::SessionId;
-use rekindle_domain::token::TokenIndex;
+use rekindle_domain::session::Replay;
 
 use crate::disk::{Disk, EntryKind, Stat};
 use crate::index::Index;
@@ -114,15 +114,6 @@ fn listed(
     if state.has_waits() {
         return None;
     }
-    let tokens = TokenIndex::empty_at(session, state.position());
     let read_from = state.position().log_offset;
-    Some(Loaded {
-        state,
-        tokens,
-        damage: None,
-        torn: None,
-        oddities: Vec::new(),
-        read_from,
-        unlogged: Vec::new(),
-    })
+    Some(Loaded { read_from, ..Loaded::new(Replay::from(state, None), None) })
 }

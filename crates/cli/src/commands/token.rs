@@ -292,7 +292,7 @@ fn unreadable(error: AccessError) -> Failure {
             path.display()
         ),
         AccessError::Busy(_) => "try again; if it stays so, look who has it: fuser".into(),
-        AccessError::Io { .. } => "rekindle doctor looks at the home".into(),
+        AccessError::Io(_) => "rekindle doctor looks at the home".into(),
     };
     Failure::failed("tokens_unreadable", error).hint(hint)
 }

@@ -113,7 +113,7 @@ pub(super) fn check(
             // Collected, or its session deleted, since the blobs were listed.
             Err(BlobError::Missing(_)) => None,
             Err(BlobError::Damaged { detail, .. }) => Some(detail),
-            Err(BlobError::Io { source, .. }) => Some(source.to_string()),
+            Err(BlobError::Io(error)) => Some(error.source.to_string()),
             Err(other @ BlobError::TooLarge(_)) => Some(other.to_string()),
         };
         if let Some(detail) = detail {

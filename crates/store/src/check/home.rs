@@ -1,13 +1,12 @@
 //! The home itself: its description, its lock, its directories, and the permissions of everything in it.
 
-use std::io;
 use std::path::Path;
 
 use super::Holding;
 use super::code::Code;
 use super::finding::{Finding, Findings};
 use crate::access_list;
-use crate::disk::{Disk, Entry, EntryKind};
+use crate::disk::{Disk, Entry, EntryKind, if_exists};
 use crate::home::{self, HomeError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
 
@@ -77,8 +76,8 @@ fn description(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) -> Res
             let what = format!("home.json is not a home's description: {detail}.");
             findings.add(Finding::new(Code::HomeFileUnreadable, path, what, remedy));
         }
-        Err(HomeError::Io { source, .. }) if disk.list(layout.home()).is_ok() => {
-            let what = format!("home.json cannot be read: {source}.");
+        Err(HomeError::Io(error)) if disk.list(layout.home()).is_ok() => {
+            let what = format!("home.json cannot be read: {}.", error.source);
             let remedy = format!("Make it readable: chmod 600 {}", path.display());
             findings.add(Finding::new(Code::HomeFileUnreadable, path, what, remedy));
         }
@@ -120,7 +119,7 @@ fn lock(disk: &dyn Disk, layout: &Layout, holding: Holding, findings: &mut Findi
 
 fn names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
     for directory in layout.directories().into_iter().skip(1) {
-        if disk.stat(&directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        if matches!(if_exists(disk.stat(&directory)), Ok(None)) {
             let what = "One of the home's directories is missing.";
             let remedy = "If it was not you who removed it, restore it from a backup; the next start makes an empty one.";
             findings.add(Finding::new(Code::DirectoryMissing, directory, what, remedy));
@@ -135,9 +134,8 @@ fn names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
 
 /// Lists a directory; one that cannot be listed is a finding, one that is missing is empty.
 pub(super) fn list(disk: &dyn Disk, path: &Path, findings: &mut Findings) -> Vec<Entry> {
-    match disk.list(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+    match if_exists(disk.list(path)) {
+        Ok(entries) => entries.unwrap_or_default(),
         Err(error) => {
             let what = format!("The directory cannot be listed: {error}.");
             let remedy = format!("Make it a readable directory: chmod 700 {}", path.display());

@@ -39,7 +39,7 @@ fn torn_end(view: &HomeView, torn: &WalDamage) -> Finding {
 /// Says that the write-ahead log could not be read at all.
 pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
     let (path, cause) = match error {
-        ScanError::Read { path, source } => (path.clone(), source.to_string()),
+        ScanError::Read(error) => (error.path.clone(), error.source.to_string()),
         ScanError::Newer { .. } | ScanError::Unknown { .. } => (layout.wal(), error.to_string()),
     };
     let what =

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use rekindle_domain::id::StreamId;
 
-use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, write_all_at};
+use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, temporary, write_all_at};
 use crate::lagging::Lag;
 use crate::layout::Layout;
 use crate::redo::{Completion, redo};
-use crate::session_files::temporary;
 use crate::wal::scan::Scan;
 
 /// Writes what a log lacks behind what it has, and returns it open. What is written is as durable as the write-ahead log makes

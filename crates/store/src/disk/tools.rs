@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::{Disk, DiskFile, OpenMode, is_out_of_descriptors};
+use crate::layout::TEMPORARY_SUFFIX;
 
 /// How much is read and written at a time.
 const CHUNK: usize = 1 << 20;
@@ -13,6 +15,29 @@ const CHUNK: usize = 1 << 20;
 pub fn is_shortage(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
     kinds.contains(&error.kind()) || is_out_of_descriptors(error)
+}
+
+/// Takes the lock of a file as soon as whoever has it lets go, but waits no longer than this; tells whether it was taken.
+pub fn lock_within(file: &dyn DiskFile, within: Duration) -> io::Result<bool> {
+    /// Locks that are waited for are held for a moment.
+    const PAUSE: Duration = Duration::from_millis(2);
+    let begin = Instant::now();
+    while !file.try_lock()? {
+        if begin.elapsed() >= within {
+            return Ok(false);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(true)
+}
+
+/// Returns what was found; none if there is no such file or directory.
+pub fn if_exists<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes all of `buf`, going on after short writes.
@@ -91,7 +116,7 @@ pub fn read_all(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Vec<u8>>
 /// A crash leaves the old file or the new one whole, and perhaps a `.tmp` beside it that the next call
 /// overwrites.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = temporary_beside(path);
+    let temporary = temporary(path);
     let written = (|| {
         let file = disk.open(&temporary, OpenMode::Replace)?;
         write_all_at(&*file, bytes, 0)?;
@@ -106,8 +131,9 @@ pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
 }
 
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".tmp");
-    path.with_file_name(name)
+/// Returns the name under which a file is written before it gets its own.
+pub(crate) fn temporary(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(TEMPORARY_SUFFIX);
+    name.into()
 }

@@ -44,11 +44,10 @@ impl Follower {
     /// Looks for new lines.
     pub fn poll(&mut self) -> io::Result<Follow> {
         let reader = match LogReader::open(&*self.disk, &self.path, self.codec) {
-            Ok(reader) => reader,
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.at == Cursor::START => {
                 return Ok(Follow::Lines(Vec::new()));
             }
-            Err(error) => return Err(error),
+            opened => opened?,
         };
         let identity = reader.identity()?;
         let replaced = self.identity.is_some_and(|known| known != identity);

@@ -11,7 +11,7 @@ use super::{OpenSessionError, Store, locked};
 use crate::blobs::{BlobRef, MAX_BLOB};
 use crate::commit::{Append, Commits};
 use crate::disk::{OpenMode, read_exact_at};
-use crate::error::AppendError;
+use crate::error::{AppendError, AtPath};
 use crate::load::Loaded;
 use crate::log::Torn;
 use crate::recover::Recovered;
@@ -29,14 +29,13 @@ impl<C: Commits> Store<C> {
         let len = usize::try_from(torn.len).ok().filter(|len| *len <= MAX_BLOB);
         let Some(len) = len else { return Ok(None) };
         let mut bytes = vec![0; len];
-        let read = self.disk.open(&path, OpenMode::Read);
-        let read = read.and_then(|log| read_exact_at(&*log, &mut bytes, torn.offset));
-        read.map_err(|source| OpenSessionError::Write { path: path.clone(), source })?;
+        let log = self.disk.open(&path, OpenMode::Read);
+        log.and_then(|log| read_exact_at(&*log, &mut bytes, torn.offset)).at_path("write", &path)?;
         if !bytes.contains(&b'\n') {
             return Ok(None);
         }
         let stored = self.blobs().put(&bytes).map_err(io::Error::other);
-        stored.map(Some).map_err(|source| OpenSessionError::Write { path, source })
+        Ok(Some(stored.at_path("write", &path)?))
     }
 
     /// Records what was cut off now and what opening the home put right, each once.

@@ -4,7 +4,6 @@
 //! segment it goes on from and the byte where that one ends. Reads only.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use rekindle_domain::event::Kind;
 use rekindle_domain::id::StreamId;
@@ -12,7 +11,8 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
 use super::frame::{self, BadFrame, BadHeader, Body, FRAME_MAGIC, Frame, HEADER_LEN, Header, Part, Unknown};
-use crate::disk::{Disk, read_all};
+use crate::disk::{Disk, if_exists, read_all};
+use crate::error::{AtPath, PathError};
 use crate::layout::{Layout, Streams, segment_number};
 use crate::line_codec::Codec;
 
@@ -106,24 +106,15 @@ pub enum ScanError {
         what: Unknown,
     },
     /// A file cannot be read.
-    #[error("cannot read the write-ahead log in {path}")]
-    Read {
-        /// The directory or segment.
-        path: std::path::PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] PathError),
 }
 
 /// Reads the write-ahead log of a home. A home without one has an empty one.
 pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> {
-    let read_error = |path: std::path::PathBuf| move |source| ScanError::Read { path, source };
-    let mut numbers: Vec<u64> = match disk.list(&layout.wal()) {
-        Ok(entries) => entries.iter().filter_map(|entry| segment_number(&entry.name)).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(read_error(layout.wal())(error)),
-    };
+    const READ: &str = "read the write-ahead log in";
+    let entries = if_exists(disk.list(&layout.wal())).at_path(READ, &layout.wal())?.unwrap_or_default();
+    let mut numbers: Vec<u64> = entries.iter().filter_map(|entry| segment_number(&entry.name)).collect();
     numbers.sort_unstable();
     let mut scan = Scan { last_number: numbers.last().copied().unwrap_or(0), ..Scan::default() };
     scan.streams = layout.streams();
@@ -131,13 +122,9 @@ pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> 
     let mut end = None;
     while let Some(number) = wanted {
         let path = layout.segment(number);
-        let bytes = match read_all(disk, &path, MAX_SEGMENT_FILE) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                scan.note(number, 0, "the segment is missing".into());
-                break;
-            }
-            Err(error) => return Err(read_error(path)(error)),
+        let Some(bytes) = if_exists(read_all(disk, &path, MAX_SEGMENT_FILE)).at_path(READ, &path)? else {
+            scan.note(number, 0, "the segment is missing".into());
+            break;
         };
         let header = match Header::read(&bytes) {
             Ok(header) if header.number == number => header,

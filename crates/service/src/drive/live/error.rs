@@ -142,7 +142,7 @@ impl From<LiveError> for ServiceError {
         match error {
             LiveError::Append(error) => error.into(),
             LiveError::Session(error) => error.into(),
-            LiveError::Blob(error @ BlobError::Io { .. }) => error.into(),
+            LiveError::Blob(error @ BlobError::Io(_)) => error.into(),
             LiveError::Answer(error) => ServiceError::new(Code::AnswerUnfit, error),
             LiveError::NoSuchWait(wait) => ServiceError::wait_closed(wait),
             error => ServiceError::internal(error),
