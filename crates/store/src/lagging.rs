@@ -1,6 +1,7 @@
 //! Lagging logs: their file could not be written when a record was committed. What the file lacks is kept in
 //! memory, and laid over the file for everyone who reads: what was acknowledged is seen at once (I1, I12). The committer adds
-//! to it, and takes it away once the file has everything.
+//! to it, and takes it away once the file has everything. Whoever looks at a home without owning it sees the same of the logs
+//! that the next owner would complete.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -10,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rekindle_domain::id::StreamId;
 
 use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, SharedDisk, Stat};
-use crate::offline::PatchedFile;
 
 /// The cause of a lag, which decides how it is brought up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,17 +116,29 @@ impl LaggingLogs {
     }
 }
 
-/// A disk that shows lagging logs as they are committed. What is written goes to the disk itself.
-pub(crate) struct LaggingOverlay {
+/// A disk that shows logs as they are committed. What is written goes to the disk itself, unless the home is only looked at.
+pub(crate) struct LogOverlay {
     pub(crate) disk: SharedDisk,
     pub(crate) lagging: Arc<LaggingLogs>,
+    pub(crate) read_only: bool,
 }
 
-impl Disk for LaggingOverlay {
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the home is only being looked at")
+}
+
+impl LogOverlay {
+    fn writable(&self) -> io::Result<&dyn Disk> {
+        if self.read_only { Err(refused()) } else { Ok(&*self.disk) }
+    }
+}
+
+impl Disk for LogOverlay {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
-        let Some(lag) = (mode == OpenMode::Read).then(|| self.lagging.at(path)).flatten() else {
-            return self.disk.open(path, mode);
-        };
+        if mode != OpenMode::Read {
+            return self.writable()?.open(path, mode);
+        }
+        let Some(lag) = self.lagging.at(path) else { return self.disk.open(path, mode) };
         let file = match lag.file {
             // Nothing of it is read: it may not even be there.
             _ if lag.keep == 0 => None,
@@ -154,26 +166,78 @@ impl Disk for LaggingOverlay {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir(path)
+        self.writable()?.create_dir(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
+        self.writable()?.rename(from, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
+        self.writable()?.remove_file(path)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir(path)
+        self.writable()?.remove_dir(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
+        self.writable()?.sync_dir(path)
     }
 
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
-        self.disk.set_mode(path, mode)
+        self.writable()?.set_mode(path, mode)
+    }
+}
+
+/// A log as it is committed: the file's good part, and behind it what the file lacks.
+struct PatchedFile {
+    file: Option<Arc<dyn DiskFile>>,
+    keep: u64,
+    lines: Arc<Vec<u8>>,
+}
+
+impl DiskFile for PatchedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if let Some(behind) = offset.checked_sub(self.keep) {
+            let rest = self.lines.get(behind as usize..).unwrap_or_default();
+            let len = rest.len().min(buf.len());
+            buf[..len].copy_from_slice(&rest[..len]);
+            return Ok(len);
+        }
+        let len = buf.len().min((self.keep - offset) as usize);
+        self.file.as_ref().map_or(Ok(0), |file| file.read_at(&mut buf[..len], offset))
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
+        Err(refused())
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn allocate(&self, _: u64) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn stat(&self) -> io::Result<Stat> {
+        let len = self.keep + self.lines.len() as u64;
+        let new = Stat {
+            len,
+            kind: EntryKind::File,
+            mode: 0o600,
+            identity: (0, 0),
+            modified: std::time::SystemTime::UNIX_EPOCH,
+        };
+        self.file.as_ref().map_or(Ok(new), |file| file.stat().map(|stat| Stat { len, ..stat }))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        Err(refused())
     }
 }

@@ -1,19 +1,20 @@
 //! Looking at a home without owning it: the write-ahead log is laid over the logs in memory, and
 //! nothing is written. What is seen is what the next owner would make of the files.
 //!
-//! The overlay is a [`Disk`] itself, so that everything that reads a home reads an overlaid one too.
+//! The [`LogOverlay`] is a [`Disk`] itself, so that everything that reads a home reads an overlaid one too.
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::blobs::Blobs;
-use crate::disk::{Disk, DiskFile, Entry, EntryKind, OpenMode, RetryDisk, SharedDisk, Stat};
+use crate::disk::{Disk, RetryDisk, SharedDisk};
 use crate::error::AtPath;
 use crate::home::{self, HomeError};
+use crate::lagging::{Cause, Lag, LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
 use crate::log::{Damage, LogReader, broken_before};
@@ -62,21 +63,24 @@ impl Offline {
     pub(crate) fn regardless(disk: SharedDisk, layout: Layout) -> Result<Offline, ScanError> {
         let scan = settled_scan(&*disk, &layout)?;
         let mut pending = Vec::new();
-        let mut patches = HashMap::new();
+        let completed = LaggingLogs::default();
         for (stream, tail) in scan.by_stream() {
             let planned = open(&*disk, &layout, stream)
                 .and_then(|log| plan_for(&*disk, &layout, log.as_ref(), stream, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((stream, completion)),
                 Ok(Plan::Rewrite { keep, lines, completion }) => {
-                    patches.insert(layout.stream_log(stream), Patch { keep, lines: Arc::new(lines) });
+                    let (path, lines, why) = (layout.stream_log(stream), Arc::new(lines), String::new());
+                    let cause = Cause::Recovery;
+                    completed.add(stream, Lag { path, keep, lines, file: None, cause, why });
                     pending.push((stream, completion));
                 }
                 Ok(Plan::Remove(_)) => pending.push((stream, Completion::Removed)),
                 Err(_) => {} // Reading the log will say what is wrong with it.
             }
         }
-        let (raw, disk) = (disk.clone(), Arc::new(Overlay { disk, patches }));
+        let (raw, lagging) = (disk.clone(), Arc::new(completed));
+        let disk = Arc::new(LogOverlay { disk, lagging, read_only: true });
         let wal_torn = scan.torn();
         Ok(Offline { raw, disk, layout, pending, wal_damage: scan.damage, wal_torn })
     }
@@ -193,130 +197,4 @@ fn settled_scan(disk: &dyn Disk, layout: &Layout) -> Result<scan::Scan, ScanErro
         }
     }
     scan::scan(disk, layout)
-}
-
-/// What a log is to look like behind some byte.
-struct Patch {
-    keep: u64,
-    lines: Arc<Vec<u8>>,
-}
-
-/// A disk that shows logs as completed and refuses every change.
-struct Overlay {
-    disk: SharedDisk,
-    patches: HashMap<PathBuf, Patch>,
-}
-
-fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the home is only being looked at")
-}
-
-impl Disk for Overlay {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
-        if mode != OpenMode::Read {
-            return Err(refused());
-        }
-        let Some(patch) = self.patches.get(path) else { return self.disk.open(path, mode) };
-        let file = match self.disk.open(path, mode) {
-            Ok(file) => Some(file),
-            // A log that only the write-ahead log has so far.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        Ok(Box::new(PatchedFile { file: file.map(Into::into), keep: patch.keep, lines: patch.lines.clone() }))
-    }
-
-    fn stat(&self, path: &Path) -> io::Result<Stat> {
-        match self.patches.get(path) {
-            Some(_) => self.open(path, OpenMode::Read)?.stat(),
-            None => self.disk.stat(path),
-        }
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
-        let mut entries = self.disk.list(dir)?;
-        for path in self.patches.keys().filter(|path| path.parent() == Some(dir)) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if !entries.iter().any(|entry| entry.name == name) {
-                entries.push(Entry { name: name.into_owned(), kind: EntryKind::File });
-            }
-        }
-        Ok(entries)
-    }
-
-    fn create_dir(&self, _: &Path) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn remove_file(&self, _: &Path) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn remove_dir(&self, _: &Path) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn set_mode(&self, _: &Path, _: u32) -> io::Result<()> {
-        Err(refused())
-    }
-}
-
-/// A log as completed: the file's good part, and behind it what the write-ahead log has.
-pub(crate) struct PatchedFile {
-    pub(crate) file: Option<Arc<dyn DiskFile>>,
-    pub(crate) keep: u64,
-    pub(crate) lines: Arc<Vec<u8>>,
-}
-
-impl DiskFile for PatchedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if let Some(behind) = offset.checked_sub(self.keep) {
-            let rest = self.lines.get(behind as usize..).unwrap_or_default();
-            let len = rest.len().min(buf.len());
-            buf[..len].copy_from_slice(&rest[..len]);
-            return Ok(len);
-        }
-        let len = buf.len().min((self.keep - offset) as usize);
-        self.file.as_ref().map_or(Ok(0), |file| file.read_at(&mut buf[..len], offset))
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
-        Err(refused())
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Err(refused())
-    }
-
-    fn stat(&self) -> io::Result<Stat> {
-        let len = self.keep + self.lines.len() as u64;
-        let new = Stat {
-            len,
-            kind: EntryKind::File,
-            mode: 0o600,
-            identity: (0, 0),
-            modified: std::time::SystemTime::UNIX_EPOCH,
-        };
-        self.file.as_ref().map_or(Ok(new), |file| file.stat().map(|stat| Stat { len, ..stat }))
-    }
-
-    fn try_lock(&self) -> io::Result<bool> {
-        Err(refused())
-    }
 }

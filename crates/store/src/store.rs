@@ -23,7 +23,7 @@ use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::index;
-use crate::lagging::{LaggingLogs, LaggingOverlay};
+use crate::lagging::{LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::load_stream::load_stream;
@@ -88,11 +88,10 @@ impl Store {
         opener: Opener,
         clock: Arc<dyn Clock>,
     ) -> Result<Store, OpenError> {
-        let start = |machine, lock| Committer::start(machine, lock).map_err(OpenError::Thread);
         // Half of what may be open at once is for everything else.
         let descriptors = RealDisk::raise_descriptor_limit() as usize / 2;
         let limits = Limits { open_logs: descriptors.clamp(16, MOST_OPEN_LOGS), ..Limits::default() };
-        Store::open_with(disk, Layout::new(home), opener, clock, limits, start)
+        Store::open_with(disk, Layout::new(home), opener, clock, limits)
     }
 
     /// Appends without waiting; `reply` is called on the committer's thread and must not block.
@@ -127,7 +126,7 @@ impl Store<Inline> {
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Result<Store<Inline>, OpenError> {
-        Store::open_with(disk, layout, opener, clock, limits, |machine, _| Ok(Inline::new(machine)))
+        Store::open_with(disk, layout, opener, clock, limits)
     }
 
     /// Opens a home whose lock the caller has, with its committer on the caller's thread.
@@ -139,9 +138,7 @@ impl Store<Inline> {
     ) -> Result<Store<Inline>, OpenError> {
         let (disk, layout) = (Arc::new(RetryDisk(disk)) as SharedDisk, Layout::new(home));
         home::prepare(&*disk, &layout)?;
-        Store::open_locked(disk, layout, lock, clock, Limits::default(), |machine, _| {
-            Ok(Inline::new(machine))
-        })
+        Store::open_locked(disk, layout, lock, clock, Limits::default())
     }
 
     /// Closes the home and gives its lock back.
@@ -159,12 +156,11 @@ impl<C: Commits> Store<C> {
         opener: Opener,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(CommitMachine, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         let disk = Arc::new(RetryDisk(disk)) as SharedDisk;
         home::prepare(&*disk, &layout)?;
         let lock = home::lock(&*disk, &layout, opener.pid, opener.boot_id)?;
-        Store::open_locked(disk, layout, lock, clock, limits, start)
+        Store::open_locked(disk, layout, lock, clock, limits)
     }
 
     fn open_locked(
@@ -173,7 +169,6 @@ impl<C: Commits> Store<C> {
         lock: HomeLock,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        start: impl FnOnce(CommitMachine, Arc<HomeLock>) -> Result<C, OpenError>,
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
@@ -181,23 +176,19 @@ impl<C: Commits> Store<C> {
         note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
         let machine = CommitMachine::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter(), machine.lagging());
-        let disk = Arc::new(LaggingOverlay { disk, lagging: lagging.clone() }) as SharedDisk;
+        let disk = Arc::new(LogOverlay { disk, lagging: lagging.clone(), read_only: false }) as SharedDisk;
         let lock = Arc::new(lock);
-        let committer = start(machine, lock.clone())?;
-        let unannounced = Mutex::new(announce::repairs(&recovered));
-        let (loading, writing) = (Mutex::new(()), Arc::default());
-        let observers = Observers::default();
         Ok(Store {
-            committer,
+            committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
+            unannounced: Mutex::new(announce::repairs(&recovered)),
+            loading: Mutex::new(()),
+            writing: Arc::default(),
+            observers: Observers::default(),
             lock,
             disk,
             lagging,
             layout,
             recovered,
-            unannounced,
-            loading,
-            writing,
-            observers,
             meter,
         })
     }

@@ -2,26 +2,17 @@
 //! has no clock and no scheduler in it, and tools that want nothing in the background.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rekindle_domain::id::{SessionId, StreamId};
-
 use super::machine::CommitMachine;
-use super::open_stream::OpenStream;
-use super::{Append, Commits, Committed, Receipts, Reply};
+use super::{Append, Call, Commits, Receipts, Reply};
 use crate::error::AppendError;
-use crate::fold::Fold;
-use crate::log::Damage;
+use crate::home::HomeLock;
 
 /// A committer without a thread.
 pub struct Inline(Mutex<CommitMachine>);
 
 impl Inline {
-    pub(crate) fn new(machine: CommitMachine) -> Inline {
-        Inline(Mutex::new(machine))
-    }
-
     fn machine(&self) -> MutexGuard<'_, CommitMachine> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,39 +43,15 @@ impl Inline {
 }
 
 impl Commits for Inline {
+    fn start(machine: CommitMachine, _lock: Arc<HomeLock>) -> io::Result<Inline> {
+        Ok(Inline(Mutex::new(machine)))
+    }
+
     fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
         self.append_all(vec![append]).pop().unwrap_or(Err(AppendError::Closed))
     }
 
-    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
-        self.machine().register(OpenStream::new(fold, damage));
-    }
-
-    fn release(&self, stream: StreamId) {
-        self.machine().release(stream);
-    }
-
-    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        self.machine().current(stream)
-    }
-
-    fn sync(&self) -> Result<(), AppendError> {
-        self.machine().sync()
-    }
-
-    fn checkpoint(&self) -> io::Result<()> {
-        self.machine().checkpoint().map_err(io::Error::other)
-    }
-
-    fn make_room(&self) {
-        self.machine().make_room();
-    }
-
-    fn remove(&self, session: SessionId) -> io::Result<()> {
-        self.machine().remove(session)
-    }
-
-    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
-        self.machine().set_aside(session)
+    fn post(&self, call: Call) {
+        call(&mut self.machine());
     }
 }

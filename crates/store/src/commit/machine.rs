@@ -76,7 +76,7 @@ pub(crate) enum CheckpointError {
 }
 
 /// The committer's state machine, without a thread and without a clock that runs.
-pub(crate) struct CommitMachine {
+pub struct CommitMachine {
     disk: SharedDisk,
     layout: Layout,
     limits: Limits,

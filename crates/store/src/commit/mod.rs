@@ -18,12 +18,11 @@ mod thread;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 pub use erased_fold::MAX_RECORD;
 pub use inline::Inline;
-pub(crate) use machine::CommitMachine;
-pub use machine::Limits;
+pub use machine::{CommitMachine, Limits};
 pub use thread::{Committer, Ticket};
 
 use rekindle_domain::chain::ChainHash;
@@ -33,8 +32,10 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 
+use self::open_stream::OpenStream;
 use crate::error::AppendError;
 use crate::fold::Fold;
+use crate::home::HomeLock;
 use crate::log::Damage;
 use crate::session_fold::SessionFold;
 
@@ -162,29 +163,79 @@ impl From<Committed<SessionFold>> for Current {
 }
 
 /// A committer, run on a thread of its own or on the caller's.
-pub trait Commits: Send + Sync {
+pub trait Commits: Send + Sync + Sized {
+    /// Starts one; `lock` is let go of when it has ended.
+    fn start(machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Self>;
+
+    /// Appends to several logs, all or none, and waits.
+    fn append_together(&self, append: Append) -> Result<Receipts, AppendError>;
+
+    /// Has a function called with the state machine, behind everything that was handed over before; not at all once the
+    /// committer is gone.
+    fn post(&self, call: Call);
+
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {
         self.append_together(append).map(|receipts| receipts.first)
     }
-    /// Appends to several logs, all or none, and waits.
-    fn append_together(&self, append: Append) -> Result<Receipts, AppendError>;
+
+    /// Has a function called with the state machine and waits for what it returns; none if the committer is gone.
+    fn ask<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut CommitMachine) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.post(Box::new(move |machine| drop(sender.send(call(machine)))));
+        receiver.recv().ok()
+    }
+
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
-    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>);
+    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
+        let open = OpenStream::new(fold, damage);
+        self.post(Box::new(move |machine| machine.register(open)));
+    }
+
     /// Lets go of a stream that has nothing on its way to disk.
-    fn release(&self, stream: StreamId);
+    fn release(&self, stream: StreamId) {
+        self.post(Box::new(move |machine| machine.release(stream)));
+    }
+
     /// Returns a stream as of everything answered before, if it is open and its fold is of this type.
-    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>>;
+    fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
+        self.ask(move |machine| machine.current(stream)).flatten()
+    }
+
     /// Makes everything committed before durable.
-    fn sync(&self) -> Result<(), AppendError>;
+    fn sync(&self) -> Result<(), AppendError> {
+        self.ask(CommitMachine::sync).unwrap_or(Err(AppendError::Closed))
+    }
+
     /// Makes the logs durable by themselves and drops what the write-ahead log no longer needs.
-    fn checkpoint(&self) -> io::Result<()>;
-    /// Gives up the room that is kept for the records that end work.
-    fn make_room(&self);
+    fn checkpoint(&self) -> io::Result<()> {
+        self.ask(|machine| machine.checkpoint().map_err(io::Error::other)).unwrap_or_else(closed)
+    }
+
+    /// Gives up the room that is kept for the records that end work; without a committer there is nobody to give anything up.
+    fn make_room(&self) {
+        let _ = self.ask(CommitMachine::make_room);
+    }
+
     /// Removes the files of a session whose deletion is recorded.
-    fn remove(&self, session: SessionId) -> io::Result<()>;
+    fn remove(&self, session: SessionId) -> io::Result<()> {
+        self.ask(move |machine| machine.remove(session)).unwrap_or_else(closed)
+    }
+
     /// Sets the files of a damaged session aside, and tells where.
-    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf>;
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        self.ask(move |machine| machine.set_aside(session)).unwrap_or_else(closed)
+    }
+}
+
+/// A function that is called with the state machine.
+pub type Call = Box<dyn FnOnce(&mut CommitMachine) + Send>;
+
+fn closed<T>() -> io::Result<T> {
+    Err(io::Error::other("the store is closed"))
 }
 
 /// The reply to an append: where its outcome goes.

@@ -2,20 +2,18 @@
 
 use std::io;
 use std::mem;
-use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, current};
 use std::time::{Duration, Instant};
 
-use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::id::StreamId;
 
 use super::machine::CommitMachine;
-use super::open_stream::OpenStream;
 use super::published_streams::Published;
-use super::{Append, Commits, Committed, Outcome, Receipts, Reply, Slot};
+use super::{Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::fold::Fold;
-use crate::log::Damage;
+use crate::home::HomeLock;
 
 /// How long what the kernel has may stay off the disk.
 const SYNC_WITHIN: Duration = Duration::from_secs(1);
@@ -28,15 +26,7 @@ const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
-    Register(Box<OpenStream>),
-    Release(StreamId),
-    /// Calls a function with the state machine; what it sees goes where it says.
-    Look(Box<dyn FnOnce(&CommitMachine) + Send>),
-    Sync(mpsc::SyncSender<Result<(), AppendError>>),
-    Checkpoint(mpsc::SyncSender<io::Result<()>>),
-    MakeRoom(mpsc::SyncSender<()>),
-    Remove(SessionId, mpsc::SyncSender<io::Result<()>>),
-    SetAside(SessionId, mpsc::SyncSender<io::Result<PathBuf>>),
+    Call(Call),
 }
 
 #[derive(Default)]
@@ -53,13 +43,7 @@ struct Shared {
     not_full: Condvar,
     /// Everyone who waits for an outcome is woken together, once a batch.
     answered: Condvar,
-    answers: Mutex<Answers>,
-}
-
-/// The answers: whether there will be more of them.
-#[derive(Default)]
-struct Answers {
-    over: bool,
+    over: Mutex<bool>,
 }
 
 impl Shared {
@@ -68,16 +52,19 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[expect(clippy::result_large_err, reason = "a request is given back only when the committer is gone")]
-    fn push(&self, request: Request) -> Result<(), Request> {
-        let now = Instant::now();
+    /// Waits until there is room in the queue; none if nothing is taken any more.
+    fn wait_for_room(&self) -> Option<MutexGuard<'_, Queue>> {
         let mut queue = self.lock();
         while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
             queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        if queue.closed {
-            return Err(request);
-        }
+        (!queue.closed).then_some(queue)
+    }
+
+    #[expect(clippy::result_large_err, reason = "a request is given back only when the committer is gone")]
+    fn push(&self, request: Request) -> Result<(), Request> {
+        let now = Instant::now();
+        let Some(mut queue) = self.wait_for_room() else { return Err(request) };
         queue.requests.push((request, now));
         let first = queue.requests.len() == 1;
         // Woken with the lock free, the committer need not wait for it.
@@ -88,26 +75,21 @@ impl Shared {
         Ok(())
     }
 
-    fn answers(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Tells whether there will be no more answers.
+    fn over(&self) -> MutexGuard<'_, bool> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes everyone who waits for an outcome.
     fn wake(&self) {
-        drop(self.answers());
+        drop(self.over());
         self.answered.notify_all();
     }
 
     /// Pushes several requests together: they are taken together too.
     fn push_all(&self, requests: impl Iterator<Item = Request>) -> bool {
         let now = Instant::now();
-        let mut queue = self.lock();
-        while queue.requests.len() >= QUEUE_LIMIT && !queue.closed {
-            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-        if queue.closed {
-            return false;
-        }
+        let Some(mut queue) = self.wait_for_room() else { return false };
         queue.requests.extend(requests.map(|request| (request, now)));
         drop(queue);
         self.not_empty.notify_one();
@@ -119,13 +101,13 @@ impl Shared {
         if let Some(outcome) = slot.take() {
             return outcome;
         }
-        let mut answers = self.answers();
+        let mut over = self.over();
         loop {
             // Looked at under the lock that is taken before waking: no wake-up can be missed.
             match slot.take() {
                 Some(outcome) => return outcome,
-                None if answers.over => return Err(AppendError::Closed),
-                None => answers = self.answered.wait(answers).unwrap_or_else(PoisonError::into_inner),
+                None if *over => return Err(AppendError::Closed),
+                None => over = self.answered.wait(over).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -158,17 +140,6 @@ pub struct Committer {
 }
 
 impl Committer {
-    /// Starts the committer; `lock` is let go of when its thread has ended.
-    pub(crate) fn start(machine: CommitMachine, lock: impl Send + 'static) -> io::Result<Committer> {
-        let (shared, published) = (Arc::new(Shared::default()), machine.published());
-        let queue = shared.clone();
-        let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
-            run(machine, &queue);
-            drop(lock);
-        })?;
-        Ok(Committer { shared, published, thread: Some(thread) })
-    }
-
     /// Hands over an append and returns at once; appends of one caller are committed in order.
     pub fn submit(&self, append: Append) -> Ticket {
         let slot: Arc<[Slot]> = Arc::new([Slot::default()]);
@@ -206,53 +177,31 @@ impl Committer {
             reply.send(Err(AppendError::Closed));
         }
     }
-
-    fn ask<T>(&self, request: impl FnOnce(mpsc::SyncSender<T>) -> Request) -> Option<T> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.shared.push(request(sender)).ok()?;
-        receiver.recv().ok()
-    }
 }
 
 impl Commits for Committer {
+    fn start(machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Committer> {
+        let (shared, published) = (Arc::new(Shared::default()), machine.published());
+        let queue = shared.clone();
+        let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
+            run(machine, &queue);
+            drop(lock);
+        })?;
+        Ok(Committer { shared, published, thread: Some(thread) })
+    }
+
     fn append_together(&self, append: Append) -> Result<Receipts, AppendError> {
         self.submit(append).wait()
     }
 
-    fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
-        let _ = self.shared.push(Request::Register(Box::new(OpenStream::new(fold, damage))));
+    fn post(&self, call: Call) {
+        let _ = self.shared.push(Request::Call(call));
     }
 
-    fn release(&self, stream: StreamId) {
-        let _ = self.shared.push(Request::Release(stream));
-    }
-
+    /// Of one that is published nobody has to ask the committer.
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        let look = |sender: mpsc::SyncSender<_>| {
-            Request::Look(Box::new(move |machine| drop(sender.send(machine.current(stream)))))
-        };
-        self.published.get(stream).or_else(|| self.ask(look).flatten())
-    }
-
-    fn sync(&self) -> Result<(), AppendError> {
-        self.ask(Request::Sync).unwrap_or(Err(AppendError::Closed))
-    }
-
-    fn checkpoint(&self) -> io::Result<()> {
-        self.ask(Request::Checkpoint).unwrap_or_else(|| Err(closed()))
-    }
-
-    fn make_room(&self) {
-        // Without a committer there is nobody to give anything up.
-        let _ = self.ask(Request::MakeRoom);
-    }
-
-    fn remove(&self, session: SessionId) -> io::Result<()> {
-        self.ask(|sender| Request::Remove(session, sender)).unwrap_or_else(|| Err(closed()))
-    }
-
-    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
-        self.ask(|sender| Request::SetAside(session, sender)).unwrap_or_else(|| Err(closed()))
+        let ask = || self.ask(move |machine| machine.current(stream)).flatten();
+        self.published.get(stream).or_else(ask)
     }
 }
 
@@ -267,17 +216,13 @@ impl Drop for Committer {
     }
 }
 
-fn closed() -> io::Error {
-    io::Error::other("the store is closed")
-}
-
 /// Closes the queue and ends the answers when it is dropped: however the thread ends.
 struct CloseOnExit<'a>(&'a Shared);
 
 impl Drop for CloseOnExit<'_> {
     fn drop(&mut self) {
         self.0.close();
-        self.0.answers().over = true;
+        *self.0.over() = true;
         self.0.answered.notify_all();
     }
 }
@@ -350,26 +295,16 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_a
 fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, answered: &mut Vec<Instant>) {
     let mut appends = Vec::new();
     for (request, since) in requests.drain(..) {
-        if let Request::Append(append, reply) = request {
-            appends.push((append, reply));
-            answered.push(since);
-            continue;
-        }
-        // Order matters between appends and everything else.
-        machine.commit(mem::take(&mut appends));
         match request {
-            Request::Append(..) => {}
-            Request::Register(open) => machine.register(*open),
-            Request::Release(stream) => machine.release(stream),
-            Request::Look(look) => look(machine),
-            Request::Sync(sender) => drop(sender.send(machine.sync())),
-            Request::Checkpoint(sender) => drop(sender.send(machine.checkpoint().map_err(io::Error::other))),
-            Request::MakeRoom(sender) => {
-                machine.make_room();
-                let _ = sender.send(());
+            Request::Append(append, reply) => {
+                appends.push((append, reply));
+                answered.push(since);
             }
-            Request::Remove(session, sender) => drop(sender.send(machine.remove(session))),
-            Request::SetAside(session, sender) => drop(sender.send(machine.set_aside(session))),
+            Request::Call(call) => {
+                // Order matters between appends and everything else.
+                machine.commit(mem::take(&mut appends));
+                call(machine);
+            }
         }
     }
     machine.commit(appends);
