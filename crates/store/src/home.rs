@@ -147,32 +147,14 @@ struct HomeFile {
 /// The lock on a home, held as long as this lives.
 pub struct HomeLock {
     _file: Box<dyn DiskFile>,
-    origin: Origin,
-    id: HomeId,
-    boot_id: Option<BootId>,
-    last_owner: Option<BootId>,
-}
-
-impl HomeLock {
-    /// Tells whether the home is where it was made.
-    pub fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    /// Returns which home it is.
-    pub fn id(&self) -> HomeId {
-        self.id
-    }
-
-    /// Returns in whose life the home was owned before.
-    pub(crate) fn last_owner(&self) -> Option<BootId> {
-        self.last_owner
-    }
-
-    /// Returns whose life it is held in.
-    pub(crate) fn boot_id(&self) -> Option<BootId> {
-        self.boot_id
-    }
+    /// Whether the home is where it was made.
+    pub origin: Origin,
+    /// Which home it is.
+    pub id: HomeId,
+    /// Whose life it is held in.
+    pub(crate) boot_id: Option<BootId>,
+    /// In whose life the home was owned before.
+    pub(crate) last_owner: Option<BootId>,
 }
 
 /// Checks that a home is one this version can read.

@@ -78,17 +78,18 @@ impl Index {
 
     /// Returns how long a session's log was when the list was made.
     pub(crate) fn log_offset(&self, session: SessionId) -> Option<u64> {
-        let (start, end) = *self.lines.get(&session)?;
-        let state: SessionState = serde_json::from_slice(&self.bytes[start..end]).ok()?;
-        (state.id == session).then_some(state.log_offset)
+        self.entry(session).map(|state| state.log_offset)
     }
 
     /// Returns a session's state if the list has it as of a log of this length.
     pub(crate) fn state(&self, session: SessionId, log_len: u64) -> Option<SessionState> {
+        self.entry(session).filter(|state| state.log_offset == log_len && state.version <= SNAPSHOT_VERSION)
+    }
+
+    fn entry(&self, session: SessionId) -> Option<SessionState> {
         let (start, end) = *self.lines.get(&session)?;
         let state: SessionState = serde_json::from_slice(&self.bytes[start..end]).ok()?;
-        (state.id == session && state.log_offset == log_len && state.version <= SNAPSHOT_VERSION)
-            .then_some(state)
+        (state.id == session).then_some(state)
     }
 }
 

@@ -261,23 +261,20 @@ pub fn segment_number(name: &str) -> Option<u64> {
 
 /// Tells what a name in `sessions/` is.
 pub fn session_file(name: &str) -> SessionFile {
-    let id = |suffix: &str| name.strip_suffix(suffix).and_then(|id| id.parse().ok());
-    if name == "index.json" {
-        SessionFile::Index
-    } else if name.ends_with(TEMPORARY_SUFFIX) {
-        SessionFile::Temporary
-    } else if let Some(id) = id(DAMAGE_NOTE_SUFFIX) {
-        SessionFile::DamageNote(id)
-    } else if let Some(id) = id(LOG_SUFFIX) {
-        SessionFile::Log(id)
-    } else if let Some(id) = id(TOKENS_SUFFIX) {
-        SessionFile::Tokens(id)
-    } else if let Some(id) = id(HISTORY_SUFFIX) {
-        SessionFile::History(id)
-    } else if let Some(id) = id(SNAPSHOT_SUFFIX) {
-        SessionFile::Snapshot(id)
-    } else {
-        SessionFile::Foreign
+    // Each name of a session ends differently, and that of a snapshot as several others do: it comes last.
+    type Suffix = (&'static str, fn(SessionId) -> SessionFile);
+    const SUFFIXES: [Suffix; 5] = [
+        (DAMAGE_NOTE_SUFFIX, SessionFile::DamageNote),
+        (LOG_SUFFIX, SessionFile::Log),
+        (TOKENS_SUFFIX, SessionFile::Tokens),
+        (HISTORY_SUFFIX, SessionFile::History),
+        (SNAPSHOT_SUFFIX, SessionFile::Snapshot),
+    ];
+    let of_session = |(suffix, kind): &Suffix| Some(kind(name.strip_suffix(suffix)?.parse().ok()?));
+    match name {
+        "index.json" => SessionFile::Index,
+        _ if name.ends_with(TEMPORARY_SUFFIX) => SessionFile::Temporary,
+        _ => SUFFIXES.iter().find_map(of_session).unwrap_or(SessionFile::Foreign),
     }
 }
 

@@ -175,7 +175,6 @@ impl Offline {
         &self,
         mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
     ) -> io::Result<()> {
-        let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let lost: HashMap<SessionId, &Damage> = self.lost().collect();
         let mut visit = |session: SessionId, mut loaded: Result<Loaded, LoadError>| {
             if let (Ok(loaded), Some(damage)) = (&mut loaded, lost.get(&session)) {
@@ -183,7 +182,7 @@ impl Offline {
             }
             visit(session, loaded);
         };
-        survey(&*self.disk, &self.layout, &self.listing()?, threads, &mut visit);
+        survey(&*self.disk, &self.layout, &self.listing()?, &mut visit);
         Ok(())
     }
 }

@@ -216,7 +216,7 @@ fn make_durable(
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.
 fn note_damage(disk: &dyn Disk, layout: &Layout, stream: StreamId, damage: &Damage, scan: &Scan) {
     let segments: Vec<String> =
-        scan.summary().map(|(number, _)| format!("{number:08}.wal{DAMAGED_SUFFIX}")).collect();
+        scan.numbers().map(|number| format!("{number:08}.wal{DAMAGED_SUFFIX}")).collect();
     let note = json!({
         "version": 1, "id": stream.as_str(), "offset": damage.offset, "detail": damage.detail, "wal": segments,
     });
@@ -226,7 +226,7 @@ fn note_damage(disk: &dyn Disk, layout: &Layout, stream: StreamId, damage: &Dama
 
 /// Keeps the segments that something may still be got from.
 fn keep_damaged_segments(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
-    for (number, _) in scan.summary() {
+    for number in scan.numbers() {
         let path = layout.segment(number);
         let mut name = path.clone().into_os_string();
         name.push(DAMAGED_SUFFIX);

@@ -164,13 +164,14 @@ impl Repairs {
             self.disk.sync_dir(&above)?;
         }
         let name = inner.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut place = parent.join(&name);
-        let mut number = 1;
-        while self.disk.stat(&place).is_ok() {
-            place = parent.join(format!("{name}.{number}"));
-            number += 1;
-        }
-        Ok(place)
+        Ok(self.free_path(&parent, &name))
+    }
+
+    /// Returns a path in a directory that nothing has yet: by this name, with a number behind it where that is taken.
+    fn free_path(&self, parent: &Path, name: &str) -> PathBuf {
+        let numbered = (1..).map(|number| parent.join(format!("{name}.{number}")));
+        let mut paths = std::iter::once(parent.join(name)).chain(numbered);
+        paths.find(|path| self.disk.stat(path).is_err()).expect("numbers do not run out")
     }
 
     /// Makes the directory, once.
@@ -183,12 +184,7 @@ impl Repairs {
         self.disk.sync_dir(self.layout.home())?;
         // As in file names everywhere: no colons.
         let name = self.now.to_string().replace(':', "-");
-        let mut dir = root.join(&name);
-        let mut number = 1;
-        while self.disk.stat(&dir).is_ok() {
-            dir = root.join(format!("{name}.{number}"));
-            number += 1;
-        }
+        let dir = self.free_path(&root, &name);
         self.disk.create_dir(&dir)?;
         self.disk.sync_dir(&root)?;
         (self.between)("repair.begun");

@@ -173,7 +173,7 @@ impl<C: Commits> Store<C> {
         home::upgrade(&*disk, &layout)?;
         let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
-        note_lost(&*disk, &layout, lock.last_owner(), &mentioned);
+        note_lost(&*disk, &layout, lock.last_owner, &mentioned);
         let machine = CommitMachine::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter(), machine.lagging());
         let disk = Arc::new(LogOverlay { disk, lagging: lagging.clone(), read_only: false }) as SharedDisk;
@@ -200,12 +200,12 @@ impl<C: Commits> Store<C> {
 
     /// Tells whether the home is a copy of another.
     pub fn origin(&self) -> Origin {
-        self.lock.origin()
+        self.lock.origin
     }
 
     /// Returns which home it is.
     pub fn home_id(&self) -> HomeId {
-        self.lock.id()
+        self.lock.id
     }
 
     /// Returns what opening found and did.
@@ -395,29 +395,20 @@ impl<C: Commits> Store<C> {
         mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
     ) -> io::Result<Vec<String>> {
         let listing = list(&*self.disk, &self.layout)?;
-        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_SURVEY_THREADS);
-        survey(&*self.disk, &self.layout, &listing, threads, &mut visit);
+        survey(&*self.disk, &self.layout, &listing, &mut visit);
         Ok(listing.foreign)
     }
 
-    /// Writes the list cache from what a survey found.
-    pub fn write_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
-        self.write_list(states, None)
-    }
-
-    /// Writes the list cache as the last thing before the home is left: what is in it and has no log later was lost.
-    pub fn write_last_index<'a>(&self, states: impl Iterator<Item = &'a SessionState>) -> io::Result<()> {
-        self.write_list(states, self.lock.boot_id())
-    }
-
-    fn write_list<'a>(
+    /// Writes the list cache from what a survey found; what is in the last one before the home is left, and has no log later, was
+    /// lost.
+    pub fn write_index<'a>(
         &self,
         states: impl Iterator<Item = &'a SessionState>,
-        left_by: Option<BootId>,
+        is_last: bool,
     ) -> io::Result<()> {
         self.committer.sync().map_err(io::Error::other)?;
         let _one_at_a_time = locked(&self.writing);
-        index::write(&*self.disk, &self.layout, states, left_by)
+        index::write(&*self.disk, &self.layout, states, self.lock.boot_id.filter(|_| is_last))
     }
 
     /// Removes the files of a session whose deletion is recorded.
@@ -453,9 +444,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// More open logs than this make a checkpoint's pause too long.
 const MOST_OPEN_LOGS: usize = 4096;
-
-/// More threads than this gain nothing on the disks we know.
-const MAX_SURVEY_THREADS: usize = 8;
 
 /// Why a session could not be made ready.
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,9 @@ use crate::index::Index;
 use crate::layout::{Layout, SessionFile, session_file};
 use crate::load::{LoadError, Loaded, Want, load};
 
+/// More threads than this gain nothing on the disks we know.
+const MAX_THREADS: usize = 8;
+
 /// What is in `sessions/`.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
@@ -67,25 +70,32 @@ pub(crate) fn survey(
     disk: &dyn Disk,
     layout: &Layout,
     listing: &Listing,
-    threads: usize,
     visit: &mut (dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send),
 ) {
     let index = Index::read(disk, layout);
-    let next = AtomicUsize::new(0);
     let visit = Mutex::new(visit);
+    on_threads(&listing.sessions, |session| {
+        let loaded = match listed(disk, layout, listing, &index, *session) {
+            Some(loaded) => Ok(loaded),
+            None => load(disk, layout, *session, Want::Status),
+        };
+        // A visitor that panicked leaves nothing half-done here.
+        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+        (*visit)(*session, loaded);
+    });
+}
+
+/// Calls a function with each of some things, on as many threads as are worth it.
+pub(crate) fn on_threads<T: Sync>(items: &[T], call: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
     let work = || {
-        while let Some(session) = listing.sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let loaded = match listed(disk, layout, listing, &index, *session) {
-                Some(loaded) => Ok(loaded),
-                None => load(disk, layout, *session, Want::Status),
-            };
-            // A visitor that panicked leaves nothing half-done here.
-            let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-            (*visit)(*session, loaded);
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            call(item);
         }
     };
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
     std::thread::scope(|scope| {
-        for _ in 1..threads.min(listing.sessions.len()) {
+        for _ in 1..threads.min(items.len()) {
             scope.spawn(work);
         }
         work();

@@ -47,7 +47,7 @@ impl Sweep {
         filler.finish()?;
         let mut states: Vec<SessionState> = Vec::new();
         store.survey(|_, loaded| states.extend(loaded.map(|loaded| loaded.state)))?;
-        store.write_index(states.iter())?;
+        store.write_index(states.iter(), false)?;
         let path = store.layout().index();
         let index = fs::read(&path).context("cannot read the list cache")?;
         fs::remove_file(path)?;

@@ -93,7 +93,7 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
         if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
             crash_point("list.before");
-            match at.store.write_index(Directory::listable(&all)) {
+            match at.store.write_index(Directory::listable(&all), false) {
                 Ok(()) => listed = records,
                 Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
             }

@@ -108,7 +108,7 @@ pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
         tracing::warn!("no checkpoint: {error}");
     }
     if let Some(all) = all
-        && let Err(error) = store.write_last_index(Directory::listable(&all))
+        && let Err(error) = store.write_index(Directory::listable(&all), true)
     {
         tracing::warn!("the list of sessions was not written: {error}");
     }

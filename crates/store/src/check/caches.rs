@@ -58,40 +58,20 @@ impl Caches {
         }
     }
 
-    pub(super) fn snapshot_at(&self, seq: u64) -> Option<&SessionState> {
-        self.snapshot().filter(|state| state.last_seq == seq)
-    }
-
-    pub(super) fn tokens_at(&self, seq: u64) -> Option<&TokenIndex> {
-        self.tokens().filter(|tokens| tokens.last_seq == seq)
-    }
-
     /// Says what is wrong with the files by themselves. What may be the only copy of something is not to be deleted.
     pub(super) fn problems(&self, layout: &Layout, session: SessionId, only_copy: bool) -> Vec<Finding> {
         if let (true, Ok(Cached::Unreadable)) = (only_copy, &self.snapshot) {
             return vec![self.legacy_problem(layout, session)];
         }
-        let snapshot = Kind {
-            word: "snapshot",
-            path: layout.snapshot(session),
-            newer: Code::SnapshotNewer,
-            unreadable: Code::SnapshotUnreadable,
-        };
-        let tokens = Kind {
-            word: "token index",
-            path: layout.tokens(session),
-            newer: Code::TokensNewer,
-            unreadable: Code::TokensUnreadable,
-        };
-        let found = [
-            snapshot.problem(&self.snapshot, self.snapshot().is_some()),
-            tokens.problem(&self.tokens, self.tokens().is_some()),
-        ];
-        found.into_iter().flatten().map(|finding| finding.of(session)).collect()
+        let own = (self.snapshot().is_some(), self.tokens().is_some());
+        let (newer, unreadable) = (Code::SnapshotNewer, Code::SnapshotUnreadable);
+        let snapshot =
+            problem("snapshot", layout.snapshot(session), newer, unreadable, &self.snapshot, own.0);
+        let (newer, unreadable) = (Code::TokensNewer, Code::TokensUnreadable);
+        let tokens = problem("token index", layout.tokens(session), newer, unreadable, &self.tokens, own.1);
+        snapshot.into_iter().chain(tokens).map(|finding| finding.of(session)).collect()
     }
-}
 
-impl Caches {
     /// A snapshot that cannot be read as a cache beside a log that does not say what it may have.
     fn legacy_problem(&self, layout: &Layout, session: SessionId) -> Finding {
         let path = layout.snapshot(session);
@@ -109,34 +89,31 @@ impl Caches {
     }
 }
 
-/// A kind of cache and its codes.
-struct Kind {
-    word: &'static str,
+/// Says what is wrong with a cache by itself.
+fn problem<T: Cache>(
+    word: &str,
     path: PathBuf,
     newer: Code,
     unreadable: Code,
-}
-
-impl Kind {
-    fn problem<T: Cache>(self, read: &Result<Cached<T>, LoadError>, own: bool) -> Option<Finding> {
-        let Kind { word, path, newer, unreadable } = self;
-        let what = match read {
-            Ok(Cached::Missing) => return None,
-            Ok(Cached::Good(_)) if own => return None,
-            Ok(Cached::Good(_)) => format!("The {word} is that of another session."),
-            Ok(Cached::Unreadable) => format!("The {word} cannot be read or understood."),
-            Err(LoadError::Newer { found, known, .. }) => {
-                let what = format!(
-                    "The {word} has version {found}, newer than version {known} which this Rekindle knows."
-                );
-                let remedy = "Use a newer Rekindle for this session; the file is left alone and the other sessions are not concerned.";
-                return Some(Finding::new(newer, path, what, remedy));
-            }
-            Err(other) => format!("The {word} cannot be read: {other}."),
-        };
-        let remedy = delete(&path);
-        Some(Finding::new(unreadable, path, what, remedy))
-    }
+    read: &Result<Cached<T>, LoadError>,
+    own: bool,
+) -> Option<Finding> {
+    let what = match read {
+        Ok(Cached::Missing) => return None,
+        Ok(Cached::Good(_)) if own => return None,
+        Ok(Cached::Good(_)) => format!("The {word} is that of another session."),
+        Ok(Cached::Unreadable) => format!("The {word} cannot be read or understood."),
+        Err(LoadError::Newer { found, known, .. }) => {
+            let what = format!(
+                "The {word} has version {found}, newer than version {known} which this Rekindle knows."
+            );
+            let remedy = "Use a newer Rekindle for this session; the file is left alone and the other sessions are not concerned.";
+            return Some(Finding::new(newer, path, what, remedy));
+        }
+        Err(other) => format!("The {word} cannot be read: {other}."),
+    };
+    let remedy = delete(&path);
+    Some(Finding::new(unreadable, path, what, remedy))
 }
 
 /// What to do about a cache that is wrong.
@@ -154,33 +131,37 @@ pub(super) fn compare_snapshot(
         return Some(misfit(view, snapshot));
     }
     let folded = SessionState { extra: snapshot.extra.clone(), version: snapshot.version, ..folded.clone() };
-    if folded == *snapshot {
-        return None;
-    }
     let path = view.layout.snapshot(snapshot.id);
-    let what = format!(
-        "The snapshot is not what the log says at record {}: {}.",
-        snapshot.last_seq,
-        differing(snapshot, &folded)
-    );
-    let remedy = delete(&path);
-    Some(Finding::new(Code::SnapshotDiffers, path, what, remedy).of(snapshot.id).seq(snapshot.last_seq))
+    let at = format!(" at record {}", snapshot.last_seq);
+    let found =
+        differs(Code::SnapshotDiffers, path, &format!("The snapshot{NOT_SAID}{at}"), snapshot, &folded);
+    found.map(|finding| finding.of(snapshot.id).seq(snapshot.last_seq))
 }
 
 /// Compares a token index with the fold of the log up to the same record.
 pub(super) fn compare_tokens(view: &HomeView, tokens: &TokenIndex, folded: &TokenIndex) -> Option<Finding> {
     let folded = TokenIndex { version: tokens.version, ..folded.clone() };
-    if folded == *tokens {
+    let path = view.layout.tokens(tokens.id);
+    let at = format!(" at record {}", tokens.last_seq);
+    let found = differs(Code::TokensDiffer, path, &format!("The token index{NOT_SAID}{at}"), tokens, &folded);
+    found.map(|finding| finding.of(tokens.id).seq(tokens.last_seq))
+}
+
+const NOT_SAID: &str = " is not what the log says";
+
+/// Says of a cache that it is not what it should be, and in which fields.
+fn differs<T: PartialEq + Serialize>(
+    code: Code,
+    path: PathBuf,
+    what: &str,
+    found: &T,
+    expected: &T,
+) -> Option<Finding> {
+    if found == expected {
         return None;
     }
-    let path = view.layout.tokens(tokens.id);
-    let what = format!(
-        "The token index is not what the log says at record {}: {}.",
-        tokens.last_seq,
-        differing(tokens, &folded)
-    );
-    let remedy = delete(&path);
-    Some(Finding::new(Code::TokensDiffer, path, what, remedy).of(tokens.id).seq(tokens.last_seq))
+    let (what, remedy) = (format!("{what}: {}.", differing(found, expected)), delete(&path));
+    Some(Finding::new(code, path, what, remedy))
 }
 
 /// Names the fields in which two of a kind differ.
@@ -242,33 +223,17 @@ pub(super) fn tokens_ahead(view: &HomeView, tokens: &TokenIndex, whole: Position
     Finding::new(Code::TokensDiffer, path, what, remedy).of(tokens.id).seq(tokens.last_seq)
 }
 
-/// What the list cache says of a session.
-#[derive(Default)]
-pub(super) struct Listed {
-    pub(super) behind: bool,
-    pub(super) finding: Option<Finding>,
-}
-
-/// Compares the list cache's entry of a session with the fold of its whole log.
+/// Compares the list cache's entry of a session with the fold of its whole log. Tells also whether the entry is of an earlier time.
 pub(super) fn listed(
     view: &HomeView,
     index: &Index,
     session: SessionId,
     log_len: u64,
     folded: &SessionState,
-) -> Listed {
-    if !index.contains(session) {
-        return Listed::default();
-    }
-    let Some(entry) = index.state(session, log_len) else {
-        return Listed { behind: true, finding: None };
-    };
+) -> (bool, Option<Finding>) {
+    let Some(entry) = index.state(session, log_len) else { return (index.contains(session), None) };
     let folded = SessionState { extra: entry.extra.clone(), version: entry.version, ..folded.clone() };
-    if folded == entry {
-        return Listed::default();
-    }
-    let path = view.layout.index();
-    let what = format!("The list cache is not what the log says: {}.", differing(&entry, &folded));
-    let remedy = delete(&path);
-    Listed { behind: false, finding: Some(Finding::new(Code::IndexDiffers, path, what, remedy).of(session)) }
+    let what = format!("The list cache{NOT_SAID}");
+    let found = differs(Code::IndexDiffers, view.layout.index(), &what, &entry, &folded);
+    (false, found.map(|finding| finding.of(session)))
 }

@@ -52,8 +52,26 @@ pub(super) fn check(
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
     let mut pending = wal::pending(view, session);
     checked.findings.extend(noted_damage(view, session));
-    let reader = match LogReader::open(&*view.disk, &path, view.layout.codec()) {
-        Ok(reader) => reader,
+    let mut checks = RecordChecks {
+        view,
+        blob_usage,
+        session,
+        caches: &caches,
+        findings: Vec::new(),
+        lines: 0,
+        whole_lines: 0,
+        unreadable: HashSet::new(),
+        missing: HashSet::new(),
+        snapshot_reached: false,
+        tokens_reached: false,
+    };
+    let mut replay = Replay::new(session);
+    let walked = LogReader::open(&*view.disk, &path, view.layout.codec()).and_then(|reader| {
+        checked.bytes = reader.len();
+        walk_each(&reader, &mut replay, u64::MAX, &mut |replay, line| checks.record(replay, line))
+    });
+    let stop = match walked {
+        Ok(stop) => stop,
         Err(error) => {
             // Without the log nobody can say what is in its caches alone.
             checked.findings.extend(caches.problems(&view.layout, session, true));
@@ -62,24 +80,11 @@ pub(super) fn check(
             return checked;
         }
     };
-    checked.bytes = reader.len();
-    let mut checks = RecordChecks::new(view, blob_usage, session, &caches);
-    let mut replay = Replay::new(session);
-    let stop =
-        match walk_each(&reader, &mut replay, u64::MAX, &mut |replay, line| checks.record(replay, line)) {
-            Ok(stop) => stop,
-            Err(error) => {
-                checked.findings.extend(caches.problems(&view.layout, session, true));
-                checked.findings.extend(pending);
-                checked.findings.push(unreadable(view, session, &error));
-                return checked;
-            }
-        };
     checked.records = checks.whole_lines;
     // What has no beginning in the log has it nowhere but beside it.
     let only_copy = replay.state.is_nameless() || replay.state.last_seq == 0;
     checked.findings.extend(caches.problems(&view.layout, session, only_copy));
-    let unreached = checks.unreached(&replay, &stop, reader.len());
+    let unreached = checks.unreached(&replay, &stop, checked.bytes);
     let RecordChecks { findings, lines, whole_lines, unreadable, .. } = checks;
     // What is pending at the end of the log begins behind the last whole list.
     if let Some(finding) =
@@ -105,9 +110,9 @@ pub(super) fn check(
             checked.findings.push(Finding::new(Code::LogEmpty, path, what, remedy).of(session));
         }
         Stop::End => {
-            let listed = caches::listed(view, index, session, reader.len(), &replay.state);
-            checked.index_behind = listed.behind;
-            checked.findings.extend(listed.finding);
+            let (behind, differs) = caches::listed(view, index, session, checked.bytes, &replay.state);
+            checked.index_behind = behind;
+            checked.findings.extend(differs);
         }
         Stop::Torn(_) if torn_is_damage => {}
         Stop::Torn(Torn { offset, len, half_list }) => {
@@ -163,28 +168,7 @@ struct RecordChecks<'a> {
     tokens_reached: bool,
 }
 
-impl<'a> RecordChecks<'a> {
-    fn new(
-        view: &'a HomeView,
-        blob_usage: &'a BlobUsage,
-        session: SessionId,
-        caches: &'a Caches,
-    ) -> RecordChecks<'a> {
-        RecordChecks {
-            view,
-            blob_usage,
-            session,
-            caches,
-            findings: Vec::new(),
-            lines: 0,
-            whole_lines: 0,
-            unreadable: HashSet::new(),
-            missing: HashSet::new(),
-            snapshot_reached: false,
-            tokens_reached: false,
-        }
-    }
-
+impl RecordChecks<'_> {
     fn record(&mut self, replay: &Replay, line: &Line<'_>) {
         self.lines += 1;
         if !line.more {
@@ -211,12 +195,13 @@ impl<'a> RecordChecks<'a> {
                 self.add(Finding::new(Code::BlobMissing, path, what, remedy).seq(line.seq));
             }
         }
-        if let Some(state) = self.caches.snapshot_at(line.seq) {
+        if let Some(state) = self.caches.snapshot().filter(|state| state.last_seq == line.seq) {
             self.snapshot_reached = true;
             let found = caches::compare_snapshot(self.view, state, &replay.state);
             self.findings.extend(found);
         }
-        if let (Some(tokens), Some(folded)) = (self.caches.tokens_at(line.seq), &replay.tokens) {
+        let tokens = self.caches.tokens().filter(|tokens| tokens.last_seq == line.seq);
+        if let (Some(tokens), Some(folded)) = (tokens, &replay.tokens) {
             self.tokens_reached = true;
             let found = caches::compare_tokens(self.view, tokens, folded);
             self.findings.extend(found);

@@ -2,7 +2,6 @@
 //! worth it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rekindle_domain::id::SessionId;
@@ -20,12 +19,10 @@ use crate::home::last_life;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
 use crate::redo::Completion;
+use crate::survey::on_threads;
 
 /// How often a session that is being written to is looked at again before what was seen counts.
 const TRIES: usize = 3;
-
-/// More threads than this gain nothing on the disks we know.
-const MAX_THREADS: usize = 8;
 
 /// Checks every session.
 pub(super) fn check(
@@ -48,20 +45,10 @@ pub(super) fn check(
         done: 0,
         total,
     });
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let checked = check_one(view, blob_usage, &index, *session);
-            // Whoever panicked while holding this left whole numbers behind.
-            totals.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(sessions.len()) {
-            scope.spawn(work);
-        }
-        work();
+    on_threads(&sessions, |session| {
+        let checked = check_one(view, blob_usage, &index, *session);
+        // Whoever panicked while holding this left whole numbers behind.
+        totals.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
     });
     let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (counts, bare, behind) = (totals.counts, totals.bare, totals.behind);

@@ -166,8 +166,7 @@ impl CommitMachine {
     /// Lets go of a stream that has nothing on its way to disk.
     pub(crate) fn release(&mut self, stream: StreamId) {
         if !self.touched.contains(&stream) {
-            self.streams.remove(stream);
-            self.published.withdraw(stream);
+            self.forget(stream);
         }
     }
 
@@ -291,17 +290,12 @@ impl CommitMachine {
             reply.send(Err(AppendError::refused(&error)));
         }
         if !urgent.is_empty() {
+            // What must go through does, in the room the reserve gives up; it is gone then, so this does not come round again.
             self.reserve.release();
-            self.commit_urgent(urgent);
+            let mut group = self.new_group();
+            group.fill(&mut self.streams, &mut urgent.into_iter(), usize::MAX);
+            self.commit_group(group);
         }
-    }
-
-    /// Commits what must go through, in the room the reserve gave up. The reserve is gone by now, so this
-    /// does not come round again.
-    fn commit_urgent(&mut self, appends: Vec<Submitted>) {
-        let mut group = self.new_group();
-        group.fill(&mut self.streams, &mut appends.into_iter(), usize::MAX);
-        self.commit_group(group);
     }
 
     fn answer(&mut self, group: Group) {
@@ -475,17 +469,12 @@ impl CommitMachine {
         let stream = StreamId::from(session);
         if let Some(open) = self.streams.get(stream) {
             if !open.fold.is_deleted() {
-                return Err(io::Error::new(
-                    io::ErrorKind::PermissionDenied,
-                    "the session's deletion is not recorded",
-                ));
+                return Err(denied("the session's deletion is not recorded"));
             }
             // The deletion must be on disk before the first file goes.
             self.sync().map_err(io::Error::other)?;
         }
-        self.streams.remove(stream);
-        self.published.withdraw(stream);
-        self.touched.remove(&stream);
+        self.forget(stream);
         self.lagging.remove(stream);
         self.removals.insert(session);
         session_files::remove(&*self.disk, &self.layout, session)?;
@@ -497,15 +486,20 @@ impl CommitMachine {
     pub(crate) fn set_aside(&mut self, session: SessionId) -> io::Result<PathBuf> {
         let stream = StreamId::from(session);
         if self.streams.get(stream).is_none_or(|open| open.damage.is_none()) {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "the session is not known to be damaged",
-            ));
+            return Err(denied("the session is not known to be damaged"));
         }
         let path = set_aside(&*self.disk, &self.layout, session)?;
+        self.forget(stream);
+        Ok(path)
+    }
+
+    fn forget(&mut self, stream: StreamId) {
         self.streams.remove(stream);
         self.published.withdraw(stream);
         self.touched.remove(&stream);
-        Ok(path)
     }
+}
+
+fn denied(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }

@@ -10,7 +10,7 @@ use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, temporary, write_all_at}
 use crate::lagging::Lag;
 use crate::layout::Layout;
 use crate::redo::{Completion, redo};
-use crate::wal::scan::Scan;
+use crate::wal::scan::Tail;
 
 /// Writes what a log lacks behind what it has, and returns it open. What is written is as durable as the write-ahead log makes
 /// it: the next checkpoint syncs it through this descriptor.
@@ -38,8 +38,13 @@ pub(super) fn in_place(
 }
 
 /// Completes a log as opening the home would have, and makes it durable.
-pub(super) fn redo_late(disk: &SharedDisk, layout: &Layout, stream: StreamId, scan: &Scan) -> io::Result<()> {
-    match redo(&**disk, layout, stream, &scan.of_stream(stream))? {
+pub(super) fn redo_late(
+    disk: &SharedDisk,
+    layout: &Layout,
+    stream: StreamId,
+    tail: &Tail<'_>,
+) -> io::Result<()> {
+    match redo(&**disk, layout, stream, tail)? {
         Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
         Completion::Removed | Completion::SetAside => Ok(()),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {
@@ -54,9 +59,8 @@ pub(super) fn rewrite(
     layout: &Layout,
     stream: StreamId,
     lag: &Lag,
-    scan: &Scan,
+    tail: &Tail<'_>,
 ) -> io::Result<Arc<dyn DiskFile>> {
-    let tail = scan.of_stream(stream);
     let whole = lag.keep + lag.lines.len() as u64;
     let path = layout.stream_log(stream);
     let temporary = temporary(&path);

@@ -49,21 +49,10 @@ impl Disk for RealDisk {
         // ever for its other end.
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         options.custom_flags(flags.bits() as i32);
-        match mode {
-            OpenMode::Read => {}
-            OpenMode::Write => {
-                options.write(true);
-            }
-            OpenMode::Create => {
-                options.write(true).create(true);
-            }
-            OpenMode::CreateNew => {
-                options.write(true).create_new(true);
-            }
-            OpenMode::Replace => {
-                options.write(true).create(true).truncate(true);
-            }
-        }
+        options.write(mode != OpenMode::Read).create_new(mode == OpenMode::CreateNew);
+        options
+            .create(matches!(mode, OpenMode::Create | OpenMode::Replace))
+            .truncate(mode == OpenMode::Replace);
         let (file, refill) = match mode {
             OpenMode::Read => reserved_descriptors::open(&options, path)?,
             // Logs stay open. What is replaced is closed at once, or must not wait: the write-ahead log.

@@ -50,6 +50,13 @@ pub struct Reading {
     pub sum: Duration,
 }
 
+/// With classes for what a disk takes.
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new(LATENCIES)
+    }
+}
+
 impl Histogram {
     /// Makes an empty one; `bounds` rise.
     pub fn new(bounds: &'static [Duration]) -> Histogram {

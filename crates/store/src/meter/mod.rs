@@ -12,7 +12,7 @@ pub use records::Records;
 use rekindle_domain::time::Timestamp;
 
 /// What is counted of a store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Meter {
     /// From handing an append over until its answer is there, refusals included.
     pub appends: Histogram,
@@ -38,25 +38,6 @@ pub struct Meter {
     pub reserve_kept: Gauge,
     /// When the last checkpoint was made, in milliseconds.
     checkpoint_at: Gauge,
-}
-
-impl Default for Meter {
-    fn default() -> Meter {
-        Meter {
-            appends: Histogram::new(LATENCIES),
-            syncs: Histogram::new(LATENCIES),
-            checkpoints: Histogram::new(LATENCIES),
-            failed_checkpoints: Counter::default(),
-            records: Records::default(),
-            full: Counter::default(),
-            failed: Counter::default(),
-            unknown: Counter::default(),
-            wal_bytes: Gauge::default(),
-            wal_segments: Gauge::default(),
-            reserve_kept: Gauge::default(),
-            checkpoint_at: Gauge::default(),
-        }
-    }
 }
 
 impl Meter {

@@ -141,6 +141,13 @@ pub(crate) struct At {
     pub(crate) synced: u64,
 }
 
+impl At {
+    /// The place right behind a segment's header.
+    pub(crate) fn first(segment: u64) -> At {
+        At { segment, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 }
+    }
+}
+
 /// An append of format 1: a session, its first number, where it belongs, the lines.
 const KIND_SESSION_APPEND: u8 = 1;
 /// A checkpoint of format 1, of sessions alone.

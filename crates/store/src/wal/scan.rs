@@ -201,23 +201,6 @@ impl Scan {
         tails
     }
 
-    /// Returns what counts for one stream.
-    pub(crate) fn of_stream(&self, stream: StreamId) -> Tail<'_> {
-        let mut tail = Tail::default();
-        for body in self.bodies() {
-            match body {
-                Body::Append(parts) => {
-                    tail.appends.extend(parts.into_iter().filter(|part| part.stream == stream));
-                }
-                Body::Checkpoint(positions) => {
-                    let known = positions.into_iter().find(|(id, _)| *id == stream);
-                    tail.checkpoint = known.map(|(_, position)| position).or(tail.checkpoint);
-                }
-            }
-        }
-        tail
-    }
-
     fn bodies(&self) -> impl Iterator<Item = Body<'_>> {
         self.segments.iter().flat_map(|segment| {
             let frames = segment.frames.iter().filter_map(|at| self.frame(segment, *at));
@@ -233,47 +216,46 @@ impl Scan {
     /// Returns what stands behind the last frame, unless it is only the room reserved there: a crash in the
     /// middle of a write, which never counted.
     pub(crate) fn torn(&self) -> Option<WalDamage> {
-        let segment @ Segment { number, bytes, frames } = self.segments.last()?;
-        let frame_end = |at: usize| self.frame(segment, at).map(|frame| at + frame.len);
-        let end = frames.last().map_or(Some(HEADER_LEN), |at| frame_end(*at))?;
-        let mut rest = bytes.get(end..)?;
+        let (Segment { number, bytes, .. }, _, end) = self.newest()?;
+        let mut rest = bytes.get(end as usize..)?;
         // Reserved room is most of a segment: whole pages of it are passed over.
         while let Some((front, _)) = rest.split_last_chunk::<PAGE>().filter(|(_, page)| *page == &[0; PAGE]) {
             rest = front;
         }
         let last = rest.iter().rposition(|byte| *byte != 0)?;
         let detail = format!("{} bytes never became a frame", last + 1);
-        Some(WalDamage { segment: *number, offset: end as u64, detail })
+        Some(WalDamage { segment: *number, offset: end, detail })
     }
 
     /// Returns the stretch of the newest segment that nothing proves to be on disk.
     pub(crate) fn unsynced(&self) -> Option<(u64, u64, u64)> {
-        let segment @ Segment { number, frames, .. } = self.segments.last()?;
-        let at = *frames.last()?;
-        let last = self.frame(segment, at)?;
-        Some((*number, last.synced.min(at as u64), (at + last.len) as u64))
+        let (segment, synced, end) = self.newest()?;
+        (!segment.frames.is_empty()).then_some((segment.number, synced, end))
+    }
+
+    /// Returns the newest segment, how far it is proven to be on disk, and where its last frame ends.
+    fn newest(&self) -> Option<(&Segment, u64, u64)> {
+        let segment = self.segments.last()?;
+        let Some(at) = segment.frames.last() else {
+            return Some((segment, HEADER_LEN as u64, HEADER_LEN as u64));
+        };
+        let last = self.frame(segment, *at)?;
+        Some((segment, last.synced.min(*at as u64), (at + last.len) as u64))
     }
 
     /// Returns where the newest segment ends, how far it is proven to be on disk, and the frames between the two; none if there
     /// is no segment.
     pub(crate) fn open_end(&self) -> Option<OpenEnd> {
-        let segment @ Segment { number, bytes, frames } = self.segments.last()?;
-        let (synced, end) = match frames.last() {
-            Some(at) => {
-                let last = self.frame(segment, *at)?;
-                (last.synced.min(*at as u64), (*at + last.len) as u64)
-            }
-            None => (HEADER_LEN as u64, HEADER_LEN as u64),
-        };
+        let (Segment { number, bytes, .. }, synced, end) = self.newest()?;
         let unsynced = bytes.get(synced as usize..end as usize)?.to_vec();
         let older = &self.segments[..self.segments.len() - 1];
         let older = (older.len() as u64, older.iter().map(|segment| segment.bytes.len() as u64).sum());
         Some(OpenEnd { number: *number, synced, end, unsynced, older })
     }
 
-    /// Returns the numbers of the segments that count and their valid frames.
-    pub(crate) fn summary(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.segments.iter().map(|segment| (segment.number, segment.frames.len()))
+    /// Returns the numbers of the segments that count.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.segments.iter().map(|segment| segment.number)
     }
 }
 

@@ -68,13 +68,20 @@ impl Wal {
         positions: &[(StreamId, Position)],
     ) -> io::Result<Wal> {
         let number = last_number + 1;
-        let mut frames = Vec::new();
-        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
-        frame::write_checkpoint(&mut frames, at, positions);
-        let header = Header { number, previous: 0, previous_end: 0 };
-        let file = create_segment(&disk, &layout, header, &frames).map_err(|(_, error)| error)?;
-        let end = (HEADER_LEN + frames.len()) as u64;
-        Ok(Wal {
+        let (file, end) = create_checkpoint(&disk, &layout, number, positions).map_err(|(_, error)| error)?;
+        Ok(Wal::at_end(disk, layout, segment_bytes, file, number, end))
+    }
+
+    /// Stands at the end of a segment that is on disk, with nothing before it that is needed.
+    fn at_end(
+        disk: SharedDisk,
+        layout: Layout,
+        segment_bytes: u64,
+        file: Box<dyn DiskFile>,
+        number: u64,
+        end: u64,
+    ) -> Wal {
+        Wal {
             disk,
             layout,
             segment_bytes,
@@ -90,7 +97,7 @@ impl Wal {
             keep_older: false,
             older: (0, 0),
             meter: Arc::default(),
-        })
+        }
     }
 
     /// Goes on from what was found: everything in it is still needed. Nothing is written yet: the next append or sync begins a
@@ -105,21 +112,14 @@ impl Wal {
         let found = scan.open_end()?;
         let file = disk.open(&layout.segment(found.number), OpenMode::Read).ok()?;
         Some(Wal {
-            disk,
-            layout,
-            segment_bytes,
-            file,
-            number: found.number,
-            end: found.end,
             synced: found.synced,
             unsynced: found.unsynced,
             reserved: true,
             poisoned: true,
-            lost: false,
             last_number: scan.last_number,
             keep_older,
             older: found.older,
-            meter: Arc::default(),
+            ..Wal::at_end(disk, layout, segment_bytes, file, found.number, found.end)
         })
     }
 
@@ -211,13 +211,9 @@ impl Wal {
     pub(crate) fn checkpoint(&mut self, positions: &[(StreamId, Position)]) -> io::Result<()> {
         self.last_number += 1;
         let number = self.last_number;
-        let mut frames = Vec::new();
-        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
-        frame::write_checkpoint(&mut frames, at, positions);
-        let header = Header { number, previous: 0, previous_end: 0 };
-        match create_segment(&self.disk, &self.layout, header, &frames) {
-            Ok(file) => {
-                self.adopt(file, number, frames.len());
+        match create_checkpoint(&self.disk, &self.layout, number, positions) {
+            Ok((file, end)) => {
+                self.adopt(file, number, end);
                 self.older = (0, 0);
                 self.lost = false;
                 self.drop_older();
@@ -255,10 +251,10 @@ impl Wal {
         self.unsynced.clear();
     }
 
-    fn adopt(&mut self, file: Box<dyn DiskFile>, number: u64, frames: usize) {
+    fn adopt(&mut self, file: Box<dyn DiskFile>, number: u64, end: u64) {
         self.file = file;
         self.number = number;
-        self.end = (HEADER_LEN + frames) as u64;
+        self.end = end;
         self.reserved = false;
         self.poisoned = false;
         self.mark_synced();
@@ -269,12 +265,12 @@ impl Wal {
         self.last_number += 1;
         let number = self.last_number;
         let mut frames = [&self.unsynced, extra].concat();
-        let at = At { segment: number, offset: HEADER_LEN as u64, synced: HEADER_LEN as u64 };
-        frame::place(&mut frames, at);
+        frame::place(&mut frames, At::first(number));
         let header = Header { number, previous: self.number, previous_end: self.synced };
-        let file = create_segment(&self.disk, &self.layout, header, &frames).map_err(|(_, error)| error)?;
+        let created = create_segment(&self.disk, &self.layout, header, &frames);
+        let (file, end) = created.map_err(|(_, error)| error)?;
         self.older = (self.older.0 + 1, self.older.1 + self.synced);
-        self.adopt(file, number, frames.len());
+        self.adopt(file, number, end);
         Ok(())
     }
 
@@ -309,14 +305,24 @@ impl Wal {
     }
 }
 
-/// Makes a segment whole under another name, then gives it its own, durably. The error says whether the new
-/// name may be visible: then nothing may be written to an older segment any more.
-fn create_segment(
+/// A segment that was made, and where its frames end; an error says whether its name may be visible: then nothing may be written to
+/// an older segment any more.
+type Created = Result<(Box<dyn DiskFile>, u64), (bool, io::Error)>;
+
+/// Makes a segment that begins with a checkpoint.
+fn create_checkpoint(
     disk: &SharedDisk,
     layout: &Layout,
-    header: Header,
-    frames: &[u8],
-) -> Result<Box<dyn DiskFile>, (bool, io::Error)> {
+    number: u64,
+    positions: &[(StreamId, Position)],
+) -> Created {
+    let mut frames = Vec::new();
+    frame::write_checkpoint(&mut frames, At::first(number), positions);
+    create_segment(disk, layout, Header { number, previous: 0, previous_end: 0 }, &frames)
+}
+
+/// Makes a segment whole under another name, then gives it its own, durably.
+fn create_segment(disk: &SharedDisk, layout: &Layout, header: Header, frames: &[u8]) -> Created {
     let path = layout.segment(header.number);
     let temporary = path.with_extension(format!("wal{TEMPORARY_SUFFIX}"));
     let write = || {
@@ -332,5 +338,5 @@ fn create_segment(
     })?;
     disk.rename(&temporary, &path).map_err(|error| (true, error))?;
     disk.sync_dir(&layout.wal()).map_err(|error| (true, error))?;
-    Ok(file)
+    Ok((file, (HEADER_LEN + frames.len()) as u64))
 }

@@ -417,7 +417,7 @@ fn what_a_cache_says_is_on_disk_first() {
         if listing {
             let mut states = Vec::new();
             home.store.survey(|_, loaded| states.extend(loaded.map(|loaded| loaded.state))).expect("listed");
-            home.store.write_index(states.iter()).expect("a list");
+            home.store.write_index(states.iter(), false).expect("a list");
         } else {
             home.store.snapshot(home.sessions[0]).expect("a snapshot");
         }

@@ -344,7 +344,7 @@ fn rich_home() -> Home {
     home.append(50).expect("a tail behind the snapshot");
     let mut states = Vec::new();
     home.store.survey(|_, loaded| states.push(loaded.expect("readable").state)).expect("listed");
-    home.store.write_index(states.iter()).expect("a list");
+    home.store.write_index(states.iter(), false).expect("a list");
     let later = Append::durable(home.sessions[2], vec![marked(51, 5, None)]);
     home.store.append(later).expect("what the list does not have");
     home

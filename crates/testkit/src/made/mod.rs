@@ -143,7 +143,7 @@ fn write_caches(store: &Store, sessions: &[SessionId]) -> std::io::Result<()> {
         }
         states.push(state);
     }
-    store.write_index(states.iter().map(|state| &**state))
+    store.write_index(states.iter().map(|state| &**state), false)
 }
 
 fn write(path: &Path, cache: &impl serde::Serialize) -> std::io::Result<()> {

@@ -80,12 +80,13 @@ impl CommitMachine {
                 return false;
             }
         };
-        let mut all = true;
+        let (mut all, mut tails) = (true, scan.by_stream());
         for (stream, lag) in rest {
+            let tail = tails.remove(&stream).unwrap_or_default();
             let done = match lag.cause {
-                Cause::Recovery => rewrite::redo_late(&self.disk, &self.layout, stream, &scan).map(|()| None),
+                Cause::Recovery => rewrite::redo_late(&self.disk, &self.layout, stream, &tail).map(|()| None),
                 Cause::Write | Cause::Sync => {
-                    rewrite::rewrite(&self.disk, &self.layout, stream, &lag, &scan).map(Some)
+                    rewrite::rewrite(&self.disk, &self.layout, stream, &lag, &tail).map(Some)
                 }
             };
             match done {

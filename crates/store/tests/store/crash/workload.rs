@@ -214,7 +214,7 @@ impl<'a> Workload<'a> {
         let mut states = Vec::new();
         let listed = self.store.survey(|_, loaded| states.extend(loaded.ok().map(|loaded| loaded.state)));
         if listed.is_ok() {
-            let _ = self.store.write_index(states.iter());
+            let _ = self.store.write_index(states.iter(), false);
         }
     }
 }
