@@ -12,8 +12,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::event::Raw;
+use rekindle_holder::descriptors::wait_readable;
 use rekindle_holder::journal::OutFlags;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,7 +217,7 @@ impl Lines<'_> {
             if self.total > MAX_OUTPUT {
                 return Err(ProbeError::Flood);
             }
-            if !wait_readable(self.stdout, self.begun + self.timeout).map_err(ProbeError::Pipe)? {
+            if !wait_readable(&*self.stdout, self.begun + self.timeout).map_err(ProbeError::Pipe)? {
                 return Err(ProbeError::Silent(self.timeout));
             }
             let count = self.stdout.read(&mut chunk).map_err(ProbeError::Pipe)?;
@@ -267,19 +267,5 @@ fn probed(profile: &dyn Profile, greeting: &Greeting<'_>, begun: Instant) -> Pro
         auth_methods: greeting.auth_methods.map(keep),
         offers: None,
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-    }
-}
-
-/// Waits until there is something to read, or the end of it; false once the deadline has passed.
-fn wait_readable(stdout: &ChildStdout, deadline: Instant) -> std::io::Result<bool> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-        let mut wanted = [PollFd::new(stdout, PollFlags::IN)];
-        match poll(&mut wanted, Some(&left)) {
-            Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }

@@ -1,7 +1,11 @@
 //! File descriptors of a detached process: inherited ones are closed, and the limit on their number is raised.
 
-use std::os::fd::BorrowedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// More than this gains nobody anything; programs that go through all possible descriptors suffer from more.
@@ -23,6 +27,18 @@ pub fn close_inherited() {
             if rustix::io::fcntl_getfd(BorrowedFd::borrow_raw(fd)).is_ok() {
                 rustix::io::close(fd);
             }
+        }
+    }
+}
+
+/// Waits until a descriptor can be read from, or has come to its end; false once the deadline has passed.
+pub fn wait_readable(fd: impl AsFd, deadline: Instant) -> io::Result<bool> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            ready => return Ok(ready? > 0),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! A holder's directory: every file named once, and what the small ones say. Who writes which is in their docs.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use crate::files;
 use crate::identity::Identity;
 use crate::wire::{Phase, Secret};
 
@@ -82,15 +81,14 @@ impl HolderDir {
     /// Replaces a file whole; with `durable`, it and its name are on disk when this returns.
     pub fn replace(&self, path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         let temporary = path.with_extension("tmp");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file = files::create(&temporary)?;
         file.write_all(bytes)?;
         if durable {
             file.sync_all()?;
         }
         std::fs::rename(&temporary, path)?;
         if durable {
-            File::open(&self.path)?.sync_all()?;
+            files::sync_dir(&self.path)?;
         }
         Ok(())
     }

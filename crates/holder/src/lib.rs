@@ -8,6 +8,7 @@
 pub mod client;
 pub mod descriptors;
 pub mod dir;
+mod files;
 pub mod identity;
 pub mod journal;
 pub mod run;

@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::descriptors::wait_readable;
+use crate::files::if_exists;
 use crate::identity::{Identity, Presence, Stat, is_gone, machine_boot};
 
 /// The environment variable that marks every process of an agent's tree.
@@ -25,8 +27,8 @@ const LOOKS: usize = 4;
 /// child of those. A process group is only a number: when its last member is gone the kernel gives it to anyone.
 /// It counts only while at least one member belongs to the tree for another reason. That is proof for the rest,
 /// because nobody can join a group from outside its session, and every process of a session descends from the
-/// one that made it. Of a holder that is dead more may be [`Known`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// one that made it. Of a holder that is dead more may be known from its own files; of this boot, or it counts for nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
     /// The value of [`MARK`]: the holder's id. An empty one marks nobody.
     pub mark: String,
@@ -36,12 +38,7 @@ pub struct Tree {
     pub ancestor: Option<i32>,
     /// A control group that holds nothing but the holder and its agent.
     pub cgroup: Option<PathBuf>,
-}
-
-/// What else is known of a tree whose holder is dead, from its own files; of this boot, or it counts for nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
-    /// The agent. It belongs to the tree if it still lives, even if it has overwritten the place of its mark.
+    /// The agent of a dead holder. It belongs to the tree if it still lives, even if it has overwritten the place of its mark.
     pub agent: Option<Identity>,
     /// The dead holder, which made the session that the agent's group is in. A group of that number in a session of
     /// that number is proof even without a living witness, unless one of the numbers names a later process: both
@@ -53,16 +50,11 @@ pub struct Known {
 impl Tree {
     /// Returns every process of the tree except ourselves, the ancestor and what has ended.
     pub fn members(&self) -> io::Result<Vec<Identity>> {
-        self.members_and(&Known::default())
-    }
-
-    /// Like [`Tree::members`], with what is known of a dead holder's tree.
-    pub fn members_and(&self, known: &Known) -> io::Result<Vec<Identity>> {
         let boot = machine_boot()?;
         let mut found = Vec::new();
         for _ in 0..LOOKS {
             let complete;
-            (found, complete) = self.look(known, &boot)?;
+            (found, complete) = self.look(&boot)?;
             if complete {
                 break;
             }
@@ -73,13 +65,8 @@ impl Tree {
     /// Signals every member and returns those that got it. A member can have had a child meanwhile: whoever wants
     /// the tree gone looks again until nobody is left.
     pub fn signal(&self, signal: Signal) -> io::Result<Vec<Identity>> {
-        self.signal_and(&Known::default(), signal)
-    }
-
-    /// Like [`Tree::signal`], with what is known of a dead holder's tree.
-    pub fn signal_and(&self, known: &Known, signal: Signal) -> io::Result<Vec<Identity>> {
         let (mut signalled, mut failed) = (Vec::new(), None);
-        for member in self.members_and(known)? {
+        for member in self.members()? {
             match signal_exactly(&member, signal) {
                 Ok(true) => signalled.push(member),
                 Ok(false) => {}
@@ -92,14 +79,14 @@ impl Tree {
     }
 
     /// Looks once; tells also whether everybody who seemed to belong to the tree could be proven to.
-    fn look(&self, known: &Known, boot: &str) -> io::Result<(Vec<Identity>, bool)> {
+    fn look(&self, boot: &str) -> io::Result<(Vec<Identity>, bool)> {
         let seen = all_processes()?;
         let mut members = Members::default();
         let wanted = format!("{MARK}={}", self.mark).into_bytes();
-        let led = self.led(known, &seen, boot);
+        let led = self.led(&seen, boot);
         let mut complete = true;
         for (pid, stat) in &seen {
-            let is_agent = known.agent.as_ref().is_some_and(|agent| is(agent, *pid, stat, boot));
+            let is_agent = self.agent.as_ref().is_some_and(|agent| is(agent, *pid, stat, boot));
             let is_led = led == Some((stat.group, stat.session));
             let entry = if self.mark.is_empty() { Entry::Missing } else { entry(*pid, stat, &wanted) };
             if is_agent || is_led || entry == Entry::There {
@@ -137,9 +124,9 @@ impl Tree {
     }
 
     /// Returns group and session that together prove a process to be of the tree, if they still can.
-    fn led(&self, known: &Known, seen: &BTreeMap<i32, Stat>, boot: &str) -> Option<(i32, i32)> {
-        let (group, holder) = (self.group.filter(|group| *group > 1)?, known.holder.as_ref()?);
-        let agent = known.agent.as_ref().filter(|agent| agent.pid == group)?;
+    fn led(&self, seen: &BTreeMap<i32, Stat>, boot: &str) -> Option<(i32, i32)> {
+        let (group, holder) = (self.group.filter(|group| *group > 1)?, self.holder.as_ref()?);
+        let agent = self.agent.as_ref().filter(|agent| agent.pid == group)?;
         let leads = |leader: &Identity| {
             let now = seen.get(&leader.pid);
             leader.machine_boot == boot && now.is_none_or(|stat| stat.start_ticks == leader.start_ticks)
@@ -155,14 +142,11 @@ fn is(meant: &Identity, pid: i32, stat: &Stat, boot: &str) -> bool {
 
 /// Signals a process if it is still that very one; false if it is gone.
 pub fn signal_exactly(identity: &Identity, signal: Signal) -> io::Result<bool> {
-    let pid = Some(identity.pid).filter(|pid| *pid > 1).and_then(Pid::from_raw).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("process {} is never signalled", identity.pid))
-    })?;
-    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => handle,
-        Err(Errno::SRCH) => return Ok(false),
-        Err(error) => return Err(error.into()),
-    };
+    if identity.pid <= 1 {
+        let why = format!("process {} is never signalled", identity.pid);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let Some(handle) = handle_of(identity.pid)? else { return Ok(false) };
     // From here on the handle means one process; if that is the right one now, it will be when it is signalled.
     if identity.presence()? == Presence::Gone {
         return Ok(false);
@@ -176,27 +160,19 @@ pub fn signal_exactly(identity: &Identity, signal: Signal) -> io::Result<bool> {
 
 /// Waits until a process has ended, collected or not, but not longer than this; tells whether it has.
 pub fn await_end(identity: &Identity, most: Duration) -> io::Result<bool> {
-    let Some(pid) = Some(identity.pid).filter(|pid| *pid > 1).and_then(Pid::from_raw) else {
-        return Ok(true);
-    };
-    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => handle,
-        Err(Errno::SRCH) => return Ok(true),
-        Err(error) => return Err(error.into()),
-    };
     let deadline = Instant::now() + most;
+    let Some(handle) = handle_of(identity.pid)? else { return Ok(true) };
     // The handle becomes readable at the end of its process; whether that is the right one is looked at first.
-    while identity.presence()? == Presence::Alive {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Ok(false),
-            Ok(_) => return Ok(true),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+    Ok(identity.presence()? == Presence::Gone || wait_readable(&handle, deadline)?)
+}
+
+/// Returns a handle of a process, which means that one process from now on; none if there is none of that number.
+fn handle_of(pid: i32) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = Some(pid).filter(|pid| *pid > 1).and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => Ok(None),
+        handle => Ok(Some(handle?)),
     }
-    Ok(true)
 }
 
 /// What makes a process one of the tree.
@@ -332,11 +308,7 @@ fn entry(pid: i32, stat: &Stat, wanted: &[u8]) -> Entry {
 
 /// Finds the processes of a control group and of those below it; one that is gone has none.
 fn in_cgroup(path: &Path, found: &mut impl FnMut(i32)) -> io::Result<()> {
-    let entries = match std::fs::read_dir(path) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+    let Some(entries) = if_exists(std::fs::read_dir(path))? else { return Ok(()) };
     match std::fs::read_to_string(path.join("cgroup.procs")) {
         // Those of another pid namespace are listed as 0.
         Ok(text) => {

@@ -87,7 +87,7 @@ fn end_holders(home: &Path) -> bool {
 
 /// Returns an agent and what it started, wherever that is.
 pub fn marked(holder_id: &str) -> Tree {
-    Tree { mark: holder_id.to_owned(), group: None, ancestor: None, cgroup: None }
+    Tree { mark: holder_id.to_owned(), ..Tree::default() }
 }
 
 /// Kills exactly this process, and waits until it is gone; tells whether it was there and is gone.

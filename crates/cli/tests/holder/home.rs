@@ -232,7 +232,7 @@ impl Home {
         let holders = inspect_all(&self.path("home/holders")).unwrap_or_default();
         let mark = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let marks = holders.iter().filter_map(|holder| mark(holder.dir.path()));
-        marks.map(|mark| Tree { mark, group: None, ancestor: None, cgroup: None }).collect()
+        marks.map(|mark| Tree { mark, ..Tree::default() }).collect()
     }
 }
 

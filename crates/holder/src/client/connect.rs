@@ -138,9 +138,14 @@ pub(super) fn shake_hands(
 
 fn refusal(socket: &Path, error: HandshakeError) -> ConnectError {
     match error {
-        HandshakeError::NotTheHolder { why } => ConnectError::NotTheHolder { socket: socket.into(), why },
+        HandshakeError::NotTheHolder(why) => ConnectError::NotTheHolder { socket: socket.into(), why },
         HandshakeError::Refused(refused) => ConnectError::Refused(refused),
-        HandshakeError::NoCommonVersion { low, high } => ConnectError::NoCommonVersion { low, high },
+        HandshakeError::Wire(WireError::NotOurs) => {
+            ConnectError::NotTheHolder { socket: socket.into(), why: "it does not speak the protocol" }
+        }
+        HandshakeError::Wire(WireError::NoCommonVersion { low, high }) => {
+            ConnectError::NoCommonVersion { low, high }
+        }
         HandshakeError::Wire(error) => ConnectError::Wire(error),
         HandshakeError::NoRandomness => ConnectError::Io {
             socket: socket.into(),

@@ -1,12 +1,13 @@
 //! A private copy of the holder's executable, named by its content: an update never changes what a holder runs.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::files::sync_dir;
 use crate::journal::hex;
 
 /// The file's name below the hash, so that lists of processes tell what it is.
@@ -86,8 +87,8 @@ fn copy(bytes: &[u8], dir: &Path, path: &Path) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
         return Err(error);
     }
-    File::open(dir)?.sync_all()?;
-    dir.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    sync_dir(dir)?;
+    dir.parent().map_or(Ok(()), sync_dir)
 }
 
 #[cfg(test)]

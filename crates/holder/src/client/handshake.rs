@@ -12,79 +12,58 @@ const MOST_PASSED_OVER: usize = 64;
 
 /// Who comes, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Visitor {
+pub(super) struct Visitor {
     /// What for.
-    pub mode: Mode,
+    pub(super) mode: Mode,
     /// Which supervisor: one life of a daemon.
-    pub instance: String,
+    pub(super) instance: String,
     /// The epoch it wants to command under; of no account unless it comes to command.
-    pub epoch: u64,
+    pub(super) epoch: u64,
 }
 
 /// What a holder said when it let us in.
 #[derive(Debug)]
-pub struct Welcomed {
-    /// The version both sides speak.
-    pub version: u16,
+pub(super) struct Welcomed {
     /// What else the holder can do.
-    pub features: u32,
+    pub(super) features: u32,
     /// What it said of itself first; compare its fingerprint with what the session expects.
-    pub challenge: Challenge,
+    pub(super) challenge: Challenge,
     /// How far everything has come.
-    pub marks: Marks,
+    pub(super) marks: Marks,
     /// What came behind the welcome is in here already.
-    pub decoder: Decoder,
+    pub(super) decoder: Decoder,
 }
 
 /// Why we were not let in, or did not want to be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HandshakeError {
-    /// Whoever listens there is somebody else.
-    #[error("whoever answers is not the holder ({why})")]
-    NotTheHolder {
-        /// How that was noticed.
-        why: &'static str,
-    },
+#[derive(Debug)]
+pub(super) enum HandshakeError {
+    /// Whoever listens there is somebody else, by what was noticed.
+    NotTheHolder(&'static str),
     /// It said no. That is not proven to be the holder's word: nothing is lost by asking again.
-    #[error("the holder refused ({:?}, epoch {})", .0.reason, .0.epoch)]
     Refused(Refused),
-    /// There is no version that both sides speak.
-    #[error("the holder speaks versions {low} to {high} of the protocol, which this program does not")]
-    NoCommonVersion {
-        /// Its lowest.
-        low: u16,
-        /// Its highest.
-        high: u16,
-    },
     /// It cannot be understood.
-    #[error("the holder cannot be understood")]
-    Wire(#[source] WireError),
+    Wire(WireError),
     /// There is no randomness to be had, so nothing would be proven.
-    #[error("the machine gives no random numbers")]
     NoRandomness,
 }
 
 impl From<WireError> for HandshakeError {
     fn from(error: WireError) -> HandshakeError {
-        match error {
-            WireError::NotOurs => HandshakeError::NotTheHolder { why: "it does not speak the protocol" },
-            WireError::NoCommonVersion { low, high } => HandshakeError::NoCommonVersion { low, high },
-            error => HandshakeError::Wire(error),
-        }
+        HandshakeError::Wire(error)
     }
 }
 
 #[derive(Debug)]
 enum State {
     Preamble,
-    Challenge { version: u16, features: u32 },
-    Welcome { version: u16, features: u32, challenge: Challenge },
+    Challenge { features: u32 },
+    Welcome { features: u32, challenge: Challenge },
     Over,
 }
 
 /// A handshake under way.
 #[derive(Debug)]
-pub struct Handshake {
+pub(super) struct Handshake {
     secret: Secret,
     holder_id: String,
     visitor: Visitor,
@@ -97,7 +76,11 @@ pub struct Handshake {
 
 impl Handshake {
     /// Begins one with the holder whose id and secret these are.
-    pub fn new(holder_id: &str, secret: Secret, visitor: Visitor) -> Result<Handshake, HandshakeError> {
+    pub(super) fn new(
+        holder_id: &str,
+        secret: Secret,
+        visitor: Visitor,
+    ) -> Result<Handshake, HandshakeError> {
         let mut word = [0; 16];
         getrandom::fill(&mut word).map_err(|_| HandshakeError::NoRandomness)?;
         Ok(Handshake {
@@ -113,25 +96,25 @@ impl Handshake {
     }
 
     /// Takes what is to be sent now.
-    pub fn outgoing(&mut self) -> Vec<u8> {
+    pub(super) fn outgoing(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
     }
 
     /// Takes in what was received. After an answer of any kind the handshake is over; until then, send what
     /// [`Handshake::outgoing`] has.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Welcomed>, HandshakeError> {
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<Option<Welcomed>, HandshakeError> {
         self.decoder.push(bytes);
         if matches!(self.state, State::Preamble) {
             let Some(preamble) = self.decoder.take::<PREAMBLE_LEN>() else { return Ok(None) };
             let theirs = Preamble::read(&preamble)?;
-            let version = Preamble::OURS.common(theirs)?;
-            self.state = State::Challenge { version, features: theirs.features };
+            Preamble::OURS.common(theirs)?;
+            self.state = State::Challenge { features: theirs.features };
         }
         while let Some(frame) = self.decoder.next_frame()? {
             let Some(event) = Event::read(&frame)? else {
                 self.passed_over += 1;
                 if self.passed_over > MOST_PASSED_OVER {
-                    return Err(HandshakeError::NotTheHolder { why: "it only talks" });
+                    return Err(HandshakeError::NotTheHolder("it only talks"));
                 }
                 continue;
             };
@@ -144,12 +127,12 @@ impl Handshake {
 
     fn heed(&mut self, event: Event) -> Result<Option<Welcomed>, HandshakeError> {
         match (std::mem::replace(&mut self.state, State::Over), event) {
-            (State::Challenge { version, features }, Event::Challenge(challenge)) => {
+            (State::Challenge { features }, Event::Challenge(challenge)) => {
                 if challenge.holder_id != self.holder_id {
-                    return Err(HandshakeError::NotTheHolder { why: "it has another id" });
+                    return Err(HandshakeError::NotTheHolder("it has another id"));
                 }
                 if challenge.nonce.is_empty() {
-                    return Err(HandshakeError::NotTheHolder { why: "it asks for no proof" });
+                    return Err(HandshakeError::NotTheHolder("it asks for no proof"));
                 }
                 let auth = Auth {
                     mode: self.visitor.mode,
@@ -159,18 +142,18 @@ impl Handshake {
                     proof: self.proof(&challenge).of_supervisor(&self.secret),
                 };
                 Request::Auth(auth).frame(Vec::new()).write(&mut self.outgoing);
-                self.state = State::Welcome { version, features, challenge };
+                self.state = State::Welcome { features, challenge };
                 Ok(None)
             }
-            (State::Welcome { version, features, challenge }, Event::Welcome(welcome)) => {
+            (State::Welcome { features, challenge }, Event::Welcome(welcome)) => {
                 if !self.proof(&challenge).check_holder(&self.secret, &welcome.proof) {
-                    return Err(HandshakeError::NotTheHolder { why: "it does not know the secret" });
+                    return Err(HandshakeError::NotTheHolder("it does not know the secret"));
                 }
                 let decoder = std::mem::take(&mut self.decoder);
-                Ok(Some(Welcomed { version, features, challenge, marks: welcome.marks, decoder }))
+                Ok(Some(Welcomed { features, challenge, marks: welcome.marks, decoder }))
             }
             (_, Event::Refused(refused)) => Err(HandshakeError::Refused(refused)),
-            _ => Err(HandshakeError::NotTheHolder { why: "it says things out of turn" }),
+            _ => Err(HandshakeError::NotTheHolder("it says things out of turn")),
         }
     }
 

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::lock::{DirLock, LockError};
-use crate::dir::{ExitNote, HolderDir, Launch, StatusNote};
+use crate::dir::{ExitNote, HolderDir, Launch, LockNote, StatusNote};
+use crate::files::if_exists;
 use crate::identity::{Identity, machine_boot};
 use crate::journal::{Body, Ctl, Damage, JournalReader, Step};
-use crate::tree::{Known, Tree, await_end};
+use crate::tree::{Tree, await_end};
 
 /// How long those who are killed may take to be gone. The kernel needs milliseconds; one that waits for a disk
 /// may need for ever, and is named instead.
@@ -94,28 +95,30 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
     // The directory bears the holder's name, whatever became of the file that says what it was for.
     let name = dir.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holder_id = launch.as_ref().map_or(name, |launch| launch.holder_id.clone());
-    let tree = tree_of(&holder_id, status.as_ref(), named.as_ref());
+    let tree = tree_of(&holder_id, status.as_ref(), named.clone(), lock.note());
     let may_signal = !lock.is_copied() && of_this_boot(launch.as_ref(), lock, &boot);
-    let holder = lock.note().map(|note| note.process.clone());
-    let known = Known { agent: named.clone(), holder: holder.clone() };
-    let mut left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
-
-    let told = read_journal(dir).map_err(|source| HarvestError::Journal { path: dir.journal(), source })?;
-    let agent = told.agent.map(|(pid, start_ticks)| Identity {
-        pid,
-        start_ticks,
-        machine_boot: launch.as_ref().map_or_else(String::new, |launch| launch.machine_boot.clone()),
-    });
+    let left = sweep(&tree, may_signal).map_err(HarvestError::Processes)?;
+    let mut harvest = Harvest {
+        exit: None,
+        exit_unreadable: None,
+        damage: None,
+        last_seq: 0,
+        started: Started::Never,
+        agent: None,
+        copied: lock.is_copied(),
+        tree_gone: false,
+        left,
+    };
+    let boot = launch.as_ref().map(|launch| launch.machine_boot.clone()).unwrap_or_default();
+    read_journal(dir, boot, &mut harvest)
+        .map_err(|source| HarvestError::Journal { path: dir.journal(), source })?;
     // The hint may be older than the journal: if that one knows better who the agent was, look once more.
-    if let Some(agent) = &agent
-        && named.as_ref() != Some(agent)
-    {
-        let tree = Tree { group: Some(agent.pid), ..tree.clone() };
-        let known = Known { agent: Some(agent.clone()), holder };
-        left = sweep(&tree, &known, may_signal).map_err(HarvestError::Processes)?;
+    if let Some(agent) = harvest.agent.clone().filter(|agent| named.as_ref() != Some(agent)) {
+        let tree = Tree { group: Some(agent.pid), agent: Some(agent), ..tree.clone() };
+        harvest.left = sweep(&tree, may_signal).map_err(HarvestError::Processes)?;
     }
-
-    if let Some(cgroup) = tree.cgroup.as_ref().filter(|_| may_signal && left.is_empty()) {
+    harvest.tree_gone = harvest.left.is_empty();
+    if let Some(cgroup) = tree.cgroup.as_ref().filter(|_| may_signal && harvest.tree_gone) {
         // The holder would have removed it; one that is not empty stays.
         let _ = std::fs::remove_dir(cgroup);
     }
@@ -125,38 +128,34 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         let _ = std::fs::remove_file(&launch.socket);
     }
 
-    let (exit, exit_unreadable) = match HolderDir::read::<ExitNote>(&dir.exit()) {
-        Ok(exit) => (Some(exit), None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
-        Err(error) => (None, Some(error.to_string())),
-    };
-    let agent = agent.or(named);
-    let started = match (told.started, &told.damage) {
-        (Started::Never, _) if agent.is_some() => Started::Yes,
-        (Started::Never, Some(_)) => Started::Unknown,
-        (started, _) => started,
-    };
-    let tree_gone = left.is_empty();
-    Ok(Harvest {
-        exit,
-        exit_unreadable,
-        damage: told.damage,
-        last_seq: told.last_seq,
-        started,
-        agent,
-        copied: lock.is_copied(),
-        tree_gone,
-        left,
-    })
+    match if_exists(HolderDir::read(&dir.exit())) {
+        Ok(exit) => harvest.exit = exit,
+        Err(error) => harvest.exit_unreadable = Some(error.to_string()),
+    }
+    harvest.agent = harvest.agent.or(named);
+    if harvest.started == Started::Never {
+        harvest.started = match (&harvest.agent, &harvest.damage) {
+            (Some(_), _) => Started::Yes,
+            (None, Some(_)) => Started::Unknown,
+            (None, None) => Started::Never,
+        };
+    }
+    Ok(harvest)
 }
 
 /// Returns where to look for a dead holder's agent.
-pub(super) fn tree_of(holder_id: &str, status: Option<&StatusNote>, agent: Option<&Identity>) -> Tree {
+pub(super) fn tree_of(
+    holder_id: &str,
+    status: Option<&StatusNote>,
+    agent: Option<Identity>,
+    lock: Option<&LockNote>,
+) -> Tree {
     let cgroup = status.and_then(|status| status.cgroup.clone());
     // The hint is no authority: only a group that bears this holder's name is its own.
     let name = format!("rekindle-{holder_id}");
     let cgroup = cgroup.filter(|path| path.file_name().is_some_and(|file| *file == *name));
-    Tree { mark: holder_id.to_owned(), group: agent.map(|agent| agent.pid), ancestor: None, cgroup }
+    let (group, holder) = (agent.as_ref().map(|agent| agent.pid), lock.map(|note| note.process.clone()));
+    Tree { mark: holder_id.to_owned(), group, ancestor: None, cgroup, agent, holder }
 }
 
 /// Tells whether what the files say of processes is about this boot of the machine.
@@ -170,14 +169,14 @@ fn of_this_boot(launch: Option<&Launch>, lock: &DirLock, boot: &str) -> bool {
 
 /// Kills whoever is left, as often as someone new is found; returns those that would not go. The agent has lost
 /// its holder: nobody reads it any more, so there is nothing it could still be asked.
-fn sweep(tree: &Tree, known: &Known, may_signal: bool) -> io::Result<Vec<Identity>> {
+fn sweep(tree: &Tree, may_signal: bool) -> io::Result<Vec<Identity>> {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {
-        let left = tree.members_and(known)?;
+        let left = tree.members()?;
         if left.is_empty() || !may_signal || Instant::now() >= deadline {
             return Ok(left);
         }
-        tree.signal_and(known, Signal::KILL)?;
+        tree.signal(Signal::KILL)?;
         let until = deadline.min(Instant::now() + LOOK_AGAIN);
         for one in &left {
             await_end(one, until.saturating_duration_since(Instant::now()))?;
@@ -185,39 +184,33 @@ fn sweep(tree: &Tree, known: &Known, may_signal: bool) -> io::Result<Vec<Identit
     }
 }
 
-struct Told {
-    started: Started,
-    agent: Option<(i32, u64)>,
-    damage: Option<Damage>,
-    last_seq: u64,
-}
-
 /// Reads a journal to its end, or to where it is broken.
-fn read_journal(dir: &HolderDir) -> io::Result<Told> {
+fn read_journal(dir: &HolderDir, machine_boot: String, harvest: &mut Harvest) -> io::Result<()> {
     let mut reader = JournalReader::open(dir.journal(), 1);
-    let mut told = Told { started: Started::Never, agent: None, damage: None, last_seq: 0 };
     loop {
         let record = match reader.step()? {
             Step::Record(record) => record,
-            Step::End => return Ok(told),
+            Step::End => return Ok(()),
             Step::Damaged(damage) => {
-                told.damage = Some(damage);
-                return Ok(told);
+                harvest.damage = Some(damage);
+                return Ok(());
             }
         };
-        if told.last_seq == 0 && record.seq > 1 {
+        if harvest.last_seq == 0 && record.seq > 1 {
             // The beginning was acknowledged and removed, so there was something to acknowledge.
-            told.started = Started::Yes;
+            harvest.started = Started::Yes;
         }
-        told.last_seq = record.seq;
+        harvest.last_seq = record.seq;
         match record.body {
-            Body::Ctl(Ctl::Start { .. }) if told.started == Started::Never => told.started = Started::Asked,
-            Body::Ctl(Ctl::Started { pid, start_ticks }) => {
-                told.started = Started::Yes;
-                told.agent = Some((pid, start_ticks));
+            Body::Ctl(Ctl::Start { .. }) if harvest.started == Started::Never => {
+                harvest.started = Started::Asked;
             }
-            Body::Ctl(Ctl::StartFailed { error }) => told.started = Started::Failed(error),
-            Body::Out { .. } | Body::In { .. } | Body::InDone { .. } => told.started = Started::Yes,
+            Body::Ctl(Ctl::Started { pid, start_ticks }) => {
+                harvest.started = Started::Yes;
+                harvest.agent = Some(Identity { pid, start_ticks, machine_boot: machine_boot.clone() });
+            }
+            Body::Ctl(Ctl::StartFailed { error }) => harvest.started = Started::Failed(error),
+            Body::Out { .. } | Body::In { .. } | Body::InDone { .. } => harvest.started = Started::Yes,
             Body::Ctl(_) | Body::Unknown { .. } => {}
         }
     }

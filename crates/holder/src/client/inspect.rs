@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::lock::{is_copied, read_note};
 use crate::dir::{EpochNote, ExitNote, FORMAT, HolderDir, Launch, LockNote, StatusNote};
+use crate::files::if_exists;
 use crate::identity::{Presence, machine_boot};
 
 /// Directories looked at at a time. More would wait for the same disk.
@@ -127,13 +128,8 @@ pub fn inspect_all(holders: &Path) -> io::Result<Vec<Inspection>> {
 
 /// Lists the directories of the holders of a home, sorted by id, and looks into none.
 pub fn list(holders: &Path) -> io::Result<Vec<HolderDir>> {
-    let entries = match std::fs::read_dir(holders) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut dirs = Vec::new();
-    for entry in entries {
+    for entry in if_exists(std::fs::read_dir(holders))?.into_iter().flatten() {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(b"h_") && entry.path().is_dir() {
             dirs.push(HolderDir::new(entry.path()));
@@ -175,9 +171,9 @@ pub fn highest_epoch<'a>(inspections: impl IntoIterator<Item = &'a Inspection>) 
 }
 
 fn lock_state(dir: &HolderDir) -> LockState {
-    let file = match File::open(dir.lock()) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return LockState::Missing,
+    let file = match if_exists(File::open(dir.lock())) {
+        Ok(Some(file)) => file,
+        Ok(None) => return LockState::Missing,
         Err(error) => return LockState::Unreadable(error.to_string()),
     };
     // Shared, so that several who look do not see each other; a holder that begins just now tries again.
@@ -201,14 +197,16 @@ fn lock_state(dir: &HolderDir) -> LockState {
 fn found<T: DeserializeOwned>(path: &Path) -> FileContents<T> {
     /// A living holder writes some files over in place: one that is caught half written is whole a moment later.
     const LOOKS: usize = 3;
-    let mut looks = 1;
-    loop {
-        match HolderDir::read(path) {
-            Ok(value) => return FileContents::There(value),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return FileContents::Missing,
-            Err(error) if looks == LOOKS => return FileContents::Unreadable(error.to_string()),
-            Err(_) => looks += 1,
+    let mut found = if_exists(HolderDir::read(path));
+    for _ in 1..LOOKS {
+        if found.is_err() {
+            found = if_exists(HolderDir::read(path));
         }
+    }
+    match found {
+        Ok(Some(value)) => FileContents::There(value),
+        Ok(None) => FileContents::Missing,
+        Err(error) => FileContents::Unreadable(error.to_string()),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Taking a dead holder's lock: proof that it is dead, and that nobody else touches its directory meanwhile.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::dir::{HolderDir, LockNote};
+use crate::files::{if_exists, open_or_create};
 
 /// An inspection keeps the lock for microseconds only; who still has it after this really has it.
 const WAIT: Duration = Duration::from_millis(100);
@@ -62,20 +63,8 @@ impl DirLock {
         let failed = |source| LockError::Io { path: path.clone(), source };
         let deadline = Instant::now() + WAIT;
         loop {
-            let opened = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path);
-            let file = match opened {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(LockError::Missing { path: dir.path().into() });
-                }
-                Err(error) => return Err(failed(error)),
-            };
+            let opened = if_exists(open_or_create(&path)).map_err(failed)?;
+            let file = opened.ok_or_else(|| LockError::Missing { path: dir.path().into() })?;
             match file.try_lock() {
                 // What we locked may have been removed before we had it: then the lock is on nothing.
                 Ok(()) if is_at(&file, &path).map_err(failed)? => {
@@ -110,12 +99,8 @@ impl DirLock {
 }
 
 fn is_at(file: &File, path: &std::path::Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(named) => Ok((named.dev(), named.ino()) == (ours.dev(), ours.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    let (ours, named) = (file.metadata()?, if_exists(std::fs::metadata(path))?);
+    Ok(named.is_some_and(|named| (named.dev(), named.ino()) == (ours.dev(), ours.ino())))
 }
 
 /// Reads what the lock's owner wrote; none if it did not come so far.

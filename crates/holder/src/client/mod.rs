@@ -22,7 +22,6 @@ pub use connect::ConnectError;
 pub use control::{Accepted, Control, PART_BYTES, TurnHint};
 pub use executable::{Executable, InstallError, install_executable};
 pub use follow::{FollowError, Follower};
-pub use handshake::{Handshake, HandshakeError, Visitor, Welcomed};
 pub use harvest::{Harvest, HarvestError, Started, harvest, harvest_under};
 pub use inspect::{
     FileContents, Inspection, Keeper, LockState, highest_epoch, inspect, inspect_all, inspect_each, list,

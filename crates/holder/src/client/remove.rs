@@ -1,7 +1,6 @@
 //! Removing a holder's directory: under its lock, and only when nobody of its agent is left. It vanishes from
 //! the list in one step; what a crash leaves of the rest is found by its name.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -9,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::harvest::tree_of;
 use super::lock::{DirLock, LockError};
 use crate::dir::{HolderDir, Launch, StatusNote};
+use crate::files::{if_exists, sync_dir};
 use crate::identity::{Identity, machine_boot};
 use crate::journal::unhex;
-use crate::tree::Known;
 
 /// Directories on their way out begin with this; nobody takes them for holders.
 const LEAVING: &str = ".removed-";
@@ -75,19 +74,12 @@ pub fn remove_under(lock: DirLock) -> Result<(), RemoveError> {
 
 /// Removes what earlier removals left when they were cut off; returns how many there were.
 pub fn remove_leftovers(holders: &Path) -> io::Result<usize> {
-    let entries = match std::fs::read_dir(holders) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
     let mut removed = 0;
-    for entry in entries {
+    for entry in if_exists(std::fs::read_dir(holders))?.into_iter().flatten() {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(LEAVING.as_bytes()) {
-            match std::fs::remove_dir_all(entry.path()) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => removed += 1,
-            }
+            if_exists(std::fs::remove_dir_all(entry.path()))?;
+            removed += 1;
         }
     }
     Ok(removed)
@@ -100,9 +92,7 @@ fn left_of(lock: &DirLock, launch: &Launch) -> io::Result<Vec<Identity>> {
     }
     let status: Option<StatusNote> = HolderDir::read(&lock.dir().status()).ok();
     let agent = status.as_ref().and_then(|status| status.agent.clone());
-    let tree = tree_of(&launch.holder_id, status.as_ref(), agent.as_ref());
-    let holder = lock.note().map(|note| note.process.clone());
-    tree.members_and(&Known { agent, holder })
+    tree_of(&launch.holder_id, status.as_ref(), agent, lock.note()).members()
 }
 
 /// Removes the socket, if what stands there is one and has a name as we give them.
@@ -114,10 +104,6 @@ fn remove_socket(launch: &Launch) {
         // A socket that stays is an empty name in a directory that is cleaned at logout.
         let _ = std::fs::remove_file(path);
     }
-}
-
-fn sync_dir(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]

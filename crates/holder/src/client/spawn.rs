@@ -2,7 +2,7 @@
 //! or a directory that tells.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sha2::{Digest, Sha256};
 
 use super::executable::Executable;
+use crate::descriptors::wait_readable;
 use crate::dir::{FORMAT, HolderDir, Launch, Limits};
+use crate::files::sync_dir;
 use crate::identity::{Identity, machine_boot};
 use crate::journal::hex;
 use crate::tree::await_end;
@@ -92,6 +93,11 @@ pub enum PrepareError {
     },
 }
 
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> PrepareError {
+    let path = path.to_owned();
+    move |source| PrepareError::Io { path, source }
+}
+
 /// Returns what must be the same for an adoption to be right, as a hash: nothing that may change.
 pub fn fingerprint(session_id: &str, agent: Option<&str>, cwd: &Path) -> String {
     let mut hash = Sha256::new();
@@ -112,10 +118,6 @@ pub fn prepare(
     if spec.argv.is_empty() {
         return Err(PrepareError::NoCommand);
     }
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PrepareError::Io { path, source }
-    };
     let holders = std::path::absolute(holders).map_err(failed(holders))?;
     let random = || -> io::Result<[u8; 32]> {
         let mut bytes = [0; 32];
@@ -124,7 +126,11 @@ pub fn prepare(
     };
     let holder_id = format!("h_{}", hex(&random().map_err(failed(&holders))?[..16]));
     let dir = HolderDir::new(holders.join(&holder_id));
-    let socket = socket_path(runtime, &dir, &holder_id)?;
+    // A short name that is the same for the same holder and no other, in whichever home.
+    let socket = runtime.join(socket_name(dir.path(), &holder_id));
+    if socket.as_os_str().len() > MAX_SOCKET_PATH {
+        return Err(PrepareError::SocketTooLong { path: socket });
+    }
     let launch = Launch {
         format: FORMAT,
         fingerprint: fingerprint(&spec.session_id, spec.agent.as_deref(), &spec.cwd),
@@ -164,10 +170,6 @@ fn fill(
     launch: &Launch,
     random: &dyn Fn() -> io::Result<[u8; 32]>,
 ) -> Result<(), PrepareError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PrepareError::Io { path, source }
-    };
     for path in [dir.path(), &dir.journal()] {
         DirBuilder::new().mode(0o700).create(path).map_err(failed(path))?;
     }
@@ -179,16 +181,7 @@ fn fill(
     write_secret().map_err(failed(&dir.secret()))?;
     let bytes = serde_json::to_vec_pretty(launch).map_err(io::Error::other).map_err(failed(&dir.launch()))?;
     dir.replace(&dir.launch(), &bytes, true).map_err(failed(&dir.launch()))?;
-    File::open(holders).and_then(|holders| holders.sync_all()).map_err(failed(holders))
-}
-
-/// A short name that is the same for the same holder and no other, in whichever home.
-fn socket_path(runtime: &Path, dir: &HolderDir, holder_id: &str) -> Result<PathBuf, PrepareError> {
-    let path = runtime.join(socket_name(dir.path(), holder_id));
-    if path.as_os_str().len() > MAX_SOCKET_PATH {
-        return Err(PrepareError::SocketTooLong { path });
-    }
-    Ok(path)
+    sync_dir(holders).map_err(failed(holders))
 }
 
 fn socket_name(dir: &Path, holder_id: &str) -> String {
@@ -300,13 +293,8 @@ pub(super) fn start_by(
 fn read_line(mut pipe: ChildStdout, deadline: Instant) -> io::Result<Option<String>> {
     let mut said = Vec::new();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(error.into()),
+        if !wait_readable(&pipe, deadline)? {
+            return Err(io::ErrorKind::TimedOut.into());
         }
         let mut bytes = [0; 512];
         let count = pipe.read(&mut bytes)?;

@@ -177,14 +177,11 @@ impl Talk {
         }
         let deadline = Instant::now() + timeout;
         loop {
-            self.decoder.push(&self.link.take());
-            while let Some(frame) = self.decoder.next_frame()? {
-                if let Some(event) = Event::read(&frame)? {
-                    if let Event::Fenced { by } = event {
-                        self.fenced = Some(by);
-                    }
-                    return Ok(Some(event));
-                }
+            match self.look(Picked::Break) {
+                Ok(None) => {}
+                // Here it is news like any other.
+                Err(RequestError::Fenced { by }) => return Ok(Some(Event::Fenced { by })),
+                told => return told,
             }
             match self.link.receive(deadline)? {
                 Activity::Moved => {}

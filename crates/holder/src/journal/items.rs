@@ -77,23 +77,18 @@ impl Item<'_> {
 /// Puts parts together.
 #[derive(Debug, Default)]
 pub struct Items {
-    line: Option<PartLine>,
-    input: Option<PartInput>,
+    line: Option<Unfinished<OutFlags>>,
+    input: Option<Unfinished<Box<InputHead>>>,
 }
 
+/// A line or an input of which the last part has not come yet.
 #[derive(Debug)]
-struct PartLine {
+struct Unfinished<H> {
     first: u64,
+    /// The last part that has come.
     seq: u64,
     time: Stamp,
-    flags: OutFlags,
-    bytes: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct PartInput {
-    first: u64,
-    head: Box<InputHead>,
+    head: H,
     bytes: Vec<u8>,
 }
 
@@ -102,8 +97,20 @@ impl Items {
     pub fn push<'a>(&mut self, record: Record<'a>) -> Option<Item<'a>> {
         let Record { seq, time, body } = record;
         match body {
-            Body::Out { part, flags, bytes } => self.line(seq, time, part, flags, bytes),
-            Body::In { head, part, bytes } => self.input(seq, time, part, head, bytes),
+            Body::Out { part, flags, bytes } => {
+                let all = |all: &mut OutFlags, more: OutFlags| {
+                    all.unterminated |= more.unterminated;
+                    all.noise |= more.noise;
+                    all.truncated |= more.truncated;
+                };
+                let (first, flags, bytes) = join(&mut self.line, (seq, time), part, flags, bytes, all)?;
+                Some(Item::Line { first, seq, time, flags, bytes })
+            }
+            // A first part while another input is unfinished: its controller died, and a new one sends again.
+            Body::In { head, part, bytes } => {
+                let (first, head, bytes) = join(&mut self.input, (seq, time), part, head, bytes, |_, _| {})?;
+                Some(Item::Input { first, seq, time, head, bytes })
+            }
             Body::InDone { input, delivery } => Some(Item::Done { seq, input, delivery }),
             Body::Ctl(ctl) => Some(Item::Ctl { seq, time, ctl }),
             Body::Unknown { .. } => None,
@@ -121,61 +128,34 @@ impl Items {
     /// never accepted.
     pub fn finish(&mut self) -> Option<Item<'static>> {
         self.input = None;
-        let PartLine { first, seq, time, flags, bytes } = self.line.take()?;
-        let flags = OutFlags { unterminated: true, ..flags };
+        let Unfinished { first, seq, time, head, bytes } = self.line.take()?;
+        let flags = OutFlags { unterminated: true, ..head };
         Some(Item::Line { first, seq, time, flags, bytes: bytes.into() })
     }
+}
 
-    fn line<'a>(
-        &mut self,
-        seq: u64,
-        time: Stamp,
-        part: Part,
-        flags: OutFlags,
-        bytes: &'a [u8],
-    ) -> Option<Item<'a>> {
-        if part == Part::Whole {
-            return Some(Item::Line { first: seq, seq, time, flags, bytes: bytes.into() });
+/// Adds a part to what came before; returns the whole once it is there, with the record that it began in. `add` adds what a later
+/// part says of the whole.
+fn join<'a, H>(
+    unfinished: &mut Option<Unfinished<H>>,
+    (seq, time): (u64, Stamp),
+    part: Part,
+    head: H,
+    bytes: &'a [u8],
+    add: impl FnOnce(&mut H, H),
+) -> Option<(u64, H, Cow<'a, [u8]>)> {
+    match part {
+        Part::Whole => return Some((seq, head, bytes.into())),
+        Part::First => *unfinished = Some(Unfinished { first: seq, seq, time, head, bytes: bytes.to_vec() }),
+        Part::Middle | Part::Last => {
+            let whole = unfinished.as_mut()?;
+            add(&mut whole.head, head);
+            whole.bytes.extend_from_slice(bytes);
+            (whole.seq, whole.time) = (seq, time);
         }
-        if part == Part::First {
-            self.line = Some(PartLine { first: seq, seq, time, flags, bytes: Vec::new() });
-        }
-        let line = self.line.as_mut()?;
-        line.bytes.extend_from_slice(bytes);
-        line.flags.unterminated |= flags.unterminated;
-        line.flags.noise |= flags.noise;
-        line.flags.truncated |= flags.truncated;
-        (line.seq, line.time) = (seq, time);
-        if part != Part::Last {
-            return None;
-        }
-        let PartLine { first, seq, time, flags, bytes } = self.line.take()?;
-        Some(Item::Line { first, seq, time, flags, bytes: bytes.into() })
     }
-
-    fn input<'a>(
-        &mut self,
-        seq: u64,
-        time: Stamp,
-        part: Part,
-        head: Box<InputHead>,
-        bytes: &'a [u8],
-    ) -> Option<Item<'a>> {
-        if part == Part::Whole {
-            return Some(Item::Input { first: seq, seq, time, head, bytes: bytes.into() });
-        }
-        // A first part while another input is unfinished: its controller died, and a new one sends again.
-        if part == Part::First {
-            self.input = Some(PartInput { first: seq, head, bytes: Vec::new() });
-        }
-        let input = self.input.as_mut()?;
-        input.bytes.extend_from_slice(bytes);
-        if part != Part::Last {
-            return None;
-        }
-        let PartInput { first, head, bytes } = self.input.take()?;
-        Some(Item::Input { first, seq, time, head, bytes: bytes.into() })
-    }
+    let whole = unfinished.take_if(|_| part == Part::Last)?;
+    Some((whole.first, whole.head, whole.bytes.into()))
 }
 
 #[cfg(test)]

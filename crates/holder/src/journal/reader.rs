@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::header::{MAX_HEADER, Times, Unreadable};
 use super::{MAX_PAYLOAD, Record};
+use crate::files::if_exists;
 
 /// What is read at once: several records of the largest size.
 const WINDOW: usize = 4 * (MAX_HEADER + MAX_PAYLOAD);
@@ -187,11 +188,7 @@ impl JournalReader {
         let oldest = candidates.last().copied();
         for number in candidates {
             let path = segment_path(&self.dir, number);
-            let file = match File::open(&path) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
+            let Some(file) = if_exists(File::open(&path))? else { continue };
             let mut head = [0; MAX_HEADER];
             let read = read_at(&file, &mut head, 0)?;
             // A segment without its first line is only just being made.
@@ -246,13 +243,8 @@ pub(crate) fn segment_path(dir: &Path, number: u64) -> PathBuf {
 
 /// Returns the numbers of all segments of a journal, in no order.
 pub(crate) fn segment_numbers(dir: &Path) -> io::Result<Vec<u64>> {
-    let entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut numbers = Vec::new();
-    for entry in entries {
+    for entry in if_exists(std::fs::read_dir(dir))?.into_iter().flatten() {
         let name = entry?.file_name();
         let stem = name.to_str().and_then(|name| name.strip_suffix(".log"));
         numbers.extend(stem.and_then(|stem| stem.parse::<u64>().ok()));

@@ -1,14 +1,15 @@
 //! Writing a journal: whole records or none. What a full disk leaves of a record is cut off again.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::fault::sync_data;
 use super::header::MAX_HEADER;
 use super::reader::{first_line, segment_numbers, segment_path};
 use super::{Body, Ctl, MAX_PAYLOAD, Record, SEGMENT_BYTES};
+use crate::files;
 use crate::stamp::Stamp;
 
 /// A payload of at most so many bytes may be staged with others; a larger one is written from where it is.
@@ -253,10 +254,11 @@ impl JournalWriter {
     /// Removes segments of which everything is below `keep`, except the newest two.
     pub fn trim(&mut self, keep: u64) {
         while self.segments.len() > 2 && self.segments[1].first <= keep {
-            match std::fs::remove_file(segment_path(&self.dir, self.segments[0].number)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return,
-                _ => drop(self.segments.remove(0)),
+            let path = segment_path(&self.dir, self.segments[0].number);
+            if files::if_exists(std::fs::remove_file(path)).is_err() {
+                return;
             }
+            self.segments.remove(0);
         }
     }
 
@@ -273,13 +275,12 @@ impl JournalWriter {
 fn begin_segment(dir: &Path, holder_id: &str, number: u64, first: u64) -> io::Result<(File, u64)> {
     let path = segment_path(dir, number);
     let line = first_line(holder_id, first);
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+    let file = files::create(&path)?;
     if let Err(error) = file.write_all_at(line.as_bytes(), 0) {
         let _ = std::fs::remove_file(&path);
         return Err(error);
     }
-    File::open(dir)?.sync_all()?;
+    files::sync_dir(dir)?;
     Ok((file, line.len() as u64))
 }
 

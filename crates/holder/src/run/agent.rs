@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::Mode;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal, umask};
 
-use super::cgroup::{self, Cgroup};
+use super::cgroup;
 use crate::dir::Launch;
 use crate::identity::Identity;
 use crate::tree::{MARK, Tree};
@@ -48,7 +48,7 @@ impl Agent {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let (cgroup, door) = Cgroup::make(&launch.holder_id).map(Cgroup::into_parts).unzip();
+        let (cgroup, door) = cgroup::make(&launch.holder_id).unzip();
         before_it_begins(&mut command, door, launch.umask);
         let mut child = command.spawn().inspect_err(|_| {
             cgroup.as_deref().map(cgroup::remove);
@@ -85,6 +85,7 @@ impl Agent {
             group: Some(self.identity.pid),
             ancestor: Some(getpid().as_raw_nonzero().get()),
             cgroup: self.cgroup.clone(),
+            ..Tree::default()
         }
     }
 }

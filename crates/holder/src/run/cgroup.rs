@@ -4,37 +4,21 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The group that an agent is born into.
-pub(super) struct Cgroup {
-    path: PathBuf,
-    door: File,
+/// Makes a group below our own; none where the file system does not let us. Returns its directory and where a process writes `0`
+/// to enter: its children are born inside.
+pub(super) fn make(holder_id: &str) -> Option<(PathBuf, File)> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    make_below(&place(&own, &mounts)?, holder_id)
 }
 
-impl Cgroup {
-    /// Makes a group below our own; none where the file system does not let us.
-    pub(super) fn make(holder_id: &str) -> Option<Cgroup> {
-        let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        Cgroup::make_below(&place(&own, &mounts)?, holder_id)
-    }
-
-    fn make_below(parent: &Path, holder_id: &str) -> Option<Cgroup> {
-        let path = parent.join(format!("rekindle-{holder_id}"));
-        std::fs::create_dir(&path).ok()?;
-        // A file that is not there is none that the kernel made.
-        match File::options().write(true).open(path.join("cgroup.procs")) {
-            Ok(door) => Some(Cgroup { path, door }),
-            Err(_) => {
-                remove(&path);
-                None
-            }
-        }
-    }
-
-    /// Returns its directory and where a process writes `0` to enter: its children are born inside.
-    pub(super) fn into_parts(self) -> (PathBuf, File) {
-        (self.path, self.door)
-    }
+fn make_below(parent: &Path, holder_id: &str) -> Option<(PathBuf, File)> {
+    let path = parent.join(format!("rekindle-{holder_id}"));
+    std::fs::create_dir(&path).ok()?;
+    // A file that is not there is none that the kernel made.
+    let door =
+        File::options().write(true).open(path.join("cgroup.procs")).inspect_err(|_| remove(&path)).ok()?;
+    Some((path, door))
 }
 
 /// Removes the group; it must be empty.
@@ -93,11 +77,11 @@ mod tests {
     #[test]
     fn where_the_kernel_makes_no_group_nothing_is_left() {
         let parent = tempfile::tempdir().expect("a directory");
-        assert!(Cgroup::make_below(parent.path(), "h_1").is_none(), "an ordinary directory");
+        assert!(make_below(parent.path(), "h_1").is_none(), "an ordinary directory");
         assert_eq!(std::fs::read_dir(parent.path()).expect("a directory").count(), 0);
-        assert!(Cgroup::make_below(&parent.path().join("missing"), "h_1").is_none());
+        assert!(make_below(&parent.path().join("missing"), "h_1").is_none());
         std::fs::create_dir(parent.path().join("rekindle-h_2")).expect("made");
-        assert!(Cgroup::make_below(parent.path(), "h_2").is_none(), "somebody else's");
+        assert!(make_below(parent.path(), "h_2").is_none(), "somebody else's");
         assert!(parent.path().join("rekindle-h_2").exists());
     }
 }

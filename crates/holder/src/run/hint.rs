@@ -2,10 +2,11 @@
 //! rename over an existing file makes the kernel send it to the disk, which a thousand holders would feel. A reader
 //! may catch it half written and looks again; nothing rests on it.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use crate::files;
 
 /// Sizes are multiples of this, so that they change seldom.
 const STEP: usize = 256;
@@ -18,8 +19,7 @@ pub(super) struct Hint {
 impl Hint {
     /// Makes the file; where that is not possible, nothing is ever written.
     pub(super) fn create(path: &Path) -> Hint {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-        Hint { file: file.ok(), len: 0 }
+        Hint { file: files::create(path).ok(), len: 0 }
     }
 
     /// Writes one line over what is there; blanks behind it take the place of a longer one.
@@ -29,13 +29,9 @@ impl Hint {
         bytes.extend_from_slice(line);
         bytes.resize(len - 1, b' ');
         bytes.push(b'\n');
-        if self.try_write(&bytes).is_ok() {
+        if self.file.as_ref().is_none_or(|file| file.write_all_at(&bytes, 0).is_ok()) {
             self.len = len;
         }
-    }
-
-    fn try_write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, 0))
     }
 }
 

@@ -1,8 +1,6 @@
 //! The holder's one loop: wait, look who has something to say, do what is due.
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
@@ -84,59 +82,6 @@ enum Who {
 }
 
 impl Holder {
-    #[expect(clippy::too_many_arguments, reason = "called once, with what start-up made")]
-    pub(super) fn new(
-        dir: HolderDir,
-        launch: Launch,
-        secret: Secret,
-        lock: File,
-        signals: Signals,
-        journal: JournalWriter,
-        listener: UnixListener,
-        epoch: EpochNote,
-    ) -> io::Result<Holder> {
-        let own = Identity::of(std::process::id() as i32)?;
-        let socket_inode = std::fs::metadata(&launch.socket)?.ino();
-        let mut holder = Holder {
-            pump: Pump::new(launch.limits.line_bytes),
-            stderr: StderrLog::new(dir.clone(), launch.limits.stderr_bytes),
-            reserve: Reserve::new(dir.reserve()),
-            log: Log::open(&dir.log()),
-            status_file: Hint::create(&dir.status()),
-            epoch_file: Hint::create(&dir.epoch()),
-            detached_limit: Duration::from_millis(launch.limits.detached_ms),
-            clocks: Clocks::new(Instant::now()),
-            dir,
-            launch,
-            secret,
-            lock,
-            signals,
-            journal,
-            listener: Some(listener),
-            socket_inode,
-            epoch,
-            own,
-            peers: Vec::new(),
-            agent: None,
-            inputs: Inputs::default(),
-            acked: 0,
-            trouble: None,
-            bounded: false,
-            owed: Vec::new(),
-            stop: None,
-            draining: None,
-            activity: 0,
-            idle_at: None,
-            strikes: 0,
-            room_looked_at: 0,
-            epoch_owed: false,
-            finished: false,
-        };
-        holder.write_status();
-        holder.write_epoch();
-        Ok(holder)
-    }
-
     pub(super) fn run(&mut self) {
         while !self.finished {
             for who in self.wait() {
@@ -206,11 +151,7 @@ impl Holder {
             Who::Door => {
                 let Some(listener) = &self.listener else { return };
                 let before = self.peers.len();
-                let accepted = peers::accept(listener, &mut self.peers, &self.own);
-                for refused in &accepted.refused {
-                    self.log.say(refused);
-                }
-                if accepted.rest {
+                if !peers::accept(listener, &mut self.peers, &self.own, &mut self.log) {
                     Clocks::set(&mut self.clocks.accept, ACCEPT);
                 }
                 // Whoever comes has usually said something already.

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
+use super::log::Log;
 use crate::identity::{Identity, Stat};
 use crate::journal::hex;
 use crate::wire::{Decoder, Event, Frame, Mode, PREAMBLE_LEN, Preamble, WireError};
@@ -186,26 +187,16 @@ impl Peer {
     }
 }
 
-/// What came of accepting connections.
-#[derive(Default)]
-pub(super) struct Accepted {
-    /// What there is to say about those who were turned away.
-    pub(super) refused: Vec<String>,
-    /// The system gives us no connection just now, though somebody waits: to ask again at once would be in vain.
-    pub(super) rest: bool,
-}
-
-/// Accepts the connections that wait at the socket.
-pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Identity) -> Accepted {
-    let mut accepted = Accepted::default();
+/// Accepts the connections that wait at the socket. False if the system gives us none just now, though somebody waits: to ask again
+/// at once would be in vain.
+pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Identity, log: &mut Log) -> bool {
     for _ in 0..MOST_PEERS {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => {
-                accepted.refused.push(format!("cannot accept: {error}"));
-                accepted.rest = true;
-                break;
+                log.say(&format!("cannot accept: {error}"));
+                return false;
             }
         };
         if peers.iter().filter(|peer| peer.is_stranger()).count() >= MOST_STRANGERS
@@ -216,10 +207,10 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Ident
         }
         match Peer::accept(stream, own) {
             Ok(peer) => peers.push(peer),
-            Err(error) => accepted.refused.push(format!("refused a connection: {error}")),
+            Err(error) => log.say(&format!("refused a connection: {error}")),
         }
     }
-    accepted
+    true
 }
 
 /// Everything below us is the agent's: orphans of its tree come to us too. Nobody who is below us started before us,

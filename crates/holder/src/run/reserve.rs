@@ -1,10 +1,10 @@
 //! Room that is given up when the disk is full, so that the records that matter then still fit.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::files;
 
 const BYTES: u64 = 4 << 20;
 
@@ -25,15 +25,11 @@ impl Reserve {
         if self.kept {
             return;
         }
-        let make = || -> std::io::Result<File> {
-            let file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.path)?;
-            fallocate(&file, FallocateFlags::empty(), 0, BYTES)?;
-            Ok(file)
-        };
-        match make() {
-            Ok(_) => self.kept = true,
-            Err(_) => drop(std::fs::remove_file(&self.path)),
+        let made = files::create(&self.path)
+            .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, BYTES)?));
+        self.kept = made.is_ok();
+        if !self.kept {
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 

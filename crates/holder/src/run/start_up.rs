@@ -2,17 +2,25 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{getpid, set_child_subreaper, setsid, umask};
 
+use super::clocks::Clocks;
+use super::hint::Hint;
 use super::holder::Holder;
+use super::inputs::Inputs;
+use super::log::Log;
+use super::pump::Pump;
+use super::reserve::Reserve;
 use super::signals::Signals;
+use super::stderr::StderrLog;
 use crate::descriptors::{close_inherited, raise_limit};
 use crate::dir::{EpochNote, FORMAT, HolderDir, Launch, LockNote};
+use crate::files::{if_exists, open_or_create};
 use crate::identity::Identity;
 use crate::journal::JournalWriter;
 
@@ -46,8 +54,43 @@ pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
     let journal = JournalWriter::create_with(&dir.journal(), &launch.holder_id, launch.limits.segment_bytes)
         .map_err(|error| naming("cannot begin the journal in", &dir.journal(), error))?;
     let listener = bind(&launch.socket)?;
-    let epoch = EpochNote { epoch: 0, instance: String::new() };
-    let holder = Holder::new(dir, launch, secret, lock, signals, journal, listener, epoch)?;
+    let mut holder = Holder {
+        pump: Pump::new(launch.limits.line_bytes),
+        stderr: StderrLog::new(dir.clone(), launch.limits.stderr_bytes),
+        reserve: Reserve::new(dir.reserve()),
+        log: Log::open(&dir.log()),
+        status_file: Hint::create(&dir.status()),
+        epoch_file: Hint::create(&dir.epoch()),
+        detached_limit: Duration::from_millis(launch.limits.detached_ms),
+        clocks: Clocks::new(Instant::now()),
+        socket_inode: std::fs::metadata(&launch.socket)?.ino(),
+        epoch: EpochNote { epoch: 0, instance: String::new() },
+        own: Identity::of(getpid().as_raw_nonzero().get())?,
+        dir,
+        launch,
+        secret,
+        lock,
+        signals,
+        journal,
+        listener: Some(listener),
+        peers: Vec::new(),
+        agent: None,
+        inputs: Inputs::default(),
+        acked: 0,
+        trouble: None,
+        bounded: false,
+        owed: Vec::new(),
+        stop: None,
+        draining: None,
+        activity: 0,
+        idle_at: None,
+        strikes: 0,
+        room_looked_at: 0,
+        epoch_owed: false,
+        finished: false,
+    };
+    holder.write_status();
+    holder.write_epoch();
     // Everything that can fail comes before the word: who is ready has no other way to say why it ended.
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     println!("ready");
@@ -58,12 +101,7 @@ pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
 
 /// Binds the socket, whatever stood at its path: the lock is ours, so nobody alive owns it.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(naming("cannot remove", path, error));
-        }
-        _ => {}
-    }
+    if_exists(std::fs::remove_file(path)).map_err(|error| naming("cannot remove", path, error))?;
     let listener = UnixListener::bind(path).map_err(|error| naming("cannot listen on", path, error))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -72,8 +110,7 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
 fn take_lock(dir: &HolderDir, holder_id: &str) -> io::Result<File> {
     let path = dir.lock();
     // Rust's files are closed on exec: the agent does not inherit the lock, which would keep it after our death.
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+    let mut file = open_or_create(&path)?;
     let since = Instant::now();
     while let Err(error) = file.try_lock() {
         match error {

@@ -1,11 +1,11 @@
 //! The agent's standard error: always read, kept in two files that take turns, so that it is bounded and its end
 //! is always there.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 
 use crate::dir::HolderDir;
+use crate::files;
 
 /// How much of the end goes into the exit note.
 const TAIL: u64 = 16 << 10;
@@ -29,9 +29,7 @@ impl StderrLog {
         if self.file.is_none() || self.written >= self.most {
             self.index += usize::from(self.file.is_some());
             self.written = 0;
-            let path = self.dir.stderr(self.index);
-            self.file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path).ok();
+            self.file = files::create(&self.dir.stderr(self.index)).ok();
         }
         if let Some(file) = &mut self.file {
             let _ = file.write_all(bytes);

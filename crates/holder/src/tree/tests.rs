@@ -42,7 +42,7 @@ impl Shell {
     }
 
     fn tree(&self) -> Tree {
-        Tree { mark: self.mark.clone(), group: None, ancestor: None, cgroup: None }
+        Tree { mark: self.mark.clone(), ..Tree::default() }
     }
 
     /// Waits until as many are found.
@@ -133,7 +133,7 @@ fn a_child_without_the_mark_is_found_by_its_parent() {
 fn the_ancestors_descendants_are_found_without_any_mark_and_it_is_not() {
     let mut shell = Shell::innocent("env -i setsid sh -c 'sleep 1000 & wait' & wait");
     let ancestor = shell.pid();
-    let tree = Tree { mark: fresh_mark(), group: None, ancestor: Some(ancestor), cgroup: None };
+    let tree = Tree { mark: fresh_mark(), ancestor: Some(ancestor), ..Tree::default() };
     let found = shell.await_members(&tree, 2);
     assert!(!pids(&found).contains(&ancestor));
 }
@@ -149,14 +149,14 @@ fn a_group_counts_while_one_of_it_is_proven() {
     let by_mark = shell.await_members(&tree, 1);
     assert_eq!(pids(&by_mark), [leader]);
     let by_identity = Tree { mark: fresh_mark(), ..by_group.clone() };
-    let known = |agent: Identity| Known { agent: Some(agent), holder: None };
-    assert_eq!(by_identity.members_and(&known(by_mark[0].clone())).expect("a list").len(), 2);
+    let known = |agent: Identity| Tree { agent: Some(agent), ..by_identity.clone() };
+    assert_eq!(known(by_mark[0].clone()).members().expect("a list").len(), 2);
 
     // I9: nothing proves the same number for another holder.
     assert_eq!(by_identity.members().expect("a list"), []);
     assert_eq!(by_identity.signal(Signal::KILL).expect("signals"), []);
     let recycled = Identity { start_ticks: by_mark[0].start_ticks + 1, ..by_mark[0].clone() };
-    assert_eq!(by_identity.members_and(&known(recycled)).expect("a list"), []);
+    assert_eq!(known(recycled).members().expect("a list"), []);
 }
 
 #[test]
@@ -169,22 +169,25 @@ fn of_a_dead_holder_group_and_session_together_are_proof() {
     eventually(|| Stat::read(shell.pid()).expect("not collected").ended.then_some(()));
     let leader = shell.identity();
     let tree = Tree { group: Some(leader.pid), ..shell.tree() };
-    let known = |leader: &Identity| Known { agent: Some(leader.clone()), holder: Some(leader.clone()) };
+    let with = |agent: &Identity, holder: &Identity| Tree {
+        agent: Some(agent.clone()),
+        holder: Some(holder.clone()),
+        ..tree.clone()
+    };
     // I9: the number names a later process by now, or the boot is another one.
     let later = Identity { start_ticks: leader.start_ticks + 1, ..leader.clone() };
     let before = Identity { machine_boot: "another".into(), ..leader.clone() };
     for wrong in [&later, &before] {
-        assert_eq!(tree.members_and(&known(wrong)).expect("a list"), []);
+        assert_eq!(with(wrong, wrong).members().expect("a list"), []);
     }
     shell.child.wait().expect("collected");
     assert_eq!(tree.members().expect("a list"), [], "a group alone is a number");
-    let found = tree.members_and(&known(&leader)).expect("a list");
+    let found = with(&leader, &leader).members().expect("a list");
     shell.found.extend(found.iter().cloned());
     assert_eq!(found.len(), 1);
     assert_eq!(Stat::read(found[0].pid).expect("it lives").group, leader.pid);
     let elsewhere = Identity { pid: 2, ..leader.clone() };
-    let known = Known { agent: Some(leader), holder: Some(elsewhere) };
-    assert_eq!(tree.members_and(&known).expect("a list"), []);
+    assert_eq!(with(&leader, &elsewhere).members().expect("a list"), []);
 }
 
 #[test]
@@ -202,7 +205,8 @@ fn what_has_ended_and_was_not_collected_is_no_member() {
 #[test]
 fn numbers_that_mean_everybody_mean_nobody() {
     for number in [-1, 0, 1] {
-        let tree = Tree { mark: fresh_mark(), group: Some(number), ancestor: Some(number), cgroup: None };
+        let tree =
+            Tree { mark: fresh_mark(), group: Some(number), ancestor: Some(number), ..Tree::default() };
         assert_eq!(tree.members().expect("a list"), []);
         let identity =
             Identity { pid: number, start_ticks: 0, machine_boot: machine_boot().expect("a boot") };
@@ -235,7 +239,7 @@ fn a_cgroup_is_read_with_those_below_it() {
     std::fs::write(dir.path().join("cgroup.procs"), format!("{}\n0\n{}\n", one.pid(), std::process::id()))
         .expect("written");
     std::fs::write(below.join("cgroup.procs"), format!("{}\n", two.pid())).expect("written");
-    let tree = Tree { mark: fresh_mark(), group: None, ancestor: None, cgroup: Some(dir.path().into()) };
+    let tree = Tree { mark: fresh_mark(), cgroup: Some(dir.path().into()), ..Tree::default() };
     let mut expected = [one.pid(), two.pid()];
     expected.sort_unstable();
     assert_eq!(pids(&tree.members().expect("a list")), expected);

@@ -161,7 +161,7 @@ impl Survivor {
         command.args(["-c", "setsid sleep 1000 & exec sleep 1000"]).env(MARK, &id).process_group(0);
         let child = command.spawn().expect("started");
         let pid = child.id() as i32;
-        let tree = Tree { mark: id, group: Some(pid), ancestor: None, cgroup: None };
+        let tree = Tree { mark: id, group: Some(pid), ..Tree::default() };
         eventually(|| (tree.members().expect("a list").len() == 2).then_some(()));
         let agent = Identity::of(pid).expect("it lives");
         let mut journal = home.journal(&dir);
