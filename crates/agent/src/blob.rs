@@ -61,21 +61,8 @@ fn largest_parameter<'a>(request: &'a Raw<'_>) -> Option<(String, &'a RawValue)>
 fn with_reference(request: &Raw<'_>, reference: &Raw<'_>) -> Option<Raw<'static>> {
     let (largest, _) = largest_parameter(request)?;
     let object = Object::parse(request.as_json())?;
-    let params = object.object("params");
-    let write = |members: Vec<(&str, &str)>| {
-        let members = members.into_iter().map(|(name, json)| format!("{}:{json}", Raw::text(name).as_json()));
-        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-    };
-    let pick = |(name, raw): (_, &'_ RawValue)| -> (String, String) {
-        let name: &str = name;
-        let json = if name == largest { reference.as_json() } else { raw.get() };
-        (name.to_owned(), json.to_owned())
-    };
-    let params: Vec<(String, String)> = params.members().map(pick).collect();
-    let params = write(params.iter().map(|(name, json)| (name.as_str(), json.as_str())).collect());
-    let members =
-        object.members().map(|(name, raw)| (name, if name == "params" { &params } else { raw.get() }));
-    parse_raw(&write(members.collect()))
+    let params = object.object("params").with(&largest, reference.as_json());
+    parse_raw(&object.with("params", &params))
 }
 
 /// Returns the payload of a record that may be large.

@@ -148,7 +148,7 @@ impl Profile for Exec {
         (self.prompt_by == PromptBy::Stdin).then(|| {
             let mut line = plain_text(content).into_bytes();
             line.push(b'\n');
-            Outgoing::new(InputKind::Prompt, line)
+            Outgoing { what: InputKind::Prompt, line }
         })
     }
 }

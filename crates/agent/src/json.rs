@@ -56,6 +56,15 @@ impl<'a> Object<'a> {
         self.0.iter().all(|(key, _)| names.contains(&key.as_ref()))
     }
 
+    /// Writes the object again with another value for a member; the others stay verbatim.
+    pub(crate) fn with(&self, name: &str, json: &str) -> String {
+        let member = |(key, raw): (&str, &RawValue)| {
+            format!("{}:{}", Raw::text(key).as_json(), if key == name { json } else { raw.get() })
+        };
+        let members: Vec<String> = self.members().map(|(key, raw)| member((key, raw))).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
     /// Returns the members.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(key, raw)| (key.as_ref(), *raw))
@@ -84,6 +93,11 @@ pub(crate) fn cut(text: &str, limit: usize) -> Cow<'_, str> {
     }
     let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
+}
+
+/// Like [`cut`], of a text that may be owned already.
+pub(crate) fn short(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit { text } else { cut(&text, limit).into_owned().into() }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {

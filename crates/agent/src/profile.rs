@@ -48,12 +48,6 @@ pub struct Outgoing {
     pub line: Vec<u8>,
 }
 
-impl Outgoing {
-    pub(crate) fn new(what: InputKind, line: Vec<u8>) -> Outgoing {
-        Outgoing { what, line }
-    }
-}
-
 /// How a session of the agent's comes to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open<'a> {

@@ -10,7 +10,7 @@ mod unrecorded;
 
 use rekindle_domain::event::UncertainTool;
 
-use crate::said::Voice;
+use crate::said::{Voice, is_over};
 
 pub use compare::{Verdict, compare};
 pub use expected::{Cut, ExpectedTurn, Spoken};
@@ -21,8 +21,6 @@ pub use unrecorded::{Unrecorded, beyond};
 pub struct Replay {
     /// Texts and tool calls.
     pub pieces: Vec<Piece>,
-    /// How many updates in all.
-    pub updates: u64,
 }
 
 /// A piece of a replay.
@@ -55,7 +53,7 @@ pub struct ReplayedTool {
 impl ReplayedTool {
     /// Tells whether it has ended.
     pub fn is_over(&self) -> bool {
-        self.status.as_deref().is_some_and(|status| matches!(status, "completed" | "failed" | "cancelled"))
+        self.status.as_deref().is_some_and(is_over)
     }
 }
 

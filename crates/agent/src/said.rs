@@ -83,8 +83,6 @@ pub struct Failure {
 impl Failure {
     /// The agent wants someone to sign in.
     pub const AUTH_REQUIRED: i64 = -32_000;
-    /// There is no such session.
-    pub const NOT_FOUND: i64 = -32_002;
 
     /// Returns the number behind the message, unless that tells it already.
     fn number(&self) -> String {
@@ -98,11 +96,6 @@ impl Failure {
     /// Tells whether someone has to sign in first.
     pub fn is_auth_required(&self) -> bool {
         self.code == Failure::AUTH_REQUIRED
-    }
-
-    /// Tells whether the session is lost: trying again would not help.
-    pub fn is_not_found(&self) -> bool {
-        self.code == Failure::NOT_FOUND || self.message.to_ascii_lowercase().contains("not found")
     }
 }
 
@@ -124,6 +117,11 @@ pub struct ToolSummary {
     pub input: Option<String>,
     /// Files that it changes, as far as the agent says.
     pub files: Vec<String>,
+}
+
+/// Tells whether a tool call is over, by the protocol's words for how far it is.
+pub(crate) fn is_over(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
 }
 
 /// What an agent said of itself when greeted.
@@ -153,28 +151,15 @@ pub enum Said<'a> {
         /// It replaces what was said of this message before.
         replaces: bool,
     },
-    /// A tool call began.
-    ToolCall {
+    /// A tool call began, went on or ended.
+    Tool {
+        /// It began, by the agent's word.
+        begins: bool,
         /// The agent's name for it.
         id: Cow<'a, str>,
-        /// What a person sees.
-        title: Cow<'a, str>,
-        /// Read, edit, execute and so on.
-        kind: Option<Cow<'a, str>>,
-        /// How far it is.
-        status: Option<Cow<'a, str>>,
-        /// What the tool is given, and what it changes.
-        gist: ToolSummary,
-        /// The whole, where it has more.
-        raw: Option<&'a RawValue>,
-    },
-    /// A tool call went on or ended.
-    ToolUpdate {
-        /// The agent's name for it.
-        id: Cow<'a, str>,
-        /// A new title.
+        /// What a person sees, if it is told.
         title: Option<Cow<'a, str>>,
-        /// Read, edit, execute and so on, if it is told again.
+        /// Read, edit, execute and so on, if it is told.
         kind: Option<Cow<'a, str>>,
         /// How far it is.
         status: Option<Cow<'a, str>>,

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use rekindle_holder::journal::OutFlags;
 use serde_json::value::RawValue;
 
-use super::{answer, update, write};
-use crate::json::{Object, cut};
+use super::{MAX_NAME, answer, update, write};
+use crate::json::{Object, cut, short};
 use crate::said::{Failure, Greeting, PromptOutcome, Request, Said};
 
 /// How much is shown of a line that cannot be read: what a person wants to see of it.
@@ -63,7 +63,7 @@ fn request<'a>(
     } else {
         write::failure(id.get(), -32_601, "this client does not serve the method")
     };
-    vec![Said::Unserved { method: cut_cow(method), raw: whole, reply }]
+    vec![Said::Unserved { method: short(method, MAX_NAME), raw: whole, reply }]
 }
 
 fn notification<'a>(method: Cow<'a, str>, whole: &'a RawValue, object: &Object<'a>) -> Vec<Said<'a>> {
@@ -79,7 +79,7 @@ fn notification<'a>(method: Cow<'a, str>, whole: &'a RawValue, object: &Object<'
         _ => {}
     }
     let what = if method == "elicitation/complete" { "elicitation_complete" } else { "unknown_notification" };
-    vec![Said::Notice { what, text: Some(cut_cow(method)), raw: Some(whole), update: false }]
+    vec![Said::Notice { what, text: Some(short(method, MAX_NAME)), raw: Some(whole), update: false }]
 }
 
 fn response<'a>(
@@ -145,8 +145,4 @@ fn failure(error: &RawValue) -> Failure {
         message = error.get().to_owned();
     }
     Failure { code, message: cut(&message, MAX_ERROR).into_owned() }
-}
-
-fn cut_cow(text: Cow<'_, str>) -> Cow<'_, str> {
-    if text.len() <= super::MAX_NAME { text } else { cut(&text, super::MAX_NAME).into_owned().into() }
 }

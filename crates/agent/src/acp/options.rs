@@ -63,7 +63,7 @@ impl SessionOptions {
     /// Returns the modes.
     pub fn modes(&self) -> Vec<Offered> {
         let object = self.object();
-        let modes = listed_in(&object.object("modes"), "availableModes", "id", "currentModeId");
+        let modes = plain_modes(&object);
         if modes.is_empty() { selected(&object, "mode").map_or(modes, |(_, modes)| modes) } else { modes }
     }
 
@@ -72,15 +72,14 @@ impl SessionOptions {
         let object = self.object();
         match selected(&object, "model") {
             Some((_, models)) => models,
-            None => listed_in(&object.object("models"), "availableModels", "modelId", "currentModelId"),
+            None => plain_models(&object),
         }
     }
 
     /// Finds how the mode that is meant is asked for.
     pub fn mode(&self, wanted: &str) -> Result<Setting<'static>, Unoffered> {
         let object = self.object();
-        let modes = listed_in(&object.object("modes"), "availableModes", "id", "currentModeId");
-        if let Some(mode) = meant(&modes, wanted) {
+        if let Some(mode) = meant(&plain_modes(&object), wanted) {
             return Ok(Setting::Mode(mode.id.clone().into()));
         }
         match chosen(&object, "mode", wanted) {
@@ -96,8 +95,7 @@ impl SessionOptions {
             return Ok(setting);
         }
         let offered = self.models();
-        let models = listed_in(&object.object("models"), "availableModels", "modelId", "currentModelId");
-        if let Some(model) = meant(&models, wanted) {
+        if let Some(model) = meant(&plain_models(&object), wanted) {
             return Ok(Setting::Model(model.id.clone().into()));
         }
         match self.mode(wanted) {
@@ -115,6 +113,16 @@ impl SessionOptions {
 fn meant<'a>(offered: &'a [Offered], wanted: &str) -> Option<&'a Offered> {
     let by_id = offered.iter().find(|offered| offered.id == wanted);
     by_id.or_else(|| offered.iter().find(|offered| offered.name.eq_ignore_ascii_case(wanted)))
+}
+
+/// Returns the modes that are no values of an option.
+fn plain_modes(object: &Object<'_>) -> Vec<Offered> {
+    listed_in(&object.object("modes"), "availableModes", "id", "currentModeId")
+}
+
+/// Returns the models that are no values of an option.
+fn plain_models(object: &Object<'_>) -> Vec<Offered> {
+    listed_in(&object.object("models"), "availableModels", "modelId", "currentModelId")
 }
 
 /// Returns a list of things with an id and a name.

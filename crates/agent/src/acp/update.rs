@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::MAX_NAME;
 use super::tool_call::gist;
-use crate::json::{Object, cut, text};
+use crate::json::{Object, short, text};
 use crate::said::{Content, Said, ToolSummary, Voice};
 
 /// Longest title that is kept beside the whole update.
@@ -25,8 +25,8 @@ pub(super) fn read<'a>(params: Object<'a>, whole: &'a RawValue) -> Vec<Said<'a>>
         "user_message" => message(Voice::User, &update),
         "agent_message" => message(Voice::Agent, &update),
         "agent_thought" => message(Voice::Thought, &update),
-        "tool_call" => tool_call(&update, raw),
-        "tool_call_update" => tool_update(&update, raw),
+        "tool_call" => tool(true, &update, raw),
+        "tool_call_update" => tool(false, &update, raw),
         "plan" => update.raw("entries").map(Said::Plan),
         "current_mode_update" => {
             update.text("currentModeId").filter(|id| id.len() <= MAX_NAME).map(Said::Mode)
@@ -59,9 +59,7 @@ pub(super) fn read<'a>(params: Object<'a>, whole: &'a RawValue) -> Vec<Said<'a>>
 }
 
 fn notice<'a>(what: &'static str, text: Option<Cow<'a, str>>, raw: &'a RawValue) -> Said<'a> {
-    let text =
-        text.map(|text| if text.len() > MAX_NAME { cut(&text, MAX_NAME).into_owned().into() } else { text });
-    Said::Notice { what, text, raw: Some(raw), update: true }
+    Said::Notice { what, text: text.map(|text| short(text, MAX_NAME)), raw: Some(raw), update: true }
 }
 
 fn chunk<'a>(voice: Voice, update: &Object<'a>, id: &str) -> Option<Said<'a>> {
@@ -88,29 +86,18 @@ fn content(block: &RawValue) -> Content<'_> {
     }
 }
 
-fn tool_call<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
-    let id = update.text("toolCallId").filter(|id| id.len() <= MAX_NAME)?;
-    let title = update.text("title").unwrap_or_default();
-    let modelled = update.has_only(&["sessionUpdate", "toolCallId", "title", "kind", "status"]);
-    let plain = modelled && title.len() <= MAX_TITLE && words_are_plain(update);
-    Some(Said::ToolCall {
-        id,
-        title: short(title, MAX_TITLE),
-        kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
-        status: update.text("status").map(|status| short(status, MAX_NAME)),
-        gist: if plain { ToolSummary::default() } else { gist(update) },
-        raw: (!plain).then_some(raw),
-    })
-}
-
-fn tool_update<'a>(update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
+fn tool<'a>(begins: bool, update: &Object<'a>, raw: &'a RawValue) -> Option<Said<'a>> {
     let id = update.text("toolCallId").filter(|id| id.len() <= MAX_NAME)?;
     let title = update.text("title");
     // The record of an update has no place for a kind.
-    let modelled = update.has_only(&["sessionUpdate", "toolCallId", "title", "status"]);
-    let plain =
-        modelled && title.as_ref().is_none_or(|title| title.len() <= MAX_TITLE) && words_are_plain(update);
-    Some(Said::ToolUpdate {
+    let modelled = update.has_only(match begins {
+        true => &["sessionUpdate", "toolCallId", "title", "status", "kind"],
+        false => &["sessionUpdate", "toolCallId", "title", "status"],
+    });
+    let fits = title.as_ref().is_none_or(|title| title.len() <= MAX_TITLE);
+    let plain = modelled && fits && words_are_plain(update);
+    Some(Said::Tool {
+        begins,
         id,
         title: title.map(|title| short(title, MAX_TITLE)),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
@@ -126,8 +113,4 @@ fn words_are_plain(update: &Object<'_>) -> bool {
         Some(_) => update.text(name).is_some_and(|text| text.len() <= MAX_NAME),
         None => true,
     })
-}
-
-fn short(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
-    if text.len() <= limit { text } else { cut(&text, limit).into_owned().into() }
 }

@@ -1,27 +1,34 @@
 //! What we say to an ACP agent, as exact bytes: the members in a fixed order, one line, its newline.
 
 use rekindle_domain::event::{InputKind, Raw};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::Object;
+use crate::json::{Object, parse_raw};
 use crate::profile::{Open, Outgoing, Setting};
 
-#[derive(Serialize)]
-struct Call<P> {
-    jsonrpc: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<u64>,
-    method: &'static str,
-    params: P,
+/// The members of an object, in their order.
+struct Members<'a>(&'a [(&'a str, Raw<'a>)]);
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// Writes something that is always JSON.
+fn raw(value: &impl Serialize) -> Raw<'static> {
+    Raw::from_value(value).unwrap_or_else(|error| unreachable!("texts and numbers are always JSON: {error}"))
 }
 
 /// Writes a request, or a notification if it has no number.
-fn call(what: InputKind, id: Option<u64>, method: &'static str, params: impl Serialize) -> Outgoing {
-    let mut line = serde_json::to_vec(&Call { jsonrpc: "2.0", id, method, params })
-        .unwrap_or_else(|error| unreachable!("texts and numbers are always JSON: {error}"));
+fn call(what: InputKind, id: Option<u64>, method: &str, params: &[(&str, Raw<'_>)]) -> Outgoing {
+    let mut members = vec![("jsonrpc", Raw::text("2.0"))];
+    members.extend(id.map(|id| ("id", raw(&id))));
+    members.extend([("method", Raw::text(method)), ("params", raw(&Members(params)))]);
+    let mut line = raw(&Members(&members)).as_json().as_bytes().to_vec();
     end_line(&mut line);
-    Outgoing::new(what, line)
+    Outgoing { what, line }
 }
 
 /// Ends a line. JSON that came from elsewhere may contain line breaks, but only between its values.
@@ -34,94 +41,56 @@ fn end_line(line: &mut Vec<u8>) {
 
 /// No files and no terminals: an agent's own tools work while nobody is attached.
 pub(super) fn initialize(input_seq: u64, name: &str, version: &str) -> Outgoing {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        protocol_version: u64,
-        client_info: Info<'a>,
-        client_capabilities: Box<RawValue>,
-    }
-    #[derive(Serialize)]
-    struct Info<'a> {
-        name: &'a str,
-        title: &'a str,
-        version: &'a str,
-    }
     const CAPABILITIES: &str = concat!(
         r#"{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false,"#,
         r#""session":{"notices":{},"compaction":{},"configOptions":{"boolean":{}}},"#,
         r#""elicitation":{"form":{},"url":{}},"auth":{"terminal":false}}"#
     );
-    let client_capabilities = RawValue::from_string(CAPABILITIES.to_owned())
-        .unwrap_or_else(|error| unreachable!("our capabilities are JSON: {error}"));
-    let client_info = Info { name, title: "Rekindle", version };
-    let params = Params { protocol_version: super::VERSION, client_info, client_capabilities };
-    call(InputKind::Setup, Some(input_seq), "initialize", params)
+    let capabilities =
+        parse_raw(CAPABILITIES).unwrap_or_else(|| unreachable!("our capabilities are JSON: {CAPABILITIES}"));
+    let info = [("name", Raw::text(name)), ("title", Raw::text("Rekindle")), ("version", Raw::text(version))];
+    let params = [
+        ("protocolVersion", raw(&super::VERSION)),
+        ("clientInfo", raw(&Members(&info))),
+        ("clientCapabilities", capabilities),
+    ];
+    call(InputKind::Setup, Some(input_seq), "initialize", &params)
 }
 
 /// The list of MCP servers is sent each time, and is empty.
 pub(super) fn open(input_seq: u64, how: Open<'_>, cwd: &str) -> Outgoing {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        session_id: Option<&'a str>,
-        cwd: &'a str,
-        mcp_servers: [(); 0],
-    }
     let (method, session_id) = match how {
         Open::New => ("session/new", None),
         Open::Load(id) => ("session/load", Some(id)),
         Open::Resume(id) => ("session/resume", Some(id)),
     };
-    call(InputKind::Setup, Some(input_seq), method, Params { session_id, cwd, mcp_servers: [] })
+    let session = session_id.map(|id| ("sessionId", Raw::text(id)));
+    let params = session.into_iter().chain([("cwd", Raw::text(cwd)), ("mcpServers", raw(&[(); 0]))]);
+    call(InputKind::Setup, Some(input_seq), method, &params.collect::<Vec<_>>())
 }
 
 pub(super) fn set(input_seq: u64, session_id: &str, setting: Setting<'_>) -> Outgoing {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Mode<'a> {
-        session_id: &'a str,
-        mode_id: &'a str,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Model<'a> {
-        session_id: &'a str,
-        model_id: &'a str,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Choose<'a> {
-        session_id: &'a str,
-        config_id: &'a str,
-        value: &'a str,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Switch<'a> {
-        session_id: &'a str,
-        config_id: &'a str,
-        r#type: &'static str,
-        value: bool,
-    }
-    let id = Some(input_seq);
-    match &setting {
+    let mut params = vec![("sessionId", Raw::text(session_id))];
+    let method = match &setting {
         Setting::Mode(mode_id) => {
-            call(InputKind::Setup, id, "session/set_mode", Mode { session_id, mode_id })
+            params.push(("modeId", Raw::text(mode_id)));
+            "session/set_mode"
         }
         Setting::Model(model_id) => {
-            call(InputKind::Setup, id, "session/set_model", Model { session_id, model_id })
+            params.push(("modelId", Raw::text(model_id)));
+            "session/set_model"
         }
         Setting::Choose(config_id, value) => {
-            let params = Choose { session_id, config_id, value };
-            call(InputKind::Setup, id, "session/set_config_option", params)
+            params.extend([("configId", Raw::text(config_id)), ("value", Raw::text(value))]);
+            "session/set_config_option"
         }
         Setting::Switch(config_id, value) => {
-            let params = Switch { session_id, config_id, r#type: "boolean", value: *value };
-            call(InputKind::Setup, id, "session/set_config_option", params)
+            params.extend([("configId", Raw::text(config_id)), ("type", Raw::text("boolean"))]);
+            params.push(("value", raw(value)));
+            "session/set_config_option"
         }
-    }
+    };
+    call(InputKind::Setup, Some(input_seq), method, &params)
 }
 
 /// Reads what [`set`] wrote.
@@ -144,12 +113,6 @@ pub(super) fn setting(params: &Object<'_>) -> Option<Setting<'static>> {
 
 /// A text becomes one block; blocks are passed on as they are.
 pub(super) fn prompt(input_seq: u64, session_id: &str, content: &Raw<'_>) -> Outgoing {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        session_id: &'a str,
-        prompt: &'a RawValue,
-    }
     let json = content.as_json();
     let blocks = match json.as_bytes().first() {
         Some(b'[') => json.to_owned(),
@@ -157,27 +120,23 @@ pub(super) fn prompt(input_seq: u64, session_id: &str, content: &Raw<'_>) -> Out
         Some(b'"') => format!(r#"[{{"type":"text","text":{json}}}]"#),
         _ => format!(r#"[{{"type":"text","text":"{json}"}}]"#),
     };
-    let prompt = RawValue::from_string(blocks)
-        .unwrap_or_else(|error| unreachable!("content is JSON, and so is a list of it: {error}"));
-    call(InputKind::Prompt, Some(input_seq), "session/prompt", Params { session_id, prompt: &prompt })
+    let blocks = parse_raw(&blocks)
+        .unwrap_or_else(|| unreachable!("content is JSON, and so is a list of it: {blocks}"));
+    let params = [("sessionId", Raw::text(session_id)), ("prompt", blocks)];
+    call(InputKind::Prompt, Some(input_seq), "session/prompt", &params)
 }
 
 pub(super) fn cancel(session_id: &str) -> Outgoing {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Params<'a> {
-        session_id: &'a str,
-    }
-    call(InputKind::Cancel, None, "session/cancel", Params { session_id })
+    call(InputKind::Cancel, None, "session/cancel", &[("sessionId", Raw::text(session_id))])
 }
 
 /// Answers a request of the agent's; `wire_id` is the text that its id was.
 pub(super) fn result(wire_id: &str, result: &impl Serialize) -> Outgoing {
-    let result =
-        serde_json::to_string(result).unwrap_or_else(|error| unreachable!("texts are always JSON: {error}"));
+    let result = raw(result);
+    let result = result.as_json();
     let mut line = format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"result":{result}}}"#).into_bytes();
     end_line(&mut line);
-    Outgoing::new(InputKind::Answer, line)
+    Outgoing { what: InputKind::Answer, line }
 }
 
 /// Answers a request of the agent's with an error.

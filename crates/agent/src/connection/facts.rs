@@ -14,7 +14,7 @@ use crate::acp::SessionOptions;
 use crate::exec::JSON_RPC;
 use crate::json::{Object, parse_raw};
 use crate::profile::{Profile, Sent};
-use crate::said::Request;
+use crate::said::{Request, is_over};
 
 /// Most tool calls that are kept as open; an agent that begins more never ended the others.
 const MAX_OPEN_TOOLS: usize = 256;
@@ -287,9 +287,4 @@ pub(super) fn capabilities_with(version: u64, json: Option<&str>) -> Option<Raw<
     let rest = json.unwrap_or("{}").trim_start().strip_prefix('{')?.trim_start();
     let comma = if rest.starts_with('}') { "" } else { "," };
     parse_raw(&format!(r#"{{"protocolVersion":{version}{comma}{rest}"#))
-}
-
-/// The protocol's words for a tool call that is over.
-fn is_over(status: &str) -> bool {
-    matches!(status, "completed" | "failed" | "cancelled")
 }

@@ -16,7 +16,7 @@ use crate::json::{keep, parse_raw};
 use crate::known::Quirk;
 use crate::profile::Answer;
 use crate::replay::{Replay, ReplayedTool};
-use crate::said::{Asked, AskedTool, Content, Failure, PromptOutcome, Request, Said, ToolSummary, Voice};
+use crate::said::{Asked, AskedTool, Content, Failure, PromptOutcome, Request, Said, Voice};
 
 /// What an item leads to, while it is folded.
 pub(super) struct FoldResult {
@@ -155,12 +155,12 @@ impl Connection {
             Said::Chunk { voice, message, content, replaces } => {
                 self.chunk(voice, message, &content, replaces, first, out);
             }
-            Said::ToolCall { id, title, kind, status, gist, raw } => {
+            Said::Tool { begins: true, id, title, kind, status, gist, raw } => {
                 self.flush(false, out);
                 let call = ToolCall {
                     run_id: self.run(),
                     tool_call_id: own(id),
-                    title: own(title),
+                    title: title.map(own).unwrap_or_default(),
                     tool_kind: kind.map(own),
                     status: status.map(own),
                     input: gist.input.map(Cow::Owned),
@@ -170,7 +170,7 @@ impl Connection {
                 self.facts.begin_tool(&call);
                 out.push(call);
             }
-            Said::ToolUpdate { id, title, status, gist, raw, .. } => {
+            Said::Tool { begins: false, id, title, status, gist, raw, .. } => {
                 let update = ToolUpdate {
                     run_id: self.run(),
                     tool_call_id: own(id),
@@ -229,8 +229,8 @@ impl Connection {
         // A call that permission was asked for while a session is brought back is no part of what is told again.
         let open = |id: &str| self.facts.tools.iter().any(|tool| tool.tool_call_id == id);
         let update = match said {
-            Said::ToolCall { id, .. } | Said::ToolUpdate { id, .. } if open(id) => false,
-            Said::Chunk { .. } | Said::ToolCall { .. } | Said::ToolUpdate { .. } => true,
+            Said::Tool { id, .. } if open(id) => false,
+            Said::Chunk { .. } | Said::Tool { .. } => true,
             // What a session is like now may also be told between its last turn and the next.
             Said::Plan(_) | Said::Usage { .. } | Said::Mode(_) | Said::Idle { .. } => {
                 self.partial.loading.is_some()
@@ -243,7 +243,6 @@ impl Connection {
         }
         let late = self.may_replay();
         let Some(loading) = &mut self.partial.loading else { return late };
-        loading.replay.updates += 1;
         match said {
             Said::Chunk { voice, content, .. } => {
                 let text = content.iter().filter_map(|content| match content {
@@ -252,12 +251,16 @@ impl Connection {
                 });
                 loading.replay.push_text(*voice, text.collect(), first);
             }
-            Said::ToolCall { id, title, kind, status, gist, .. } => {
-                loading.replay.push_tool(replayed(id, Some(title), kind.as_deref(), status.as_deref(), gist));
-            }
-            Said::ToolUpdate { id, title, kind, status, gist, .. } => {
-                let title = title.as_ref();
-                loading.replay.push_tool(replayed(id, title, kind.as_deref(), status.as_deref(), gist));
+            Said::Tool { id, title, kind, status, gist, .. } => {
+                let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+                let call = UncertainTool {
+                    tool_call_id: id.as_ref().to_owned(),
+                    title: text(title).unwrap_or_default(),
+                    kind: text(kind),
+                    input: gist.input.clone(),
+                };
+                let files = gist.files.clone();
+                loading.replay.push_tool(ReplayedTool { call, status: text(status), files });
             }
             _ => {}
         }
@@ -272,12 +275,8 @@ impl Connection {
     /// Tells whether the session was loaded and nothing was asked in it since.
     fn is_loaded(&self) -> bool {
         let loaded = self.facts.ready.as_ref().is_some_and(|ready| ready.opened == Request::Load);
-        loaded
-            && !self
-                .facts
-                .inputs
-                .values()
-                .any(|input| input.begun || input.over && input.what == InputKind::Prompt)
+        let mut inputs = self.facts.inputs.values();
+        loaded && !inputs.any(|input| input.begun || input.over && input.what == InputKind::Prompt)
     }
 
     /// Tells whether a prompt is the first in a session that was loaded.
@@ -442,23 +441,6 @@ impl Connection {
         };
         self.facts.asks.insert(seq, ask);
     }
-}
-
-/// Returns what a replay keeps of a tool call.
-fn replayed(
-    id: &str,
-    title: Option<&Cow<'_, str>>,
-    kind: Option<&str>,
-    status: Option<&str>,
-    gist: &ToolSummary,
-) -> ReplayedTool {
-    let call = UncertainTool {
-        tool_call_id: id.to_owned(),
-        title: title.map(ToString::to_string).unwrap_or_default(),
-        kind: kind.map(str::to_owned),
-        input: gist.input.clone(),
-    };
-    ReplayedTool { call, status: status.map(str::to_owned), files: gist.files.clone() }
 }
 
 /// Ends the run of a command that is an agent, and was not spoken with as one.

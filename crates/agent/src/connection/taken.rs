@@ -2,9 +2,8 @@
 //!
 //! All records derived from one item are one append, the caller's own among them: [`Taken::add`] numbers those.
 
-use rekindle_domain::event::Raw;
 use rekindle_domain::event::{
-    CancelReason, Event, RunCancelled, RunCompleted, RunFailed, UncertainTool, Usage, WaitKind,
+    CancelReason, Event, Raw, RunCancelled, RunCompleted, RunFailed, UncertainTool, Usage, WaitKind,
 };
 use rekindle_domain::id::{HolderId, MessageId, RunId, WaitId};
 use rekindle_domain::line::{Draft, Source};
@@ -181,24 +180,20 @@ impl Ended {
     /// interrupted, which is the caller's record: it knows of the wait.
     pub fn event(&self, cancel: Option<CancelReason>) -> Option<Event<'static>> {
         let run_id = self.run_id?;
+        let by = match cancel {
+            Some(CancelReason::User) => "user",
+            Some(_) => "daemon",
+            None => "agent",
+        };
+        let cancelled = || RunCancelled { run_id, by: Some(by.into()) }.into();
         Some(match &self.outcome {
-            PromptOutcome::Stopped(Some(reason)) if reason == "cancelled" => {
-                let by = match cancel {
-                    Some(CancelReason::User) => Some("user".into()),
-                    Some(_) => Some("daemon".into()),
-                    None => Some("agent".into()),
-                };
-                RunCancelled { run_id, by }.into()
-            }
+            PromptOutcome::Stopped(Some(reason)) if reason == "cancelled" => cancelled(),
             PromptOutcome::Stopped(reason) => {
                 let stop_reason = reason.clone().map(Into::into);
                 RunCompleted { run_id, stop_reason, usage: self.usage }.into()
             }
             // Some agents answer a cancel with an error of their own.
-            PromptOutcome::Failed(_) if cancel.is_some() => {
-                let by = if cancel == Some(CancelReason::User) { "user" } else { "daemon" };
-                RunCancelled { run_id, by: Some(by.into()) }.into()
-            }
+            PromptOutcome::Failed(_) if cancel.is_some() => cancelled(),
             PromptOutcome::Failed(failure) => RunFailed { run_id, error: failure.to_string().into() }.into(),
         })
     }

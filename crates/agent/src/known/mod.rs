@@ -63,7 +63,7 @@ pub fn seems_acp(command: &[String]) -> bool {
         word == "demo-agent" || word.split(|c: char| !c.is_alphanumeric()).any(|part| part == "acp")
     };
     let mut names = command.iter().filter(|word| !word.contains(char::is_whitespace));
-    names.any(|word| says(word.rsplit('/').next().unwrap_or(word)))
+    names.any(|word| says(base(word)))
 }
 
 /// Finds an agent by its name in the table.
@@ -79,7 +79,7 @@ pub fn by_name(name: &str) -> Option<&'static KnownAgent> {
 /// Finds an agent by the command that starts it. That is a guess until it has introduced itself.
 pub fn by_command(command: &[String]) -> Option<&'static KnownAgent> {
     let (program, arguments) = command.split_first()?;
-    let program = program.rsplit('/').next().unwrap_or(program);
+    let program = base(program);
     let is = |known: &&Command| {
         known.program == program
             && known.args.iter().zip(arguments).filter(|(a, b)| a == b).count() == known.args.len()

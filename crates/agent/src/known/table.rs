@@ -9,6 +9,21 @@ const fn command(program: &'static str, args: &'static [&'static str]) -> Comman
     Command { program, args, needs: None }
 }
 
+/// What most agents have nothing to say about.
+const PLAIN: KnownAgent = KnownAgent {
+    id: "",
+    title: "",
+    names: &[],
+    commands: &[],
+    fetched: &[],
+    package: Package::Npm(""),
+    install: "",
+    login: "",
+    environment: &[],
+    set: &[],
+    quirks: &[],
+};
+
 /// The agents, as `rekindle agents` lists them.
 pub const TABLE: &[KnownAgent] = &[
     // 0.99.0. The program `claude` itself does not speak the protocol.
@@ -22,8 +37,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 2.6.0. The program `codex` itself does not speak the protocol.
     KnownAgent {
@@ -36,8 +50,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @agentclientprotocol/codex-acp",
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 0.61.0. Without the variable it starts itself once more, and signals reach only the first of the two.
     KnownAgent {
@@ -64,8 +77,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g opencode-ai",
         login: "opencode auth login",
         environment: &["OPENCODE_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "OPENROUTER_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 1.52.0.
     KnownAgent {
@@ -73,13 +85,11 @@ pub const TABLE: &[KnownAgent] = &[
         title: "goose",
         names: &["goose"],
         commands: &[command("goose", &["acp", "--with-builtin", "developer"])],
-        fetched: &[],
         package: Package::Npm("@aaif/goose-binary-linux-x64"),
         install: "npm install -g @aaif/goose-binary-linux-x64",
         login: "goose configure",
         environment: &["GOOSE_", "ANTHROPIC_", "OPENAI_", "GOOGLE_", "OPENROUTER_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 1.0.102.
     KnownAgent {
@@ -92,8 +102,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @github/copilot",
         login: "copilot login",
         environment: &["COPILOT_", "GITHUB_", "GH_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 0.24.4. The variable removes one of its two launchers.
     KnownAgent {
@@ -107,7 +116,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "qwen",
         environment: &["QWEN_", "DASHSCOPE_", "OPENAI_"],
         set: &[("QWEN_CODE_NO_RELAUNCH", "true")],
-        quirks: &[],
+        ..PLAIN
     },
     // 7.7.7.
     KnownAgent {
@@ -120,8 +129,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @kilocode/cli",
         login: "kilo auth login",
         environment: &["KILO_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // pi-acp 0.0.34 with pi 0.87.1. The adapter starts `pi`, which must be there.
     KnownAgent {
@@ -134,8 +142,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @earendil-works/pi-coding-agent pi-acp",
         login: "pi",
         environment: &["PI_", "ANTHROPIC_", "OPENAI_", "GEMINI_", "OPENROUTER_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 3.0.65.
     KnownAgent {
@@ -148,8 +155,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g cline",
         login: "cline auth",
         environment: &["CLINE_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 2.1.0.
     KnownAgent {
@@ -162,8 +168,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @moonshot-ai/kimi-code",
         login: "kimi login",
         environment: &["KIMI_", "MOONSHOT_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 1.30.0.
     KnownAgent {
@@ -174,10 +179,8 @@ pub const TABLE: &[KnownAgent] = &[
         fetched: &[command("npx", &["-y", "@nanocollective/nanocoder", "--acp"])],
         package: Package::Npm("@nanocollective/nanocoder"),
         install: "npm install -g @nanocollective/nanocoder",
-        login: "",
         environment: &["NANOCODER_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 0.19.0.
     KnownAgent {
@@ -190,8 +193,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "uv tool install 'hermes-agent[acp]'",
         login: "hermes setup",
         environment: &["HERMES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 3.0.1.
     KnownAgent {
@@ -204,8 +206,8 @@ pub const TABLE: &[KnownAgent] = &[
         install: "uv tool install mistral-vibe",
         login: "vibe --setup",
         environment: &["MISTRAL_", "VIBE_"],
-        set: &[],
         quirks: &[(LoadContinuesTurn, Any)],
+        ..PLAIN
     },
     // 0.10.30.
     KnownAgent {
@@ -216,10 +218,8 @@ pub const TABLE: &[KnownAgent] = &[
         fetched: &[command("uvx", &["--from", "fast-agent-mcp", "fast-agent-acp", "--shell"])],
         package: Package::Pypi("fast-agent-mcp"),
         install: "uv tool install fast-agent-mcp",
-        login: "",
         environment: &["FAST_AGENT_", "ANTHROPIC_", "OPENAI_", "GOOGLE_", "HF_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 1.16.0. Its shell runs in a server of its own.
     KnownAgent {
@@ -232,8 +232,8 @@ pub const TABLE: &[KnownAgent] = &[
         install: "uv tool install --python 3.12 openhands",
         login: "openhands login",
         environment: &["OPENHANDS_", "LLM_"],
-        set: &[],
         quirks: &[(RerunsInterruptedTool, Any)],
+        ..PLAIN
     },
     // 0.16.2, the predecessor of `claude`.
     KnownAgent {
@@ -241,13 +241,11 @@ pub const TABLE: &[KnownAgent] = &[
         title: "Claude Code (older adapter)",
         names: &["@zed-industries/claude-code-acp"],
         commands: &[command("claude-code-acp", &[])],
-        fetched: &[],
         package: Package::Npm("@zed-industries/claude-code-acp"),
         install: "npm install -g @zed-industries/claude-code-acp",
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
     // 0.16.0. Its program has the same name as that of `codex`, which is looked for; only its own package is sure
     // to be this one.
@@ -255,13 +253,11 @@ pub const TABLE: &[KnownAgent] = &[
         id: "codex-zed",
         title: "Codex (Zed's adapter)",
         names: &["codex-acp"],
-        commands: &[],
         fetched: &[command("npx", &["-y", "@zed-industries/codex-acp"])],
         package: Package::Npm("@zed-industries/codex-acp"),
         install: "npm install -g @zed-industries/codex-acp",
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
-        set: &[],
-        quirks: &[],
+        ..PLAIN
     },
 ];
