@@ -141,57 +141,48 @@ impl Probe {
             .process_group(0)
             .spawn()
             .map_err(|source| ProbeError::Start { program: program.clone(), source })?;
-        let mut group = Group { child };
-        let probed = group.ask(self, profile, begun);
-        group.end();
+        let mut child = child;
+        let probed = self.ask(&mut child, profile, begun);
+        end_group(child);
         probed
     }
-}
 
-/// A process that leads a group. Until it is reaped its number, and the group's, belong to nobody else.
-struct Group {
-    child: Child,
-}
-
-impl Group {
-    fn ask(&mut self, probe: &Probe, profile: &dyn Profile, begun: Instant) -> Result<Probed, ProbeError> {
+    fn ask(&self, child: &mut Child, profile: &dyn Profile, begun: Instant) -> Result<Probed, ProbeError> {
         let greeting = profile.greet(GREETING).ok_or(ProbeError::NoCommand)?;
-        let (Some(stdin), Some(stdout)) = (self.child.stdin.as_mut(), self.child.stdout.as_mut()) else {
+        let (Some(stdin), Some(stdout)) = (child.stdin.as_mut(), child.stdout.as_mut()) else {
             return Err(ProbeError::Ended);
         };
-        let mut lines = Lines { stdout, buffer: Vec::new(), total: 0, begun, timeout: probe.timeout };
+        let mut lines = Lines { stdout, buffer: Vec::new(), total: 0, begun, timeout: self.timeout };
         // Both are shorter than any pipe, so writing them cannot block.
         stdin.write_all(&greeting.line).map_err(ProbeError::Pipe)?;
         let mut probed = lines.find(|line| greeted_in(line, profile, begun))??;
-        if probe.session {
-            let directory = probe.directory.to_string_lossy();
+        if self.session {
+            let directory = self.directory.to_string_lossy();
             let open = profile.open(SESSION, Open::New, &directory).ok_or(ProbeError::NoCommand)?;
             stdin.write_all(&open.line).map_err(ProbeError::Pipe)?;
             probed.offers = Some(lines.find(|line| offers_in(line, profile))??);
         }
         Ok(probed)
     }
+}
 
-    /// Asks the group to end, gives it a moment, ends it, and reaps its leader.
-    fn end(&mut self) {
-        drop(self.child.stdin.take());
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = group {
-            let _ = kill_process_group(group, Signal::TERM);
-        }
-        if let Some(mut stdout) = self.child.stdout.take() {
-            let deadline = Instant::now() + GRACE;
-            let mut rest = [0; 4096];
-            // Its end closes its output.
-            while wait_readable(&stdout, deadline).is_ok_and(|ready| ready)
-                && stdout.read(&mut rest).is_ok_and(|count| count > 0)
-            {}
-        }
-        if let Some(group) = group {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.child.wait();
+/// Asks a group to end, gives it a moment, ends it, and reaps its leader: until then its number, and the group's, belong to nobody
+/// else.
+fn end_group(mut leader: Child) {
+    drop(leader.stdin.take());
+    let group = i32::try_from(leader.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal| group.map(|group| kill_process_group(group, signal));
+    let _ = signal(Signal::TERM);
+    if let Some(stdout) = &mut leader.stdout {
+        let deadline = Instant::now() + GRACE;
+        let mut rest = [0; 4096];
+        // Its end closes its output.
+        while wait_readable(&*stdout, deadline).is_ok_and(|ready| ready)
+            && stdout.read(&mut rest).is_ok_and(|count| count > 0)
+        {}
     }
+    let _ = signal(Signal::KILL);
+    let _ = leader.wait();
 }
 
 /// What an agent says, line by line.

@@ -6,12 +6,11 @@
 use std::borrow::Cow;
 
 use rekindle_domain::event::{Raw, UncertainTool, WaitKind};
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
 use super::tool_call::gist;
-use super::write::result;
+use super::write::{object, result};
 use crate::json::{Object, cut, keep, text};
 use crate::profile::{Answer, AnswerError, Outgoing};
 use crate::said::{Asked, AskedTool, Choice, ToolSummary};
@@ -64,29 +63,16 @@ fn permission_option(option: &RawValue) -> Option<Choice> {
 
 /// Writes an answer to a request as it was kept.
 pub(super) fn write(request: &Raw<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
-    let object =
+    let request =
         Object::parse(request.as_json()).ok_or(AnswerError::WrongSort("answers: it cannot be read"))?;
-    let asked = asked(&object).ok_or(AnswerError::WrongSort("answers: it is no question"))?;
+    let asked = asked(&request).ok_or(AnswerError::WrongSort("answers: it is no question"))?;
     match asked.kind {
         WaitKind::Permission => permission(&asked, answer),
-        _ => elicitation(&asked, &object.object("params"), answer),
+        _ => elicitation(&asked, &request.object("params"), answer),
     }
 }
 
 fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
-    #[derive(Serialize)]
-    struct Result<'a> {
-        outcome: PermissionOutcome<'a>,
-    }
-    #[derive(Serialize)]
-    #[serde(tag = "outcome", rename_all = "snake_case")]
-    enum PermissionOutcome<'a> {
-        Cancelled,
-        #[serde(rename_all = "camelCase")]
-        Selected {
-            option_id: &'a str,
-        },
-    }
     let by_kind = |kind: &str| asked.options.iter().find(|option| option.kind == kind);
     let missing = |wanted: &str| AnswerError::NoSuchOption {
         wanted: wanted.to_owned(),
@@ -103,30 +89,25 @@ fn permission(asked: &Asked<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerE
         Answer::Text(_) => return Err(AnswerError::WrongSort("text: choose an option")),
         Answer::Form(_) => return Err(AnswerError::WrongSort("a form: choose an option")),
     };
-    let outcome = match option {
-        Some(option) => PermissionOutcome::Selected { option_id: &option.option_id },
-        None => PermissionOutcome::Cancelled,
-    };
-    Ok(result(&asked.wire_id, &Result { outcome }))
-}
-
-#[derive(Serialize)]
-struct Action<'a> {
-    action: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<Raw<'a>>,
+    let mut outcome = vec![("outcome", Raw::text(if option.is_some() { "selected" } else { "cancelled" }))];
+    outcome.extend(option.map(|option| ("optionId", Raw::text(&option.option_id))));
+    Ok(result(&asked.wire_id, &[("outcome", object(&outcome))]))
 }
 
 fn elicitation(asked: &Asked<'_>, params: &Object<'_>, answer: Answer<'_>) -> Result<Outgoing, AnswerError> {
     let form = Form::of(params);
-    let action = |action, content| Ok(result(&asked.wire_id, &Action { action, content }));
+    let action = |action, content: Option<Raw<'_>>| {
+        let members: Vec<_> =
+            [("action", Raw::text(action))].into_iter().chain(content.map(|all| ("content", all))).collect();
+        Ok(result(&asked.wire_id, &members))
+    };
     let no_form = || AnswerError::WrongSort("text: it only asks to open an address");
     match answer {
         Answer::Decline | Answer::Kind("decline") => action("decline", None),
         Answer::Cancelled | Answer::Kind("cancel") => action("cancel", None),
         Answer::Kind("accept") => match &form {
             None => action("accept", None),
-            Some(form) if form.required.is_empty() => action("accept", Some(Form::fill([]))),
+            Some(form) if form.required.is_empty() => action("accept", Some(object(&[]))),
             Some(_) => Err(AnswerError::WrongSort("a bare yes: it has fields to fill in")),
         },
         Answer::Form(fields) if fields.as_json().starts_with('{') => {
@@ -138,7 +119,7 @@ fn elicitation(asked: &Asked<'_>, params: &Object<'_>, answer: Answer<'_>) -> Re
             let form = form.ok_or_else(no_form)?;
             let field = form.only().ok_or(AnswerError::WrongSort("one text: it has several fields"))?;
             let value = field.value(value).ok_or(AnswerError::WrongSort("this text as a value"))?;
-            action("accept", Some(Form::fill([(field.name.as_str(), value)])))
+            action("accept", Some(object(&[(field.name.as_str(), value)])))
         }
         Answer::OptionId(wanted) | Answer::Kind(wanted) => {
             let missing =
@@ -147,7 +128,7 @@ fn elicitation(asked: &Asked<'_>, params: &Object<'_>, answer: Answer<'_>) -> Re
             let field =
                 form.only().filter(|field| field.choices.iter().any(|choice| choice.option_id == wanted));
             let field = field.ok_or_else(missing)?;
-            action("accept", Some(Form::fill([(field.name.as_str(), Raw::text(wanted))])))
+            action("accept", Some(object(&[(field.name.as_str(), Raw::text(wanted))])))
         }
     }
 }
@@ -185,11 +166,6 @@ impl Form {
 
     fn choices(&self) -> Vec<Choice> {
         self.only().map(|field| field.choices.clone()).unwrap_or_default()
-    }
-
-    fn fill<const N: usize>(values: [(&str, Raw<'static>); N]) -> Raw<'static> {
-        let values: std::collections::BTreeMap<&str, Raw<'static>> = values.into_iter().collect();
-        Raw::from_value(&values).unwrap_or_else(|error| unreachable!("texts are always JSON: {error}"))
     }
 }
 

@@ -16,6 +16,11 @@ impl Serialize for Members<'_> {
     }
 }
 
+/// Writes an object whose members have this order.
+pub(super) fn object(members: &[(&str, Raw<'_>)]) -> Raw<'static> {
+    raw(&Members(members))
+}
+
 /// Writes something that is always JSON.
 fn raw(value: &impl Serialize) -> Raw<'static> {
     Raw::from_value(value).unwrap_or_else(|error| unreachable!("texts and numbers are always JSON: {error}"))
@@ -25,18 +30,13 @@ fn raw(value: &impl Serialize) -> Raw<'static> {
 fn call(what: InputKind, id: Option<u64>, method: &str, params: &[(&str, Raw<'_>)]) -> Outgoing {
     let mut members = vec![("jsonrpc", Raw::text("2.0"))];
     members.extend(id.map(|id| ("id", raw(&id))));
-    members.extend([("method", Raw::text(method)), ("params", raw(&Members(params)))]);
-    let mut line = raw(&Members(&members)).as_json().as_bytes().to_vec();
-    end_line(&mut line);
-    Outgoing { what, line }
+    members.extend([("method", Raw::text(method)), ("params", object(params))]);
+    Outgoing { what, line: line(object(&members).as_json()) }
 }
 
-/// Ends a line. JSON that came from elsewhere may contain line breaks, but only between its values.
-fn end_line(line: &mut Vec<u8>) {
-    for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
-    }
-    line.push(b'\n');
+/// Returns JSON as a line. What came from elsewhere may contain line breaks, but only between its values.
+fn line(json: &str) -> Vec<u8> {
+    json.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).chain([b'\n']).collect()
 }
 
 /// No files and no terminals: an agent's own tools work while nobody is attached.
@@ -51,7 +51,7 @@ pub(super) fn initialize(input_seq: u64, name: &str, version: &str) -> Outgoing 
     let info = [("name", Raw::text(name)), ("title", Raw::text("Rekindle")), ("version", Raw::text(version))];
     let params = [
         ("protocolVersion", raw(&super::VERSION)),
-        ("clientInfo", raw(&Members(&info))),
+        ("clientInfo", object(&info)),
         ("clientCapabilities", capabilities),
     ];
     call(InputKind::Setup, Some(input_seq), "initialize", &params)
@@ -131,21 +131,15 @@ pub(super) fn cancel(session_id: &str) -> Outgoing {
 }
 
 /// Answers a request of the agent's; `wire_id` is the text that its id was.
-pub(super) fn result(wire_id: &str, result: &impl Serialize) -> Outgoing {
-    let result = raw(result);
-    let result = result.as_json();
-    let mut line = format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"result":{result}}}"#).into_bytes();
-    end_line(&mut line);
-    Outgoing { what: InputKind::Answer, line }
+pub(super) fn result(wire_id: &str, result: &[(&str, Raw<'_>)]) -> Outgoing {
+    let result = object(result);
+    let json = format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"result":{}}}"#, result.as_json());
+    Outgoing { what: InputKind::Answer, line: line(&json) }
 }
 
 /// Answers a request of the agent's with an error.
 pub(super) fn failure(wire_id: &str, code: i64, message: &str) -> Vec<u8> {
-    let mut line =
-        format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"error":{{"code":{code},"message":"{message}"}}}}"#)
-            .into_bytes();
-    end_line(&mut line);
-    line
+    line(&format!(r#"{{"jsonrpc":"2.0","id":{wire_id},"error":{{"code":{code},"message":"{message}"}}}}"#))
 }
 
 #[cfg(test)]
@@ -169,7 +163,7 @@ mod tests {
             set(3, "s1", Setting::Switch("web".into(), true)),
             prompt(4, "s1", &Raw::text("fix\nit")),
             cancel("s1"),
-            result("\"7\"", &[1]),
+            result("\"7\"", &[("n", raw(&1))]),
         ];
         let all: String = lines.iter().map(text).collect();
         insta::assert_snapshot!(all, @r#"
@@ -183,7 +177,7 @@ mod tests {
         {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"web","type":"boolean","value":true}}
         {"jsonrpc":"2.0","id":4,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"fix\nit"}]}}
         {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s1"}}
-        {"jsonrpc":"2.0","id":"7","result":[1]}
+        {"jsonrpc":"2.0","id":"7","result":{"n":1}}
         "#);
     }
 

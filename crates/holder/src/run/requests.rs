@@ -90,30 +90,31 @@ impl Holder {
         if epoch != self.epoch.epoch {
             return self.refuse(index, Refusal::Stale, None);
         }
-        match request {
-            Request::Start { .. } => self.start(index, &frame.payload),
-            Request::Input { part, .. } => self.input(index, &part, &frame.payload),
-            Request::Ack { seq, .. } => self.acknowledge(seq),
+        let answer = match request {
+            Request::Start { .. } => self.start(&frame.payload),
+            Request::Input { part, .. } => return self.input(index, &part, &frame.payload),
+            Request::Ack { seq, .. } => return self.acknowledge(seq),
             Request::Stop { reason, actor, grace_ms, .. } => {
                 let grace = Duration::from_millis(grace_ms).min(MOST_GRACE);
                 self.begin_stop(ExitReason::StopRequested, Some(actor), Some(reason), grace);
-                self.peers[index].say(&Event::Done {});
+                Ok(Event::Done {})
             }
-            Request::Retire { .. } => {
-                if self.may_retire() {
-                    self.begin_stop(ExitReason::Retired, None, None, self.grace());
-                    self.peers[index].say(&Event::Done {});
-                } else {
-                    self.refuse(index, Refusal::NotNow, None);
-                }
+            Request::Retire { .. } if self.may_retire() => {
+                self.begin_stop(ExitReason::Retired, None, None, self.grace());
+                Ok(Event::Done {})
             }
+            Request::Retire { .. } => Err(Refusal::NotNow),
             Request::Interrupt { .. } => {
                 self.interrupt();
-                self.peers[index].say(&Event::Done {});
+                Ok(Event::Done {})
             }
-            Request::CloseInput { after, .. } => self.close_after(index, after),
-            Request::Hint { state, max_detached_ms, .. } => self.hint(&state, max_detached_ms),
-            Request::Status {} | Request::Ping { .. } | Request::Auth(_) => {}
+            Request::CloseInput { after, .. } => self.close_after(after),
+            Request::Hint { state, max_detached_ms, .. } => return self.hint(&state, max_detached_ms),
+            Request::Status {} | Request::Ping { .. } | Request::Auth(_) => return,
+        };
+        match answer {
+            Ok(event) => self.peers[index].say(&event),
+            Err(reason) => self.refuse(index, reason, None),
         }
     }
 
@@ -162,23 +163,17 @@ impl Holder {
         true
     }
 
-    fn start(&mut self, index: usize, payload: &[u8]) {
+    fn start(&mut self, payload: &[u8]) -> Result<Event, Refusal> {
         if self.phase() != Phase::AwaitingStart {
             // Asked twice: the agent that runs is the answer.
-            match self.agent.as_ref().map(|agent| agent.identity.clone()) {
-                Some(agent) => return self.peers[index].say(&Event::Started { agent }),
-                None => return self.refuse(index, Refusal::NotNow, None),
-            }
+            let agent = self.agent.as_ref().ok_or(Refusal::NotNow)?;
+            return Ok(Event::Started { agent: agent.identity.clone() });
         }
-        let Ok(start) = serde_json::from_slice::<Start>(payload) else {
-            return self.refuse(index, Refusal::Malformed, None);
-        };
+        let start = serde_json::from_slice::<Start>(payload).map_err(|_| Refusal::Malformed)?;
         match self.start_agent(&start) {
-            Ok(agent) => self.peers[index].say(&Event::Started { agent }),
-            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                self.refuse(index, Refusal::NoSpace, None);
-            }
-            Err(error) => self.peers[index].say(&Event::StartFailed { error: error.to_string() }),
+            Ok(agent) => Ok(Event::Started { agent }),
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => Err(Refusal::NoSpace),
+            Err(error) => Ok(Event::StartFailed { error: error.to_string() }),
         }
     }
 
@@ -190,30 +185,29 @@ impl Holder {
     }
 
     /// Nothing is to follow an input. Of one that ended before, that is so already.
-    fn close_after(&mut self, index: usize, after: u64) {
+    fn close_after(&mut self, after: u64) -> Result<Event, Refusal> {
         let accepted = self.inputs.accepted();
         if self.agent.is_none() {
-            return self.refuse(index, Refusal::NotNow, None);
+            return Err(Refusal::NotNow);
         }
         if after != accepted {
             // What was accepted is delivered, and what was not is not waited for.
-            let reason = if after < accepted { Refusal::Conflict } else { Refusal::Gap };
-            return self.refuse(index, reason, None);
+            return Err(if after < accepted { Refusal::Conflict } else { Refusal::Gap });
         }
         if self.takes_input() {
             if !self.owed.is_empty() {
-                return self.refuse(index, Refusal::NoSpace, None);
+                return Err(Refusal::NoSpace);
             }
             if let Err(error) = self.inputs.end(&mut self.journal) {
                 self.degrade(&error);
-                return self.refuse(index, Refusal::NoSpace, None);
+                return Err(Refusal::NoSpace);
             }
             self.moved();
             if !self.inputs.is_waiting() {
                 self.close_input(None);
             }
         }
-        self.peers[index].say(&Event::Done {});
+        Ok(Event::Done {})
     }
 
     fn input(&mut self, index: usize, part: &Input, bytes: &[u8]) {
