@@ -53,10 +53,9 @@ pub trait Fold: Clone + Send + Sync + 'static {
     /// [`Fold::set_position`].
     fn apply(&mut self, record: &Record<'_>) -> Result<(), IllegalTransition>;
 
-    /// Returns when something happened that was derived from elsewhere with the time `at` and is written at `ts`; none if that
+    /// Returns when something happened that was derived from elsewhere with a time of its own and is written at `ts`; none if that
     /// is the time of writing.
-    fn happened_at(&self, at: Option<Timestamp>, ts: Timestamp) -> Option<Timestamp> {
-        let _ = (at, ts);
+    fn happened_at(&self, _at: Option<Timestamp>, _ts: Timestamp) -> Option<Timestamp> {
         None
     }
 
@@ -73,13 +72,10 @@ pub trait Fold: Clone + Send + Sync + 'static {
 
     /// Tells whether an earlier undo takes these records back too, and nothing is left of them when they are refused: then no
     /// other is needed.
-    fn covers(undo: &Self::Undo, records: &[Draft]) -> bool {
-        let _ = (undo, records);
+    fn covers(_undo: &Self::Undo, _records: &[Draft]) -> bool {
         false
     }
 
     /// Takes over what a later undo remembers and an earlier one does not; one that remembers everything needs nothing.
-    fn absorb(undo: &mut Self::Undo, later: Self::Undo) {
-        let _ = (undo, later);
-    }
+    fn absorb(_undo: &mut Self::Undo, _later: Self::Undo) {}
 }

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::session::{SNAPSHOT_VERSION, SessionState};
 
-use crate::disk::{Disk, read_all, replace};
-use crate::layout::Layout;
+use crate::disk::{read_all, replace};
+use crate::home_files::HomeFiles;
 
 /// Largest list that is read; a larger one is passed over and the snapshots are read one by one.
 const MAX_INDEX: u64 = 512 << 20;
@@ -33,8 +33,8 @@ pub(crate) struct Index {
 
 impl Index {
     /// Reads the list; anything wrong with it makes it empty.
-    pub(crate) fn read(disk: &dyn Disk, layout: &Layout) -> Index {
-        let Ok(bytes) = read_all(disk, &layout.index(), MAX_INDEX) else { return Index::default() };
+    pub(crate) fn read(home: &HomeFiles) -> Index {
+        let Ok(bytes) = read_all(&*home.disk, &home.index(), MAX_INDEX) else { return Index::default() };
         if !bytes.starts_with(HEAD) || !bytes.ends_with(END) {
             return Index::default();
         }
@@ -48,7 +48,12 @@ impl Index {
             start = end + 1;
         }
         let left_by = last_line(&bytes);
-        Index { bytes, lines, left_by, modified: disk.stat(&layout.index()).ok().map(|stat| stat.modified) }
+        Index {
+            bytes,
+            lines,
+            left_by,
+            modified: home.disk.stat(&home.index()).ok().map(|stat| stat.modified),
+        }
     }
 
     /// Returns who wrote it as the last thing before leaving the home in order, if that is how it was written.
@@ -112,8 +117,7 @@ fn last_line(bytes: &[u8]) -> Option<BootId> {
 
 /// Replaces the list; `left_by` says who leaves the home behind it.
 pub(crate) fn write<'a>(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     states: impl Iterator<Item = &'a SessionState>,
     left_by: Option<BootId>,
 ) -> io::Result<()> {
@@ -131,5 +135,5 @@ pub(crate) fn write<'a>(
         bytes.extend_from_slice(format!(",\"{LEFT_BY}\":\"{boot}\"").as_bytes());
     }
     bytes.extend_from_slice(END);
-    replace(disk, &layout.index(), &bytes)
+    replace(&*home.disk, &home.index(), &bytes)
 }

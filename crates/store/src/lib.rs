@@ -15,6 +15,7 @@ pub mod disk;
 mod error;
 pub mod fold;
 pub mod home;
+mod home_files;
 mod index;
 mod lagging;
 pub mod layout;

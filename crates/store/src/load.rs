@@ -10,10 +10,11 @@ use crate::cache::{self, Cached, MAX_CACHE};
 use crate::disk::{Disk, if_exists, read_all};
 use crate::error::AtPath;
 pub use crate::error::LoadError;
+use crate::home_files::HomeFiles;
 use crate::layout::Layout;
 use crate::log::{Damage, LogReader, Stop, Torn, walk};
 
-/// A session as found on disk.
+/// A session as found on home.disk.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// Its state, as far as its log is good.
@@ -51,13 +52,8 @@ pub enum Want {
 }
 
 /// Loads a session as it is to be shown.
-pub(crate) fn load(
-    disk: &dyn Disk,
-    layout: &Layout,
-    session: SessionId,
-    want: Want,
-) -> Result<Loaded, LoadError> {
-    let mut loaded = load_logged(disk, layout, session, want)?;
+pub(crate) fn load(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+    let mut loaded = load_logged(home, session, want)?;
     let (last, ts) = (loaded.state.last_seq, loaded.state.updated_at);
     for (seq, draft) in (last.saturating_add(1)..).zip(&loaded.unlogged) {
         let told = loaded.state.apply(seq, ts, &draft.event);
@@ -68,20 +64,16 @@ pub(crate) fn load(
 }
 
 /// Loads a session as its log has it: what is to be appended to it follows from that alone.
-pub(crate) fn load_logged(
-    disk: &dyn Disk,
-    layout: &Layout,
-    session: SessionId,
-    want: Want,
-) -> Result<Loaded, LoadError> {
-    let path = layout.log(session);
-    let Some(reader) = if_exists(LogReader::open(disk, &path, layout.codec())).at_path("read", &path)? else {
+pub(crate) fn load_logged(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+    let path = home.log(session);
+    let Some(reader) = if_exists(LogReader::open(&*home.disk, &path, home.codec())).at_path("read", &path)?
+    else {
         // Gone altogether: only the note knows that there was one.
-        let damage = damage_note(disk, layout, session).ok_or(LoadError::NotFound(session))?;
+        let damage = damage_note(home, session).ok_or(LoadError::NotFound(session))?;
         return Ok(Loaded::new(Replay::new(session), Some(damage)));
     };
     let mut damage = None;
-    let start = match cached_start(disk, layout, session, &reader)? {
+    let start = match cached_start(home, session, &reader)? {
         Start::Cached(state) => Some(*state),
         Start::Beginning => None,
         Start::Misfit(found) => {
@@ -89,7 +81,7 @@ pub(crate) fn load_logged(
             None
         }
     };
-    let (mut replay, stop, mut read_from) = fold(disk, layout, &reader, start, session, want)?;
+    let (mut replay, stop, mut read_from) = fold(home, &reader, start, session, want)?;
     let mut torn = None;
     match stop {
         Stop::End => {}
@@ -111,10 +103,10 @@ pub(crate) fn load_logged(
             torn = Some(found);
         }
     }
-    let damage = damage.or_else(|| damage_note(disk, layout, session));
+    let damage = damage.or_else(|| damage_note(home, session));
     let mut loaded = Loaded { torn, read_from, ..Loaded::new(replay, damage) };
     if loaded.state.is_nameless() && loaded.damage.is_none() {
-        let found = legacy(disk, layout, session);
+        let found = legacy(&*home.disk, home, session);
         loaded.unlogged = found.map(|found| found.records(&loaded.state, &loaded.tokens)).unwrap_or_default();
     }
     Ok(loaded)
@@ -128,10 +120,10 @@ pub(crate) fn legacy(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Op
 
 /// Reads what can be known of a session that cannot be loaded: what its log says, whatever stands beside it; nothing if that
 /// cannot be read either. It is for showing: nothing may be added to such a session.
-pub(crate) fn stand_in(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Loaded {
+pub(crate) fn stand_in(home: &HomeFiles, session: SessionId) -> Loaded {
     let mut replay = Replay::new(session).deferring_tools();
-    let mut damage = damage_note(disk, layout, session);
-    if let Ok(reader) = LogReader::open(disk, &layout.log(session), layout.codec())
+    let mut damage = damage_note(home, session);
+    if let Ok(reader) = LogReader::open(&*home.disk, &home.log(session), home.codec())
         && let Ok(Stop::Damaged(found)) = walk(&reader, &mut replay, u64::MAX)
     {
         damage = damage.or(Some(found));
@@ -142,8 +134,7 @@ pub(crate) fn stand_in(disk: &dyn Disk, layout: &Layout, session: SessionId) -> 
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
 /// missing. Tells where it began.
 fn fold(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     reader: &LogReader,
     start: Option<SessionState>,
     session: SessionId,
@@ -152,7 +143,7 @@ fn fold(
     let walk = |replay: Replay| {
         let from = replay.position().log_offset;
         let mut replay = replay.deferring_tools();
-        let stop = walk(reader, &mut replay, u64::MAX).at_path("read", &layout.log(session))?;
+        let stop = walk(reader, &mut replay, u64::MAX).at_path("read", &home.log(session))?;
         Ok((replay, stop, from))
     };
     let Some(state) = start else { return walk(Replay::new(session)) };
@@ -167,7 +158,7 @@ fn fold(
             return Ok((replay, stop, from));
         }
     }
-    match cache::read::<TokenIndex>(disk, &layout.tokens(session))? {
+    match cache::read::<TokenIndex>(&*home.disk, &home.tokens(session))? {
         // An index that is behind would miss what the snapshot has passed already; one of another history
         // would bring its tokens back to life.
         Cached::Good(tokens)
@@ -189,13 +180,8 @@ enum Start {
 }
 
 /// Finds the place the snapshot has come to, if it fits the log.
-fn cached_start(
-    disk: &dyn Disk,
-    layout: &Layout,
-    session: SessionId,
-    reader: &LogReader,
-) -> Result<Start, LoadError> {
-    let state: SessionState = match cache::read(disk, &layout.snapshot(session))? {
+fn cached_start(home: &HomeFiles, session: SessionId, reader: &LogReader) -> Result<Start, LoadError> {
+    let state: SessionState = match cache::read(&*home.disk, &home.snapshot(session))? {
         Cached::Good(state) => state,
         // A cache that is missing or unreadable costs a longer replay and nothing else.
         Cached::Missing | Cached::Unreadable => return Ok(Start::Beginning),
@@ -213,7 +199,7 @@ fn cached_start(
         );
         return Ok(Start::Misfit(Damage { offset: reader.len(), detail }));
     }
-    let hash = reader.hash_before(position.log_offset).at_path("read", &layout.log(session))?;
+    let hash = reader.hash_before(position.log_offset).at_path("read", &home.log(session))?;
     if hash != position.last_hash {
         let detail = format!("record {} is not the one the snapshot was made at", position.last_seq);
         return Ok(Start::Misfit(Damage { offset: position.log_offset, detail }));
@@ -222,10 +208,10 @@ fn cached_start(
 }
 
 /// Reads the note that records are missing from a log.
-pub(crate) fn damage_note(disk: &dyn Disk, layout: &Layout, stream: impl Into<StreamId>) -> Option<Damage> {
-    let path = layout.stream_damage_note(stream.into());
+pub(crate) fn damage_note(home: &HomeFiles, stream: impl Into<StreamId>) -> Option<Damage> {
+    let path = home.stream_damage_note(stream.into());
     // One that is there and cannot be read counts too: what it says matters less.
-    let bytes = if_exists(read_all(disk, &path, 1 << 20)).unwrap_or_else(|_| Some(Vec::new()))?;
+    let bytes = if_exists(read_all(&*home.disk, &path, 1 << 20)).unwrap_or_else(|_| Some(Vec::new()))?;
     let note: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let detail = note["detail"].as_str().unwrap_or("records are missing").to_owned();
     Some(Damage { offset: note["offset"].as_u64().unwrap_or(0), detail })

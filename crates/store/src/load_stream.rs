@@ -5,14 +5,14 @@ use std::io;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem};
 
-use crate::disk::{Disk, if_exists};
+use crate::disk::if_exists;
 use crate::error::{AtPath, LoadError};
 use crate::fold::{Fold, Record};
-use crate::layout::Layout;
+use crate::home_files::HomeFiles;
 use crate::load::damage_note;
 use crate::log::{Damage, LogReader, Replays, Stop, Torn, walk_each};
 
-/// A stream as found on disk.
+/// A stream as found on home.disk.
 pub(crate) struct LoadedStream<F> {
     /// What its records amount to, as far as its log is good.
     pub(crate) fold: F,
@@ -23,19 +23,16 @@ pub(crate) struct LoadedStream<F> {
 }
 
 /// Folds the log of a stream into `empty`; a stream without a log has no records yet.
-pub(crate) fn load_stream<F: Fold>(
-    disk: &dyn Disk,
-    layout: &Layout,
-    empty: F,
-) -> Result<LoadedStream<F>, LoadError> {
+pub(crate) fn load_stream<F: Fold>(home: &HomeFiles, empty: F) -> Result<LoadedStream<F>, LoadError> {
     let stream = empty.stream();
-    let path = layout.stream_log(stream);
-    if layout.streams().kind(stream.kind()).is_none() {
+    let path = home.stream_log(stream);
+    if home.streams().kind(stream.kind()).is_none() {
         let what = format!("streams of kind {} have no place in this home", stream.kind());
         Err(io::Error::new(io::ErrorKind::InvalidInput, what)).at_path("read", &path)?;
     }
-    let noted = damage_note(disk, layout, stream);
-    let Some(reader) = if_exists(LogReader::open(disk, &path, layout.codec())).at_path("read", &path)? else {
+    let noted = damage_note(home, stream);
+    let Some(reader) = if_exists(LogReader::open(&*home.disk, &path, home.codec())).at_path("read", &path)?
+    else {
         return Ok(LoadedStream { fold: empty, damage: noted, torn: None });
     };
     let walk = |end: u64| {

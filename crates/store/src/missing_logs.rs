@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::aside::is_aside;
 use crate::disk::{Disk, replace};
+use crate::home_files::HomeFiles;
 use crate::index::Index;
 use crate::layout::Layout;
 use crate::survey::list;
@@ -31,21 +32,16 @@ pub(crate) fn lost(
 
 /// Leaves a note of each lost session, before the list that knows it is written anew: it is served as damaged from now on, until
 /// its log is restored or somebody removes it.
-pub(crate) fn note_lost(
-    disk: &dyn Disk,
-    layout: &Layout,
-    last_owner: Option<BootId>,
-    recovered: &HashSet<SessionId>,
-) {
-    let Ok(listing) = list(disk, layout) else { return };
+pub(crate) fn note_lost(home: &HomeFiles, last_owner: Option<BootId>, recovered: &HashSet<SessionId>) {
+    let Ok(listing) = list(home) else { return };
     let known = |id: SessionId| {
         listing.sessions.binary_search(&id).is_ok()
             || listing.snapshots.contains(&id)
             || recovered.contains(&id)
     };
-    for session in lost(disk, layout, &Index::read(disk, layout), last_owner, known) {
+    for session in lost(&*home.disk, home, &Index::read(home), last_owner, known) {
         let note = json!({"version": 1, "id": session, "offset": 0, "detail": GONE});
         // Without room for it the session is found again only by whoever still has the list.
-        let _ = replace(disk, &layout.damage_note(session), note.to_string().as_bytes());
+        let _ = replace(&*home.disk, &home.damage_note(session), note.to_string().as_bytes());
     }
 }

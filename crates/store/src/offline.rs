@@ -11,9 +11,10 @@ use std::sync::Arc;
 use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::blobs::Blobs;
-use crate::disk::{Disk, RetryDisk, SharedDisk};
+use crate::disk::{RetryDisk, SharedDisk};
 use crate::error::AtPath;
 use crate::home::{self, HomeError};
+use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, Lag, LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
@@ -40,9 +41,8 @@ pub enum OfflineError {
 pub struct Offline {
     /// The disk as it is.
     raw: SharedDisk,
-    /// The disk as the next owner would make it.
-    disk: SharedDisk,
-    layout: Layout,
+    /// The files as the next owner would make them.
+    home: HomeFiles,
     /// What the next owner would do to the log of each stream the write-ahead log mentions.
     pub pending: Vec<(StreamId, Completion)>,
     /// Damaged stretches of the write-ahead log.
@@ -61,16 +61,16 @@ impl Offline {
 
     /// Looks at a home whatever its description says.
     pub(crate) fn regardless(disk: SharedDisk, layout: Layout) -> Result<Offline, ScanError> {
-        let scan = settled_scan(&*disk, &layout)?;
+        let raw = HomeFiles { disk, layout };
+        let scan = settled_scan(&raw)?;
         let mut pending = Vec::new();
         let completed = LaggingLogs::default();
         for (stream, tail) in scan.by_stream() {
-            let planned = open(&*disk, &layout, stream)
-                .and_then(|log| plan_for(&*disk, &layout, log.as_ref(), stream, &tail));
+            let planned = open(&raw, stream).and_then(|log| plan_for(&raw, log.as_ref(), stream, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((stream, completion)),
                 Ok(Plan::Rewrite { keep, lines, completion }) => {
-                    let (path, lines, why) = (layout.stream_log(stream), Arc::new(lines), String::new());
+                    let (path, lines, why) = (raw.stream_log(stream), Arc::new(lines), String::new());
                     let cause = Cause::Recovery;
                     completed.add(stream, Lag { path, keep, lines, file: None, cause, why });
                     pending.push((stream, completion));
@@ -79,20 +79,21 @@ impl Offline {
                 Err(_) => {} // Reading the log will say what is wrong with it.
             }
         }
-        let (raw, lagging) = (disk.clone(), Arc::new(completed));
-        let disk = Arc::new(LogOverlay { disk, lagging, read_only: true });
+        let lagging = Arc::new(completed);
+        let disk = Arc::new(LogOverlay { disk: raw.disk.clone(), lagging, read_only: true });
+        let home = HomeFiles { disk, layout: raw.layout };
         let wal_torn = scan.torn();
-        Ok(Offline { raw, disk, layout, pending, wal_damage: scan.damage, wal_torn })
+        Ok(Offline { raw: raw.disk, home, pending, wal_damage: scan.damage, wal_torn })
     }
 
     /// Returns where everything lives.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.home.layout
     }
 
     /// Returns the overlaid disk, on which nothing can be written.
     pub fn disk(&self) -> &SharedDisk {
-        &self.disk
+        &self.home.disk
     }
 
     /// Loads a session. One that seems damaged is looked at again from the beginning: its owner may have written
@@ -103,7 +104,7 @@ impl Offline {
             if !loaded.as_ref().is_ok_and(|loaded| loaded.damage.is_some()) {
                 break;
             }
-            let Ok(again) = Offline::regardless(self.raw.clone(), self.layout.clone()) else { break };
+            let Ok(again) = Offline::regardless(self.raw.clone(), self.home.layout.clone()) else { break };
             loaded = again.load_once(session, want);
         }
         loaded
@@ -111,13 +112,13 @@ impl Offline {
 
     /// Reads what can be shown of a session that cannot be loaded.
     pub fn stand_in(&self, session: SessionId) -> Loaded {
-        stand_in(&*self.disk, &self.layout, session)
+        stand_in(&self.home, session)
     }
 
     /// Loads a session, and takes for damaged what the next owner would: the write-ahead log may know of records that
     /// neither it nor the log has any more, where the log by itself seems to have a torn end.
     fn load_once(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        let mut loaded = load(&*self.disk, &self.layout, session, want)?;
+        let mut loaded = load(&self.home, session, want)?;
         if loaded.damage.is_none() {
             let known = self.lost().find(|(id, _)| *id == session);
             loaded.damage = known.map(|(_, damage)| damage.clone());
@@ -146,19 +147,19 @@ impl Offline {
             let session = loaded.state.id;
             let found = self.reader(session);
             let found = found.and_then(|reader| broken_before(&reader, session, loaded.read_from));
-            loaded.damage = found.at_path("read", &self.layout.log(session))?;
+            loaded.damage = found.at_path("read", &self.home.log(session))?;
         }
         Ok(())
     }
 
     /// Returns the blobs, which can be read and not written.
     pub fn blobs(&self) -> Blobs {
-        Blobs::new(self.disk.clone(), self.layout.clone(), Arc::default())
+        Blobs::new(self.home.disk.clone(), self.home.layout.clone(), Arc::default())
     }
 
     /// Opens a session's log for reading.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.disk, &self.layout.log(session), self.layout.codec())
+        LogReader::open(&*self.home.disk, &self.home.log(session), self.home.codec())
     }
 
     /// Lists the sessions.
@@ -167,7 +168,7 @@ impl Offline {
     }
 
     pub(crate) fn listing(&self) -> io::Result<Listing> {
-        list(&*self.disk, &self.layout)
+        list(&self.home)
     }
 
     /// Loads every session, concurrently.
@@ -182,18 +183,18 @@ impl Offline {
             }
             visit(session, loaded);
         };
-        survey(&*self.disk, &self.layout, &self.listing()?, &mut visit);
+        survey(&self.home, &self.listing()?, &mut visit);
         Ok(())
     }
 }
 
 /// Reads the write-ahead log, again if it seems damaged: its owner may just have dropped a segment.
-fn settled_scan(disk: &dyn Disk, layout: &Layout) -> Result<scan::Scan, ScanError> {
+fn settled_scan(home: &HomeFiles) -> Result<scan::Scan, ScanError> {
     for _ in 1..TRIES {
-        let scan = scan::scan(disk, layout)?;
+        let scan = scan::scan(home)?;
         if scan.damage.is_empty() {
             return Ok(scan);
         }
     }
-    scan::scan(disk, layout)
+    scan::scan(home)
 }

@@ -12,10 +12,11 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 use serde_json::json;
 
-use crate::disk::{Disk, OpenMode, SharedDisk, is_shortage, refresh, replace};
+use crate::disk::{OpenMode, is_shortage, refresh, replace};
 use crate::error::PathError;
+use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, Lag, LaggingLogs};
-use crate::layout::{DAMAGED_SUFFIX, Layout};
+use crate::layout::DAMAGED_SUFFIX;
 use crate::log::{Damage, LogReader};
 use crate::redo::{Completion, Plan, carry_out, gather, open, plan_for};
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
@@ -64,21 +65,20 @@ pub(crate) struct Unfinished {
 /// Completes the logs and begins a new segment; on a full disk in the room the reserve gives up. A log that cannot be
 /// completed lags, and the write-ahead log goes on from where it is.
 pub(crate) fn recover(
-    disk: &SharedDisk,
-    layout: &Layout,
+    home: &HomeFiles,
     segment_bytes: u64,
 ) -> Result<(Wal, Recovered, Unfinished), RecoverError> {
-    let scan = scan::scan(&**disk, layout)?;
-    sync_tail(&**disk, layout, &scan);
+    let scan = scan::scan(home)?;
+    sync_tail(home, &scan);
     let mut recovered = Recovered { streams: Vec::new(), wal_damage: scan.damage.clone() };
     let mut unfinished = Unfinished::default();
     let mut positions = Vec::new();
     let mut keep_segments = !scan.damage.is_empty();
     for (stream, tail) in scan.by_stream() {
-        let completion = recover_one(&**disk, layout, stream, &tail, &mut positions, &mut unfinished);
+        let completion = recover_one(home, stream, &tail, &mut positions, &mut unfinished);
         if let Completion::Damaged(damage) = &completion {
             keep_segments = true;
-            note_damage(&**disk, layout, stream, damage, &scan);
+            note_damage(home, stream, damage, &scan);
         }
         recovered.streams.push((stream, completion));
     }
@@ -87,21 +87,21 @@ pub(crate) fn recover(
         if needed {
             return Err(io::Error::other("what the write-ahead log has is still needed"));
         }
-        for directory in layout.log_directories(recovered.streams.iter().map(|(stream, _)| *stream)) {
-            disk.sync_dir(&directory)?;
+        for directory in home.log_directories(recovered.streams.iter().map(|(stream, _)| *stream)) {
+            home.disk.sync_dir(&directory)?;
         }
-        Wal::begin(disk.clone(), layout.clone(), segment_bytes, scan.last_number, &positions)
+        Wal::begin(home.clone(), segment_bytes, scan.last_number, &positions)
     };
     let mut begun = begin();
     if begun.as_ref().is_err_and(is_shortage) {
-        unfinished.reserve_used = disk.remove_file(&layout.reserve()).is_ok();
+        unfinished.reserve_used = home.disk.remove_file(&home.reserve()).is_ok();
         begun = begin();
     }
     match begun {
         Ok(wal) => {
             unfinished.checkpointed = true;
             if keep_segments {
-                keep_damaged_segments(&**disk, layout, &scan);
+                keep_damaged_segments(home, &scan);
             }
             wal.drop_older();
             Ok((wal, recovered, unfinished))
@@ -109,14 +109,14 @@ pub(crate) fn recover(
         Err(source) => {
             let error = PathError {
                 doing: "begin a new segment of the write-ahead log in",
-                path: layout.wal(),
+                path: home.wal(),
                 source,
             };
-            let wal = Wal::resume(disk.clone(), layout.clone(), segment_bytes, &scan, keep_segments);
+            let wal = Wal::resume(home.clone(), segment_bytes, &scan, keep_segments);
             let mut wal = wal.ok_or(error)?;
             // In a segment of its own if there is room for one; else with the first append that finds some.
             if wal.sync().is_err() {
-                unfinished.reserve_used |= disk.remove_file(&layout.reserve()).is_ok();
+                unfinished.reserve_used |= home.disk.remove_file(&home.reserve()).is_ok();
                 let _ = wal.sync();
             }
             Ok((wal, recovered, unfinished))
@@ -126,8 +126,7 @@ pub(crate) fn recover(
 
 /// Completes one stream's log, or has it served as it would be.
 fn recover_one(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     stream: StreamId,
     tail: &Tail<'_>,
     positions: &mut Vec<(StreamId, Position)>,
@@ -137,11 +136,11 @@ fn recover_one(
     let damaged = |error: &io::Error| Completion::Damaged(Damage { offset: 0, detail: error.to_string() });
     let fall = |keep: u64, lines: Vec<u8>, error: &io::Error| {
         let lines = Arc::new(lines);
-        let (path, why) = (layout.stream_log(stream), error.to_string());
+        let (path, why) = (home.stream_log(stream), error.to_string());
         unfinished.lagging.add(stream, Lag { path, keep, lines, file: None, cause: Cause::Recovery, why });
     };
-    let planned = open(disk, layout, stream).and_then(|reader| {
-        let plan = plan_for(disk, layout, reader.as_ref(), stream, tail)?;
+    let planned = open(home, stream).and_then(|reader| {
+        let plan = plan_for(home, reader.as_ref(), stream, tail)?;
         Ok((reader, plan))
     });
     let (reader, plan) = match planned {
@@ -155,8 +154,8 @@ fn recover_one(
         }
         Err(error) => return damaged(&error),
     };
-    let done = carry_out(disk, layout, stream, tail, reader.as_ref(), &plan);
-    let error = match done.and_then(|done| make_durable(disk, layout, stream, done, positions)) {
+    let done = carry_out(home, stream, tail, reader.as_ref(), &plan);
+    let error = match done.and_then(|done| make_durable(home, stream, done, positions)) {
         Ok(completion) => return completion,
         Err(error) => error,
     };
@@ -179,10 +178,10 @@ fn recover_one(
 
 /// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead
 /// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it.
-fn sync_tail(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
+fn sync_tail(home: &HomeFiles, scan: &Scan) {
     let Some((number, from, to)) = scan.unsynced() else { return };
     // A failure changes nothing: each completed log is made durable by itself before this one goes.
-    let _ = disk.open(&layout.segment(number), OpenMode::Write).and_then(|segment| {
+    let _ = home.disk.open(&home.segment(number), OpenMode::Write).and_then(|segment| {
         refresh(&*segment, from, to)?;
         segment.sync()
     });
@@ -190,8 +189,7 @@ fn sync_tail(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
 
 /// Makes a completed log durable and remembers where it ends.
 fn make_durable(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     stream: StreamId,
     completion: Completion,
     positions: &mut Vec<(StreamId, Position)>,
@@ -200,9 +198,9 @@ fn make_durable(
         Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok(completion),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
     }
-    let path = layout.stream_log(stream);
-    disk.open(&path, OpenMode::Create)?.sync()?;
-    let reader = LogReader::open(disk, &path, layout.codec())?;
+    let path = home.stream_log(stream);
+    home.disk.open(&path, OpenMode::Create)?.sync()?;
+    let reader = LogReader::open(&*home.disk, &path, home.codec())?;
     let last = reader.last(reader.end(), 1)?;
     let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
     // A deleted session's log may go at any time: nothing must vouch for it.
@@ -214,23 +212,23 @@ fn make_durable(
 }
 
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.
-fn note_damage(disk: &dyn Disk, layout: &Layout, stream: StreamId, damage: &Damage, scan: &Scan) {
+fn note_damage(home: &HomeFiles, stream: StreamId, damage: &Damage, scan: &Scan) {
     let segments: Vec<String> =
         scan.numbers().map(|number| format!("{number:08}.wal{DAMAGED_SUFFIX}")).collect();
     let note = json!({
         "version": 1, "id": stream.as_str(), "offset": damage.offset, "detail": damage.detail, "wal": segments,
     });
     // Without room for a note the stream is still served as damaged until the next start.
-    let _ = replace(disk, &layout.stream_damage_note(stream), note.to_string().as_bytes());
+    let _ = replace(&*home.disk, &home.stream_damage_note(stream), note.to_string().as_bytes());
 }
 
 /// Keeps the segments that something may still be got from.
-fn keep_damaged_segments(disk: &dyn Disk, layout: &Layout, scan: &Scan) {
+fn keep_damaged_segments(home: &HomeFiles, scan: &Scan) {
     for number in scan.numbers() {
-        let path = layout.segment(number);
+        let path = home.segment(number);
         let mut name = path.clone().into_os_string();
         name.push(DAMAGED_SUFFIX);
-        let _ = disk.rename(&path, &PathBuf::from(name));
+        let _ = home.disk.rename(&path, &PathBuf::from(name));
     }
-    let _ = disk.sync_dir(&layout.wal());
+    let _ = home.disk.sync_dir(&home.wal());
 }

@@ -10,8 +10,8 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 
 use crate::aside::is_aside;
-use crate::disk::{Disk, OpenMode, if_exists, refresh, write_all_at};
-use crate::layout::Layout;
+use crate::disk::{OpenMode, if_exists, refresh, write_all_at};
+use crate::home_files::HomeFiles;
 use crate::line_codec::Codec;
 use crate::log::{Cursor, Damage, LogReader};
 use crate::session_files;
@@ -65,21 +65,15 @@ pub(crate) enum Plan {
 }
 
 /// Brings a stream's log to what the write-ahead log knows of it. Running it again changes nothing.
-pub(crate) fn redo(
-    disk: &dyn Disk,
-    layout: &Layout,
-    stream: StreamId,
-    tail: &Tail<'_>,
-) -> io::Result<Completion> {
-    let reader = open(disk, layout, stream)?;
-    let plan = plan_for(disk, layout, reader.as_ref(), stream, tail)?;
-    carry_out(disk, layout, stream, tail, reader.as_ref(), &plan)
+pub(crate) fn redo(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> io::Result<Completion> {
+    let reader = open(home, stream)?;
+    let plan = plan_for(home, reader.as_ref(), stream, tail)?;
+    carry_out(home, stream, tail, reader.as_ref(), &plan)
 }
 
 /// Does to a log what was planned; after an error the same can be done again.
 pub(crate) fn carry_out(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     stream: StreamId,
     tail: &Tail<'_>,
     reader: Option<&LogReader>,
@@ -89,18 +83,18 @@ pub(crate) fn carry_out(
     match plan {
         Plan::Leave(Completion::Whole) => {
             if let (Some(reader), Some(base)) = (reader, base) {
-                let file = disk.open(&layout.stream_log(stream), OpenMode::Write)?;
+                let file = home.disk.open(&home.stream_log(stream), OpenMode::Write)?;
                 refresh(&*file, base, reader.len())?;
             }
             Ok(Completion::Whole)
         }
         Plan::Leave(completion) => Ok(completion.clone()),
         Plan::Remove(session) => {
-            session_files::remove(disk, layout, *session)?;
+            session_files::remove(&*home.disk, home, *session)?;
             Ok(Completion::Removed)
         }
         Plan::Rewrite { keep, lines, completion } => {
-            let file = disk.open(&layout.stream_log(stream), OpenMode::Create)?;
+            let file = home.disk.open(&home.stream_log(stream), OpenMode::Create)?;
             refresh(&*file, base.unwrap_or(*keep), *keep)?;
             write_all_at(&*file, lines, *keep)?;
             file.set_len(keep + lines.len() as u64)?;
@@ -110,22 +104,21 @@ pub(crate) fn carry_out(
 }
 
 /// Opens a log that may not be there.
-pub(crate) fn open(disk: &dyn Disk, layout: &Layout, stream: StreamId) -> io::Result<Option<LogReader>> {
-    if_exists(LogReader::open(disk, &layout.stream_log(stream), layout.codec()))
+pub(crate) fn open(home: &HomeFiles, stream: StreamId) -> io::Result<Option<LogReader>> {
+    if_exists(LogReader::open(&*home.disk, &home.stream_log(stream), home.codec()))
 }
 
 /// Compares a log with what the write-ahead log knows of it, unless it was set aside. Reads only.
 pub(crate) fn plan_for(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     reader: Option<&LogReader>,
     stream: StreamId,
     tail: &Tail<'_>,
 ) -> io::Result<Plan> {
-    if reader.is_none() && stream.session().is_some_and(|session| is_aside(disk, layout, session)) {
+    if reader.is_none() && stream.session().is_some_and(|session| is_aside(&*home.disk, home, session)) {
         return Ok(Plan::Leave(Completion::SetAside));
     }
-    plan(layout.codec(), reader, stream, tail)
+    plan(home.codec(), reader, stream, tail)
 }
 
 /// Compares a log with what the write-ahead log knows of it. Reads only.

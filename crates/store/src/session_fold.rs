@@ -68,12 +68,12 @@ impl Fold for SessionFold {
     }
 
     fn undo(&self, records: &[Draft]) -> SessionUndo {
-        let reach = Reach::of(records);
+        let (state, tokens) = reach(records);
         SessionUndo {
             mark: self.state.mark(),
             tokens_at: self.tokens.position(),
-            state: reach.state.then(|| self.state.clone()),
-            tokens: reach.tokens.then(|| self.tokens.clone()),
+            state: state.then(|| self.state.clone()),
+            tokens: tokens.then(|| self.tokens.clone()),
         }
     }
 
@@ -91,8 +91,8 @@ impl Fold for SessionFold {
     /// One record about anything but tokens changes nothing when it is refused.
     fn covers(undo: &SessionUndo, records: &[Draft]) -> bool {
         let [_] = records else { return false };
-        let reach = Reach::of(records);
-        !reach.tokens && (undo.state.is_some() || !reach.state)
+        let (state, tokens) = reach(records);
+        !tokens && (undo.state.is_some() || !state)
     }
 
     /// Between the two only positions moved, if the earlier one copied less.
@@ -116,19 +116,10 @@ pub struct SessionUndo {
     tokens: Option<Arc<TokenIndex>>,
 }
 
-/// How much of a session some records change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reach {
-    state: bool,
-    tokens: bool,
-}
-
-impl Reach {
-    fn of(records: &[Draft]) -> Reach {
-        let effects = records.iter().map(|draft| draft.event.kind().map(Kind::effect));
-        effects.fold(Reach { state: false, tokens: false }, |reach, effect| Reach {
-            state: reach.state || effect != Some(Effect::Position),
-            tokens: reach.tokens || effect == Some(Effect::Token),
-        })
-    }
+/// Tells whether some records change more of a session than its position, and whether they change its tokens.
+fn reach(records: &[Draft]) -> (bool, bool) {
+    let effects = records.iter().map(|draft| draft.event.kind().map(Kind::effect));
+    effects.fold((false, false), |(state, tokens), effect| {
+        (state || effect != Some(Effect::Position), tokens || effect == Some(Effect::Token))
+    })
 }

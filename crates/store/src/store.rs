@@ -22,6 +22,7 @@ use crate::disk::{OpenMode, RealDisk, RetryDisk, SharedDisk};
 use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
+use crate::home_files::HomeFiles;
 use crate::index;
 use crate::lagging::{LaggingLogs, LogOverlay};
 use crate::layout::Layout;
@@ -65,9 +66,8 @@ pub struct Store<C: Commits = Committer> {
     committer: C,
     lock: Arc<HomeLock>,
     /// The disk, on which lagging logs are seen as they are committed.
-    disk: SharedDisk,
+    home: HomeFiles,
     lagging: Arc<LaggingLogs>,
-    layout: Layout,
     recovered: Recovered,
     /// Repairs made when the home was opened that their sessions have not recorded yet.
     unannounced: Mutex<HashMap<SessionId, Vec<LogRepaired<'static>>>>,
@@ -171,12 +171,13 @@ impl<C: Commits> Store<C> {
         limits: Limits,
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
-        let (wal, recovered, unfinished) = recover(&disk, &layout, limits.segment_bytes)?;
+        let mut home = HomeFiles { disk, layout };
+        let (wal, recovered, unfinished) = recover(&home, limits.segment_bytes)?;
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
-        note_lost(&*disk, &layout, lock.last_owner, &mentioned);
-        let machine = CommitMachine::new(disk.clone(), layout.clone(), limits, clock, wal, unfinished);
+        note_lost(&home, lock.last_owner, &mentioned);
+        let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter(), machine.lagging());
-        let disk = Arc::new(LogOverlay { disk, lagging: lagging.clone(), read_only: false }) as SharedDisk;
+        home.disk = Arc::new(LogOverlay { disk: home.disk, lagging: lagging.clone(), read_only: false });
         let lock = Arc::new(lock);
         Ok(Store {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
@@ -185,9 +186,8 @@ impl<C: Commits> Store<C> {
             writing: Arc::default(),
             observers: Observers::default(),
             lock,
-            disk,
+            home,
             lagging,
-            layout,
             recovered,
             meter,
         })
@@ -195,7 +195,7 @@ impl<C: Commits> Store<C> {
 
     /// Returns where everything streams.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.home.layout
     }
 
     /// Tells whether the home is a copy of another.
@@ -232,7 +232,7 @@ impl<C: Commits> Store<C> {
 
     /// Returns the blobs.
     pub fn blobs(&self) -> Blobs {
-        Blobs::new(self.disk.clone(), self.layout.clone(), self.writing.clone())
+        Blobs::new(self.home.disk.clone(), self.home.layout.clone(), self.writing.clone())
     }
 
     /// Returns the committer.
@@ -242,7 +242,7 @@ impl<C: Commits> Store<C> {
 
     /// Makes a new session ready to be appended to; its first record must be `session.created`.
     pub fn create(&self, session: SessionId) -> io::Result<()> {
-        if self.disk.stat(&self.layout.log(session)).is_ok() {
+        if self.home.disk.stat(&self.home.log(session)).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} exists")));
         }
         let fold = SessionFold::new(SessionState::empty(session), TokenIndex::empty(session));
@@ -261,14 +261,14 @@ impl<C: Commits> Store<C> {
         if let Some(current) = self.current(session) {
             return Ok(current);
         }
-        let mut loaded = load_logged(&*self.disk, &self.layout, session, Want::Everything)?;
+        let mut loaded = load_logged(&self.home, session, Want::Everything)?;
         if loaded.damage.is_none() {
             loaded.damage = self.broken_before(session, Cursor::at(loaded.read_from))?;
         }
         let mut kept = None;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
             kept = self.keep_torn(session, torn)?;
-            self.cut_torn(&self.layout.log(session), torn)?;
+            self.cut_torn(&self.home.log(session), torn)?;
         }
         let fold = SessionFold::new(loaded.state.clone(), loaded.tokens.clone());
         self.committer.register(fold, loaded.damage.clone());
@@ -295,9 +295,9 @@ impl<C: Commits> Store<C> {
         if let Some(committed) = self.stream(stream) {
             return Ok(committed);
         }
-        let loaded = load_stream(&*self.disk, &self.layout, empty)?;
+        let loaded = load_stream(&self.home, empty)?;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
-            self.cut_torn(&self.layout.stream_log(stream), torn)?;
+            self.cut_torn(&self.home.stream_log(stream), torn)?;
         }
         self.committer.register(loaded.fold, loaded.damage);
         self.stream(stream).ok_or(OpenSessionError::Append(AppendError::Closed))
@@ -306,7 +306,7 @@ impl<C: Commits> Store<C> {
     /// Cuts off what a crash left at the end of a log. Need not be durable: the first append makes the write-ahead log say where
     /// the log ends.
     fn cut_torn(&self, path: &Path, torn: Torn) -> Result<(), PathError> {
-        let log = self.disk.open(path, OpenMode::Write);
+        let log = self.home.disk.open(path, OpenMode::Write);
         log.and_then(|log| log.set_len(torn.offset)).at_path("write", path)
     }
 
@@ -331,7 +331,7 @@ impl<C: Commits> Store<C> {
             Cursor::START => Ok(None),
             _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end.offset())),
         };
-        Ok(found.at_path("read", &self.layout.log(session))?)
+        Ok(found.at_path("read", &self.home.log(session))?)
     }
 
     /// Lets go of a session that is not needed for a while.
@@ -364,14 +364,14 @@ impl<C: Commits> Store<C> {
         let current = self.open_session(session)?;
         self.committer.sync()?;
         let _one_at_a_time = locked(&self.writing);
-        let written = write_caches(&self.disk, &self.layout, &current);
-        Ok(written.at_path("write", &self.layout.snapshot(session))?)
+        let written = write_caches(&self.home, &current);
+        Ok(written.at_path("write", &self.home.snapshot(session))?)
     }
 
     /// Writes a session's caches if it was opened and they are not what it is by now; tells whether they were written.
     pub fn renew_snapshot(&self, session: SessionId) -> Result<bool, OpenSessionError> {
         let Some(current) = self.current(session) else { return Ok(false) };
-        let known = cache::read::<SessionState>(&*self.disk, &self.layout.snapshot(session))?;
+        let known = cache::read::<SessionState>(&*self.home.disk, &self.home.snapshot(session))?;
         let same = |known: &SessionState| known.position() == current.state.position();
         if current.damage.is_some() || matches!(&known, Cached::Good(known) if same(known)) {
             return Ok(false);
@@ -381,12 +381,12 @@ impl<C: Commits> Store<C> {
 
     /// Loads a session without making it ready to be appended to.
     pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        load(&*self.disk, &self.layout, session, want)
+        load(&self.home, session, want)
     }
 
     /// Reads what can be shown of a session that cannot be loaded; nothing may be added to it.
     pub fn stand_in(&self, session: SessionId) -> Loaded {
-        stand_in(&*self.disk, &self.layout, session)
+        stand_in(&self.home, session)
     }
 
     /// Looks at every session, concurrently; returns names in `sessions/` that are none of ours.
@@ -394,8 +394,8 @@ impl<C: Commits> Store<C> {
         &self,
         mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
     ) -> io::Result<Vec<String>> {
-        let listing = list(&*self.disk, &self.layout)?;
-        survey(&*self.disk, &self.layout, &listing, &mut visit);
+        let listing = list(&self.home)?;
+        survey(&self.home, &listing, &mut visit);
         Ok(listing.foreign)
     }
 
@@ -408,12 +408,12 @@ impl<C: Commits> Store<C> {
     ) -> io::Result<()> {
         self.committer.sync().map_err(io::Error::other)?;
         let _one_at_a_time = locked(&self.writing);
-        index::write(&*self.disk, &self.layout, states, self.lock.boot_id.filter(|_| is_last))
+        index::write(&self.home, states, self.lock.boot_id.filter(|_| is_last))
     }
 
     /// Removes the files of a session whose deletion is recorded.
     pub fn remove(&self, session: SessionId) -> io::Result<()> {
-        match load(&*self.disk, &self.layout, session, Want::Status) {
+        match load(&self.home, session, Want::Status) {
             Ok(loaded) if !loaded.state.deleted && self.current(session).is_none() => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session's deletion is not recorded"))
             }
@@ -428,12 +428,12 @@ impl<C: Commits> Store<C> {
 
     /// Opens a session's log for reading.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.disk, &self.layout.log(session), self.layout.codec())
+        LogReader::open(&*self.home.disk, &self.home.log(session), self.home.codec())
     }
 
     /// Follows a session's log from an offset on.
     pub fn follower(&self, session: SessionId, from: Cursor) -> Follower {
-        Follower::new(self.disk.clone(), self.layout.log(session), self.layout.codec(), from)
+        Follower::new(self.home.disk.clone(), self.home.log(session), self.home.codec(), from)
     }
 }
 
@@ -460,10 +460,10 @@ pub enum OpenSessionError {
 }
 
 /// Writes the caches of a session: tokens first, because a snapshot must not be ahead of them.
-fn write_caches(disk: &SharedDisk, layout: &Layout, current: &Current) -> io::Result<u64> {
+fn write_caches(home: &HomeFiles, current: &Current) -> io::Result<u64> {
     let session = current.state.id;
     if current.state.token_records > 0 {
-        cache::write(&**disk, &layout.tokens(session), &*current.tokens)?;
+        cache::write(&*home.disk, &home.tokens(session), &*current.tokens)?;
     }
-    cache::write(&**disk, &layout.snapshot(session), &*current.state)
+    cache::write(&*home.disk, &home.snapshot(session), &*current.state)
 }

@@ -8,9 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::Replay;
 
-use crate::disk::{Disk, EntryKind, Stat};
+use crate::disk::{EntryKind, Stat};
+use crate::home_files::HomeFiles;
 use crate::index::Index;
-use crate::layout::{Layout, SessionFile, session_file};
+use crate::layout::{SessionFile, session_file};
 use crate::load::{LoadError, Loaded, Want, load};
 
 /// More threads than this gain nothing on the disks we know.
@@ -25,29 +26,22 @@ pub(crate) struct Listing {
     pub(crate) snapshots: HashSet<SessionId>,
     /// Sessions whose log lacks records, by a note beside it.
     pub(crate) noted: HashSet<SessionId>,
-    /// Caches whose session has no log.
-    pub(crate) stray: Vec<String>,
-    /// Files that a crash left half-written.
-    pub(crate) temporary: Vec<String>,
     /// Names that are none of ours.
     pub(crate) foreign: Vec<String>,
 }
 
 /// Lists the sessions of a home.
-pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
+pub(crate) fn list(home: &HomeFiles) -> io::Result<Listing> {
     let mut listing = Listing::default();
-    let mut caches = Vec::new();
-    for entry in disk.list(&layout.sessions())? {
+    for entry in home.disk.list(&home.sessions())? {
         match session_file(&entry.name) {
             SessionFile::Log(id) => listing.sessions.push(id),
-            SessionFile::Snapshot(id) => {
-                listing.snapshots.insert(id);
-                caches.push((id, entry.name));
-            }
-            SessionFile::Tokens(id) | SessionFile::History(id) => caches.push((id, entry.name)),
+            SessionFile::Snapshot(id) => drop(listing.snapshots.insert(id)),
             SessionFile::DamageNote(id) => drop(listing.noted.insert(id)),
-            SessionFile::Index => {}
-            SessionFile::Temporary => listing.temporary.push(entry.name),
+            SessionFile::Tokens(_)
+            | SessionFile::History(_)
+            | SessionFile::Index
+            | SessionFile::Temporary => {}
             SessionFile::Foreign => listing.foreign.push(entry.name),
         }
     }
@@ -55,11 +49,6 @@ pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
     listing.sessions.extend(&listing.noted);
     listing.sessions.sort_unstable();
     listing.sessions.dedup();
-    listing.stray = caches
-        .into_iter()
-        .filter(|(id, _)| listing.sessions.binary_search(id).is_err())
-        .map(|(_, name)| name)
-        .collect();
     Ok(listing)
 }
 
@@ -67,17 +56,16 @@ pub(crate) fn list(disk: &dyn Disk, layout: &Layout) -> io::Result<Listing> {
 ///
 /// Reads only. At most one session a thread is in memory; what the visitor keeps is its own affair.
 pub(crate) fn survey(
-    disk: &dyn Disk,
-    layout: &Layout,
+    home: &HomeFiles,
     listing: &Listing,
     visit: &mut (dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send),
 ) {
-    let index = Index::read(disk, layout);
+    let index = Index::read(home);
     let visit = Mutex::new(visit);
     on_threads(&listing.sessions, |session| {
-        let loaded = match listed(disk, layout, listing, &index, *session) {
+        let loaded = match listed(home, listing, &index, *session) {
             Some(loaded) => Ok(loaded),
-            None => load(disk, layout, *session, Want::Status),
+            None => load(home, *session, Want::Status),
         };
         // A visitor that panicked leaves nothing half-done here.
         let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,20 +91,14 @@ pub(crate) fn on_threads<T: Sync>(items: &[T], call: impl Fn(&T) + Sync) {
 }
 
 /// Takes a session from the list cache, if the entry is good and says all there is to say.
-fn listed(
-    disk: &dyn Disk,
-    layout: &Layout,
-    listing: &Listing,
-    index: &Index,
-    session: SessionId,
-) -> Option<Loaded> {
+fn listed(home: &HomeFiles, listing: &Listing, index: &Index, session: SessionId) -> Option<Loaded> {
     if index.is_empty() || listing.noted.contains(&session) {
         return None;
     }
-    let log = disk.stat(&layout.log(session)).ok().filter(|log| log.kind == EntryKind::File)?;
+    let log = home.disk.stat(&home.log(session)).ok().filter(|log| log.kind == EntryKind::File)?;
     // A newer version may have been here since the list was written: its snapshot is looked at, to be left alone.
     let newer = |stat: Stat| index.is_older_than(stat.modified);
-    if listing.snapshots.contains(&session) && disk.stat(&layout.snapshot(session)).is_ok_and(newer) {
+    if listing.snapshots.contains(&session) && home.disk.stat(&home.snapshot(session)).is_ok_and(newer) {
         return None;
     }
     let state = index.state(session, log.len)?;

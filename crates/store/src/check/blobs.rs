@@ -28,9 +28,9 @@ impl BlobUsage {
     /// Lists the blobs.
     pub(super) fn new(view: &HomeView, findings: &mut Findings) -> BlobUsage {
         let mut blobs = HashMap::new();
-        let root = view.layout.blobs();
+        let root = view.home.blobs();
         for shard in list(&*view.raw, &root, findings) {
-            if root.join(&shard.name) == view.layout.blobs_lock() {
+            if root.join(&shard.name) == view.home.blobs_lock() {
                 continue;
             }
             if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
@@ -39,7 +39,7 @@ impl BlobUsage {
             }
             let directory = root.join(&shard.name);
             for entry in list(&*view.raw, &directory, findings) {
-                match blob_id(&entry).filter(|id| view.layout.blob_shard(id.as_str()) == directory) {
+                match blob_id(&entry).filter(|id| view.home.blob_shard(id.as_str()) == directory) {
                     Some(id) => drop(blobs.insert(id, AtomicBool::new(false))),
                     None => findings.add(unknown(&directory, &entry)),
                 }
@@ -56,7 +56,7 @@ impl BlobUsage {
                 true
             }
             // It may have been put there since the blobs were listed.
-            None => view.raw.stat(&view.layout.blob(id.as_str())).is_ok(),
+            None => view.raw.stat(&view.home.blob(id.as_str())).is_ok(),
         }
     }
 }
@@ -100,14 +100,14 @@ pub(super) fn check(
     findings: &mut Findings,
     watcher: Watcher<'_>,
 ) -> u64 {
-    let blobs = Blobs::new(view.raw.clone(), view.layout.clone(), Arc::default());
+    let blobs = Blobs::new(view.raw.clone(), view.home.layout.clone(), Arc::default());
     let total = blob_usage.blobs.len() as u64;
     let mut unnamed = Vec::new();
     for (done, (id, named)) in blob_usage.blobs.iter().enumerate() {
         if !named.load(Ordering::Relaxed) {
             unnamed.push(id);
         }
-        let path = view.layout.blob(id.as_str());
+        let path = view.home.blob(id.as_str());
         let detail = match blobs.get(id) {
             Ok(_) => None,
             // Collected, or its session deleted, since the blobs were listed.
@@ -132,8 +132,8 @@ pub(super) fn check(
 fn unnamed_blobs(view: &HomeView, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {
     unnamed.sort_unstable();
     let path = match unnamed {
-        [one] => view.layout.blob(one.as_str()),
-        _ => view.layout.blobs(),
+        [one] => view.home.blob(one.as_str()),
+        _ => view.home.blobs(),
     };
     let what = format!("Blobs that no record names: {}.", unnamed.len());
     let remedy = if doubtful {

@@ -131,7 +131,7 @@ pub(super) fn compare_snapshot(
         return Some(misfit(view, snapshot));
     }
     let folded = SessionState { extra: snapshot.extra.clone(), version: snapshot.version, ..folded.clone() };
-    let path = view.layout.snapshot(snapshot.id);
+    let path = view.home.snapshot(snapshot.id);
     let at = format!(" at record {}", snapshot.last_seq);
     let found =
         differs(Code::SnapshotDiffers, path, &format!("The snapshot{NOT_SAID}{at}"), snapshot, &folded);
@@ -141,7 +141,7 @@ pub(super) fn compare_snapshot(
 /// Compares a token index with the fold of the log up to the same record.
 pub(super) fn compare_tokens(view: &HomeView, tokens: &TokenIndex, folded: &TokenIndex) -> Option<Finding> {
     let folded = TokenIndex { version: tokens.version, ..folded.clone() };
-    let path = view.layout.tokens(tokens.id);
+    let path = view.home.tokens(tokens.id);
     let at = format!(" at record {}", tokens.last_seq);
     let found = differs(Code::TokensDiffer, path, &format!("The token index{NOT_SAID}{at}"), tokens, &folded);
     found.map(|finding| finding.of(tokens.id).seq(tokens.last_seq))
@@ -178,7 +178,7 @@ fn differing(found: &impl Serialize, expected: &impl Serialize) -> String {
 }
 
 fn misfit(view: &HomeView, snapshot: &SessionState) -> Finding {
-    let path = view.layout.log(snapshot.id);
+    let path = view.home.log(snapshot.id);
     let what = format!("Record {} of the log is not the one the snapshot was made at.", snapshot.last_seq);
     let finding = Finding::new(Code::LogDiffersFromSnapshot, path, what, RESTORE);
     finding.of(snapshot.id).byte(snapshot.log_offset).seq(snapshot.last_seq)
@@ -193,7 +193,7 @@ pub(super) fn ahead_of_log(view: &HomeView, snapshot: &SessionState, whole: Posi
         "The log is good up to record {} at byte {} of {len}, but its snapshot reaches record {} at byte {}.",
         whole.last_seq, whole.log_offset, snapshot.last_seq, snapshot.log_offset
     );
-    let finding = Finding::new(Code::LogShorterThanSnapshot, view.layout.log(snapshot.id), what, RESTORE);
+    let finding = Finding::new(Code::LogShorterThanSnapshot, view.home.log(snapshot.id), what, RESTORE);
     finding.of(snapshot.id).byte(whole.log_offset).seq(whole.last_seq)
 }
 
@@ -201,20 +201,20 @@ pub(super) fn ahead_of_log(view: &HomeView, snapshot: &SessionState, whole: Posi
 pub(super) fn list_ahead(view: &HomeView, index: &Index, whole: &SessionState) -> Option<Finding> {
     let known = index.log_offset(whole.id).filter(|known| *known > whole.log_offset)?;
     // Of one that was set aside the good beginning may have been made its log again.
-    if aside::newest(&*view.raw, &view.layout, whole.id).is_ok_and(|aside| aside.is_some()) {
+    if aside::newest(&*view.raw, &view.home, whole.id).is_ok_and(|aside| aside.is_some()) {
         return None;
     }
     let what = format!(
         "The log is good up to record {} at byte {}, but it had {known} bytes when a daemon last left.",
         whole.last_seq, whole.log_offset
     );
-    let finding = Finding::new(Code::LogShorterThanList, view.layout.log(whole.id), what, RESTORE);
+    let finding = Finding::new(Code::LogShorterThanList, view.home.log(whole.id), what, RESTORE);
     Some(finding.of(whole.id).byte(whole.log_offset).seq(whole.last_seq))
 }
 
 /// A token index knows of records that the good part of the log does not have.
 pub(super) fn tokens_ahead(view: &HomeView, tokens: &TokenIndex, whole: Position) -> Finding {
-    let path = view.layout.tokens(tokens.id);
+    let path = view.home.tokens(tokens.id);
     let what = format!(
         "The token index reaches record {}, but the log is good up to record {} only.",
         tokens.last_seq, whole.last_seq
@@ -234,6 +234,6 @@ pub(super) fn listed(
     let Some(entry) = index.state(session, log_len) else { return (index.contains(session), None) };
     let folded = SessionState { extra: entry.extra.clone(), version: entry.version, ..folded.clone() };
     let what = format!("The list cache{NOT_SAID}");
-    let found = differs(Code::IndexDiffers, view.layout.index(), &what, &entry, &folded);
+    let found = differs(Code::IndexDiffers, view.home.index(), &what, &entry, &folded);
     (false, found.map(|finding| finding.of(session)))
 }

@@ -24,6 +24,7 @@ pub use code::{Code, Severity};
 pub use finding::{Finding, MAX_OF_A_KIND, Place};
 
 use crate::disk::{RetryDisk, SharedDisk};
+use crate::home_files::HomeFiles;
 use crate::layout::Layout;
 use crate::offline::{Offline, OfflineError};
 use crate::redo::Completion;
@@ -98,8 +99,7 @@ struct HomeView {
     /// The files as they are.
     raw: SharedDisk,
     /// The files with the write-ahead log laid over them.
-    disk: SharedDisk,
-    layout: Layout,
+    home: HomeFiles,
     /// What the next start would do to each session the write-ahead log mentions.
     pending: HashMap<SessionId, Completion>,
     /// A process is writing here at this moment.
@@ -111,8 +111,8 @@ impl HomeView {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
         let pending = offline.pending.iter().cloned();
         let pending = pending.filter_map(|(stream, done)| stream.session().map(|id| (id, done))).collect();
-        let disk = offline.disk().clone();
-        Ok((HomeView { raw: raw.clone(), disk, layout: layout.clone(), pending, owned }, offline))
+        let home = HomeFiles { disk: offline.disk().clone(), layout: layout.clone() };
+        Ok((HomeView { raw: raw.clone(), home, pending, owned }, offline))
     }
 }
 
@@ -143,7 +143,7 @@ pub fn check(
         Err(newer @ (ScanError::Newer { .. } | ScanError::Unknown { .. })) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
-            HomeView { raw: raw.clone(), disk: raw, layout, pending: HashMap::new(), owned }
+            HomeView { home: HomeFiles { disk: raw.clone(), layout }, raw, pending: HashMap::new(), owned }
         }
     };
     let blob_usage = blobs::BlobUsage::new(&view, &mut findings);

@@ -48,7 +48,7 @@ pub(super) fn check(
     session: SessionId,
     caches: Caches,
 ) -> Checked {
-    let path = view.layout.log(session);
+    let path = view.home.log(session);
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
     let mut pending = wal::pending(view, session);
     checked.findings.extend(noted_damage(view, session));
@@ -66,7 +66,7 @@ pub(super) fn check(
         tokens_reached: false,
     };
     let mut replay = Replay::new(session);
-    let walked = LogReader::open(&*view.disk, &path, view.layout.codec()).and_then(|reader| {
+    let walked = LogReader::open(&*view.home.disk, &path, view.home.codec()).and_then(|reader| {
         checked.bytes = reader.len();
         walk_each(&reader, &mut replay, u64::MAX, &mut |replay, line| checks.record(replay, line))
     });
@@ -74,7 +74,7 @@ pub(super) fn check(
         Ok(stop) => stop,
         Err(error) => {
             // Without the log nobody can say what is in its caches alone.
-            checked.findings.extend(caches.problems(&view.layout, session, true));
+            checked.findings.extend(caches.problems(&view.home, session, true));
             checked.findings.extend(pending);
             checked.findings.push(unreadable(view, session, &error));
             return checked;
@@ -83,7 +83,7 @@ pub(super) fn check(
     checked.records = checks.whole_lines;
     // What has no beginning in the log has it nowhere but beside it.
     let only_copy = replay.state.is_nameless() || replay.state.last_seq == 0;
-    checked.findings.extend(caches.problems(&view.layout, session, only_copy));
+    checked.findings.extend(caches.problems(&view.home, session, only_copy));
     let unreached = checks.unreached(&replay, &stop, checked.bytes);
     let RecordChecks { findings, lines, whole_lines, unreadable, .. } = checks;
     // What is pending at the end of the log begins behind the last whole list.
@@ -129,14 +129,14 @@ pub(super) fn check(
     if replay.state.deleted {
         let what = "The session is deleted, and its files are still there.";
         let remedy = "Nothing to do: the removal is finished by the next start.";
-        let path = view.layout.log(session);
+        let path = view.home.log(session);
         checked.findings.push(Finding::new(Code::DeletionUnfinished, path, what, remedy).of(session));
     }
     checked
 }
 
 fn unreadable(view: &HomeView, session: SessionId, error: &std::io::Error) -> Finding {
-    let path = view.layout.log(session);
+    let path = view.home.log(session);
     let what = format!("The log cannot be read: {error}.");
     let remedy =
         format!("Make it a readable file (chmod 600 {}), or restore it from a backup.", path.display());
@@ -144,8 +144,8 @@ fn unreadable(view: &HomeView, session: SessionId, error: &std::io::Error) -> Fi
 }
 
 fn noted_damage(view: &HomeView, session: SessionId) -> Option<Finding> {
-    let damage = crate::load::damage_note(&*view.disk, &view.layout, session)?;
-    let path = view.layout.damage_note(session);
+    let damage = crate::load::damage_note(&view.home, session)?;
+    let path = view.home.damage_note(session);
     let what = format!("Records are missing from the log, as an earlier start found: {}.", damage.detail);
     let remedy = format!("Restore the log from a backup and then remove this note: rm {}", path.display());
     Some(Finding::new(Code::DamageNoted, path, what, remedy).of(session).byte(damage.offset))
@@ -188,7 +188,7 @@ impl RecordChecks<'_> {
         }
         for blob in references(line.text) {
             if !self.blob_usage.name(self.view, &blob) && self.missing.insert(blob.clone()) {
-                let path = self.view.layout.blob(blob.as_str());
+                let path = self.view.home.blob(blob.as_str());
                 let what =
                     format!("Record {} of {} names this blob, and it is missing.", line.seq, self.session);
                 let remedy = "Restore the file from a backup; everything else of the session can be read.";
@@ -226,7 +226,7 @@ impl RecordChecks<'_> {
     }
 
     fn log(&self) -> std::path::PathBuf {
-        self.view.layout.log(self.session)
+        self.view.home.log(self.session)
     }
 
     fn add(&mut self, finding: Finding) {
@@ -245,7 +245,7 @@ fn odd_records(
     odd.map(|(seq, why)| {
         let what = format!("Record {seq} cannot follow what came before it: {why}.");
         let remedy = "Nothing is lost and the record is passed over; please report how it came about.";
-        Finding::new(Code::RecordOdd, view.layout.log(session), what, remedy).of(session).seq(*seq)
+        Finding::new(Code::RecordOdd, view.home.log(session), what, remedy).of(session).seq(*seq)
     })
     .collect()
 }

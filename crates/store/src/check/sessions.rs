@@ -31,10 +31,10 @@ pub(super) fn check(
     findings: &mut Findings,
     watcher: Watcher<'_>,
 ) -> Counts {
-    let names = list(&*view.disk, &view.layout.sessions(), findings);
+    let names = list(&*view.home.disk, &view.home.sessions(), findings);
     let sessions = logs(&names);
     beside(view, &names, &sessions, findings);
-    let index = Index::read(&*view.disk, &view.layout);
+    let index = Index::read(&view.home);
     let total = sessions.len() as u64;
     let totals = Mutex::new(Totals {
         findings,
@@ -85,14 +85,14 @@ impl Totals<'_, '_> {
 
 /// Checks a session; one that seems wrong while someone writes to the home is looked at afresh.
 fn check_one(view: &HomeView, blob_usage: &BlobUsage, index: &Index, session: SessionId) -> Checked {
-    let caches = || Caches::read(&*view.raw, &view.layout, session);
+    let caches = || Caches::read(&*view.raw, &view.home, session);
     let mut checked = session::check(view, blob_usage, index, session, caches());
     for _ in 0..TRIES {
         if !view.owned || !checked.is_doubtful() {
             break;
         }
         let caches = caches();
-        let Ok((fresh, _)) = HomeView::new(&view.raw, &view.layout, true) else { break };
+        let Ok((fresh, _)) = HomeView::new(&view.raw, &view.home.layout, true) else { break };
         checked = session::check(&fresh, blob_usage, index, session, caches);
     }
     checked
@@ -110,7 +110,7 @@ fn logs(names: &[Entry]) -> Vec<SessionId> {
 
 /// Looks at what stands in `sessions/` besides logs.
 fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
-    let directory = view.layout.sessions();
+    let directory = view.home.sessions();
     let removed = |id: &SessionId| view.pending.get(id) == Some(&Completion::Removed);
     let has_log = |id: &SessionId| sessions.binary_search(id).is_ok();
     for entry in names {
@@ -122,7 +122,7 @@ fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &m
             | SessionFile::Tokens(id)
             | SessionFile::History(id)
             | SessionFile::DamageNote(id)
-                if !has_log(&id) && is_aside(&*view.raw, &view.layout, id) =>
+                if !has_log(&id) && is_aside(&*view.raw, &view.home, id) =>
             {
                 let what =
                     "The session was being set aside in damaged/ when that was cut short; this is left.";
@@ -152,7 +152,7 @@ fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &m
         }
     }
     for (id, completion) in view.pending.iter().filter(|(id, _)| !has_log(id)) {
-        let path = view.layout.log(*id);
+        let path = view.home.log(*id);
         match completion {
             Completion::Removed => {
                 let what =
@@ -190,15 +190,15 @@ fn lost(view: &HomeView, names: &[Entry], index: &Index, sessions: &[SessionId],
     let known = |id: SessionId| {
         sessions.binary_search(&id).is_ok() || told.contains(&id) || view.pending.contains_key(&id)
     };
-    let last_owner = last_life(&*view.raw, &view.layout);
-    for id in crate::missing_logs::lost(&*view.raw, &view.layout, index, last_owner, known) {
+    let last_owner = last_life(&*view.raw, &view.home);
+    for id in crate::missing_logs::lost(&*view.raw, &view.home, index, last_owner, known) {
         let what =
             "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
         let remedy = format!(
             "Restore the log from a backup; to give the session up, delete the list: rm {}",
-            view.layout.index().display()
+            view.home.index().display()
         );
-        findings.add(Finding::new(Code::LogMissing, view.layout.log(id), what, remedy).of(id));
+        findings.add(Finding::new(Code::LogMissing, view.home.log(id), what, remedy).of(id));
     }
 }
 
@@ -216,9 +216,9 @@ fn summary(
     if bare > 0 {
         let what = format!("Sessions without a snapshot: {bare} of {}.", sessions.len());
         let remedy = "Nothing to do: their logs are read from the start, and the next use writes a snapshot.";
-        findings.add(Finding::new(Code::SnapshotMissing, view.layout.sessions(), what, remedy));
+        findings.add(Finding::new(Code::SnapshotMissing, view.home.sessions(), what, remedy));
     }
-    let path = view.layout.index();
+    let path = view.home.index();
     let stray = index.sessions().filter(|id| sessions.binary_search(id).is_err()).count();
     match view.raw.stat(&path) {
         Err(_) => {

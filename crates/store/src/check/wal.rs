@@ -20,7 +20,7 @@ pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings)
         let what =
             format!("Segment {} of the write-ahead log is damaged: {}.", damage.segment, damage.detail);
         let remedy = "The next start keeps the segment beside the log and recovers what it can; the findings about sessions say what is lost.";
-        let path = view.layout.segment(damage.segment);
+        let path = view.home.segment(damage.segment);
         findings.add(Finding::new(Code::WalDamaged, path, what, remedy).byte(damage.offset));
     }
     // A segment that is being written to always seems torn.
@@ -30,7 +30,7 @@ pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings)
 }
 
 fn torn_end(view: &HomeView, torn: &WalDamage) -> Finding {
-    let path = view.layout.segment(torn.segment);
+    let path = view.home.segment(torn.segment);
     let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
     let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
     Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset)
@@ -49,7 +49,7 @@ pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
 }
 
 fn names(view: &HomeView, findings: &mut Findings) {
-    let directory = view.layout.wal();
+    let directory = view.home.wal();
     for entry in list(&*view.raw, &directory, findings) {
         let kept = entry.name.strip_suffix(DAMAGED_SUFFIX);
         if kept.is_some_and(|name| segment_number(name).is_some()) {
@@ -65,7 +65,7 @@ fn names(view: &HomeView, findings: &mut Findings) {
 
 /// Says what the next start is going to do to a session's log.
 pub(super) fn pending(view: &HomeView, session: SessionId) -> Option<Finding> {
-    let path = view.layout.log(session);
+    let path = view.home.log(session);
     let found = match view.pending.get(&session)? {
         Completion::Whole | Completion::Removed | Completion::SetAside => return None,
         // Whoever writes the log right now is only half-way through.
@@ -119,7 +119,7 @@ pub(super) fn torn(path: std::path::PathBuf, offset: u64, len: u64, half_list: b
 }
 
 fn begins_with_record(view: &HomeView, session: SessionId, offset: u64) -> bool {
-    let reader = LogReader::open(&*view.raw, &view.layout.log(session), view.layout.codec());
+    let reader = LogReader::open(&*view.raw, &view.home.log(session), view.home.codec());
     reader.is_ok_and(|reader| {
         let mut lines = reader.forward(Cursor::at(offset));
         matches!(lines.next(), Ok(Some(raw)) if raw.whole && Line::parse(raw.bytes).is_ok_and(|line| line.more))

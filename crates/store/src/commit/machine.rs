@@ -22,11 +22,10 @@ use super::open_streams::{OpenStreams, half_of};
 use super::published_streams::Published;
 use super::{Append, Committed, Persist, Submitted};
 use crate::aside::set_aside;
-use crate::disk::SharedDisk;
 use crate::error::AppendError;
 use crate::fold::Fold;
+use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, LaggingLogs};
-use crate::layout::Layout;
 use crate::meter::Meter;
 use crate::recover::Unfinished;
 use crate::reserve::Reserve;
@@ -77,8 +76,7 @@ pub(crate) enum CheckpointError {
 
 /// The committer's state machine, without a thread and without a clock that runs.
 pub struct CommitMachine {
-    disk: SharedDisk,
-    layout: Layout,
+    home: HomeFiles,
     limits: Limits,
     clock: Arc<dyn Clock>,
     wal: Wal,
@@ -109,8 +107,7 @@ pub struct CommitMachine {
 
 impl CommitMachine {
     pub(crate) fn new(
-        disk: SharedDisk,
-        layout: Layout,
+        home: HomeFiles,
         limits: Limits,
         clock: Arc<dyn Clock>,
         mut wal: Wal,
@@ -120,10 +117,9 @@ impl CommitMachine {
         wal.set_meter(&meter);
         // A write-ahead log begins with a checkpoint.
         meter.checkpointed(clock.now());
-        let reserve = Reserve::new(disk.clone(), layout.reserve(), limits.reserve_bytes);
+        let reserve = Reserve::new(home.disk.clone(), home.reserve(), limits.reserve_bytes);
         let mut machine = CommitMachine {
-            disk,
-            layout,
+            home,
             limits,
             clock,
             wal,
@@ -152,7 +148,7 @@ impl CommitMachine {
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
     pub(crate) fn register(&mut self, open: OpenStream) {
         let stream = open.stream();
-        if self.layout.streams().kind(stream.kind()).is_none() {
+        if self.home.streams().kind(stream.kind()).is_none() {
             // Nobody could read what the write-ahead log would say of it.
             return;
         }
@@ -258,7 +254,7 @@ impl CommitMachine {
     fn new_group(&mut self) -> Group {
         self.groups += 1;
         let frames = mem::take(&mut self.frames);
-        Group::new(self.groups, self.layout.codec(), self.clock.now(), self.reserve.is_released(), frames)
+        Group::new(self.groups, self.home.codec(), self.clock.now(), self.reserve.is_released(), frames)
     }
 
     fn commit_group(&mut self, mut group: Group) {
@@ -337,8 +333,8 @@ impl CommitMachine {
                 && let Some(open) = self.streams.get_mut(stream)
             {
                 self.touched.insert(stream);
-                log = open.touch(&self.disk, &self.layout, lines.offset).unwrap_or_else(|error| {
-                    mark_lagging(&self.lagging, &self.layout, open, lines.offset, Cause::Write, &error);
+                log = open.touch(&self.home, lines.offset).unwrap_or_else(|error| {
+                    mark_lagging(&self.lagging, &self.home, open, lines.offset, Cause::Write, &error);
                     None
                 });
             }
@@ -349,7 +345,7 @@ impl CommitMachine {
         if !failed.is_empty() || self.lagging.len() > 0 {
             for (at, (write, lines)) in writes.each().enumerate() {
                 if let (Some(error), Some(open)) = (failed.get(&at), self.streams.get_mut(write.stream)) {
-                    mark_lagging(&self.lagging, &self.layout, open, write.offset, Cause::Write, error);
+                    mark_lagging(&self.lagging, &self.home, open, write.offset, Cause::Write, error);
                 }
                 // What stands in the file behind a place that could not be written is written again with it.
                 self.lagging.extend(write.stream, lines);
@@ -442,8 +438,8 @@ impl CommitMachine {
             0 => {}
             behind => return Err(CheckpointError::Lagging(behind)),
         }
-        for directory in self.layout.log_directories(self.touched.iter().copied()) {
-            self.disk.sync_dir(&directory).map_err(CheckpointError::Directory)?;
+        for directory in self.home.log_directories(self.touched.iter().copied()) {
+            self.home.disk.sync_dir(&directory).map_err(CheckpointError::Directory)?;
         }
         self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
         for stream in mem::take(&mut self.touched) {
@@ -457,9 +453,9 @@ impl CommitMachine {
     /// Makes a stream's log durable by itself; one that cannot be lags.
     fn sync_log(&mut self, stream: StreamId) {
         let Some(open) = self.streams.get_mut(stream) else { return };
-        if let Err(error) = open.sync(&self.disk, &self.layout) {
+        if let Err(error) = open.sync(&self.home) {
             let end = open.position().log_offset;
-            mark_lagging(&self.lagging, &self.layout, open, end, Cause::Sync, &error);
+            mark_lagging(&self.lagging, &self.home, open, end, Cause::Sync, &error);
         }
     }
 
@@ -477,7 +473,7 @@ impl CommitMachine {
         self.forget(stream);
         self.lagging.remove(stream);
         self.removals.insert(session);
-        session_files::remove(&*self.disk, &self.layout, session)?;
+        session_files::remove(&*self.home.disk, &self.home, session)?;
         self.removals.remove(&session);
         Ok(())
     }
@@ -488,7 +484,7 @@ impl CommitMachine {
         if self.streams.get(stream).is_none_or(|open| open.damage.is_none()) {
             return Err(denied("the session is not known to be damaged"));
         }
-        let path = set_aside(&*self.disk, &self.layout, session)?;
+        let path = set_aside(&*self.home.disk, &self.home, session)?;
         self.forget(stream);
         Ok(path)
     }

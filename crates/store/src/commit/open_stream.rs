@@ -8,9 +8,9 @@ use rekindle_domain::session::Position;
 
 use super::Committed;
 use super::erased_fold::{Folded, OpenFold};
-use crate::disk::{DiskFile, OpenMode, SharedDisk};
+use crate::disk::{DiskFile, OpenMode};
 use crate::fold::Fold;
-use crate::layout::Layout;
+use crate::home_files::HomeFiles;
 use crate::log::Damage;
 
 /// A stream that can be appended to.
@@ -60,15 +60,10 @@ impl OpenStream {
 
     /// Opens the log for its first write since a checkpoint, at its end. One that cannot be lags, and
     /// loses nothing: the write-ahead log keeps the lines until the log has them. One that lags stays closed.
-    pub(super) fn touch(
-        &mut self,
-        disk: &SharedDisk,
-        layout: &Layout,
-        end: u64,
-    ) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    pub(super) fn touch(&mut self, home: &HomeFiles, end: u64) -> io::Result<Option<Arc<dyn DiskFile>>> {
         self.touched = true;
         if !self.lagging {
-            self.open(disk, layout, end)?;
+            self.open(home, end)?;
         }
         Ok(self.open_log())
     }
@@ -79,10 +74,10 @@ impl OpenStream {
     }
 
     /// Opens the log where its end is: one that is missing or has another length is not written to blindly.
-    fn open(&mut self, disk: &SharedDisk, layout: &Layout, end: u64) -> io::Result<()> {
+    fn open(&mut self, home: &HomeFiles, end: u64) -> io::Result<()> {
         if self.log.is_none() {
             let mode = if end == 0 { OpenMode::Create } else { OpenMode::Write };
-            let log = disk.open(&layout.stream_log(self.stream), mode)?;
+            let log = home.disk.open(&home.stream_log(self.stream), mode)?;
             if log.stat()?.len != end {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
@@ -92,10 +87,10 @@ impl OpenStream {
     }
 
     /// Makes the log durable. An error if it cannot be, if its name leads elsewhere by now, or if someone cut it short.
-    pub(super) fn sync(&mut self, disk: &SharedDisk, layout: &Layout) -> io::Result<()> {
+    pub(super) fn sync(&mut self, home: &HomeFiles) -> io::Result<()> {
         let Some(log) = self.open_log() else { return Ok(()) };
         log.sync()?;
-        let (log, named) = (log.stat()?, disk.stat(&layout.stream_log(self.stream))?);
+        let (log, named) = (log.stat()?, home.disk.stat(&home.stream_log(self.stream))?);
         if log.identity != named.identity || log.len < self.position().log_offset {
             return Err(io::Error::other("the log was changed by someone else"));
         }

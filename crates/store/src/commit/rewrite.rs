@@ -6,26 +6,21 @@ use std::sync::Arc;
 
 use rekindle_domain::id::StreamId;
 
-use crate::disk::{DiskFile, OpenMode, SharedDisk, copy, temporary, write_all_at};
+use crate::disk::{DiskFile, OpenMode, copy, temporary, write_all_at};
+use crate::home_files::HomeFiles;
 use crate::lagging::Lag;
-use crate::layout::Layout;
 use crate::redo::{Completion, redo};
 use crate::wal::scan::Tail;
 
 /// Writes what a log lacks behind what it has, and returns it open. What is written is as durable as the write-ahead log makes
 /// it: the next checkpoint syncs it through this descriptor.
-pub(super) fn in_place(
-    disk: &SharedDisk,
-    layout: &Layout,
-    stream: StreamId,
-    lag: &Lag,
-) -> io::Result<Arc<dyn DiskFile>> {
+pub(super) fn in_place(home: &HomeFiles, stream: StreamId, lag: &Lag) -> io::Result<Arc<dyn DiskFile>> {
     let log = match &lag.file {
         // Whatever stands behind the place in it was ours.
         Some(log) => log.clone(),
         None => {
             let mode = if lag.keep == 0 { OpenMode::Create } else { OpenMode::Write };
-            let log: Arc<dyn DiskFile> = disk.open(&layout.stream_log(stream), mode)?.into();
+            let log: Arc<dyn DiskFile> = home.disk.open(&home.stream_log(stream), mode)?.into();
             if log.stat()?.len != lag.keep {
                 return Err(io::Error::other("the log was changed by someone else"));
             }
@@ -38,40 +33,34 @@ pub(super) fn in_place(
 }
 
 /// Completes a log as opening the home would have, and makes it durable.
-pub(super) fn redo_late(
-    disk: &SharedDisk,
-    layout: &Layout,
-    stream: StreamId,
-    tail: &Tail<'_>,
-) -> io::Result<()> {
-    match redo(&**disk, layout, stream, tail)? {
+pub(super) fn redo_late(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> io::Result<()> {
+    match redo(home, stream, tail)? {
         Completion::Damaged(damage) => Err(io::Error::other(damage.to_string())),
         Completion::Removed | Completion::SetAside => Ok(()),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {
-            disk.open(&layout.stream_log(stream), OpenMode::Write)?.sync()
+            home.disk.open(&home.stream_log(stream), OpenMode::Write)?.sync()
         }
     }
 }
 
-/// Writes the log anew and returns it open. The old file is replaced only when the new one is on disk.
+/// Writes the log anew and returns it open. The old file is replaced only when the new one is on home.disk.
 pub(super) fn rewrite(
-    disk: &SharedDisk,
-    layout: &Layout,
+    home: &HomeFiles,
     stream: StreamId,
     lag: &Lag,
     tail: &Tail<'_>,
 ) -> io::Result<Arc<dyn DiskFile>> {
     let whole = lag.keep + lag.lines.len() as u64;
-    let path = layout.stream_log(stream);
+    let path = home.stream_log(stream);
     let temporary = temporary(&path);
     let written = (|| {
-        let file = disk.open(&temporary, OpenMode::Replace)?;
+        let file = home.disk.open(&temporary, OpenMode::Replace)?;
         let base = tail.appends.first().map_or(whole, |append| append.offset);
         if base > 0 {
             // The open log outlives its name; only without one is the name all there is.
             match &lag.file {
                 Some(log) => copy(&**log, &*file, 0, base)?,
-                None => copy(&*disk.open(&path, OpenMode::Read)?, &*file, 0, base)?,
+                None => copy(&*home.disk.open(&path, OpenMode::Read)?, &*file, 0, base)?,
             }
         }
         let mut end = base;
@@ -86,12 +75,12 @@ pub(super) fn rewrite(
             return Err(io::Error::other("the write-ahead log does not reach the end of the log"));
         }
         file.sync()?;
-        disk.rename(&temporary, &path)?;
-        disk.sync_dir(path.parent().unwrap_or(layout.home()))?;
+        home.disk.rename(&temporary, &path)?;
+        home.disk.sync_dir(path.parent().unwrap_or(home.home()))?;
         Ok(file.into())
     })();
     if written.is_err() {
-        let _ = disk.remove_file(&temporary);
+        let _ = home.disk.remove_file(&temporary);
     }
     written
 }

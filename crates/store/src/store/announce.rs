@@ -25,11 +25,11 @@ impl<C: Commits> Store<C> {
         session: SessionId,
         torn: Torn,
     ) -> Result<Option<BlobRef>, OpenSessionError> {
-        let path = self.layout.log(session);
+        let path = self.home.log(session);
         let len = usize::try_from(torn.len).ok().filter(|len| *len <= MAX_BLOB);
         let Some(len) = len else { return Ok(None) };
         let mut bytes = vec![0; len];
-        let log = self.disk.open(&path, OpenMode::Read);
+        let log = self.home.disk.open(&path, OpenMode::Read);
         log.and_then(|log| read_exact_at(&*log, &mut bytes, torn.offset)).at_path("write", &path)?;
         if !bytes.contains(&b'\n') {
             return Ok(None);

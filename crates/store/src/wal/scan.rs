@@ -11,9 +11,10 @@ use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
 use super::frame::{self, BadFrame, BadHeader, Body, FRAME_MAGIC, Frame, HEADER_LEN, Header, Part, Unknown};
-use crate::disk::{Disk, if_exists, read_all};
+use crate::disk::{if_exists, read_all};
 use crate::error::{AtPath, PathError};
-use crate::layout::{Layout, Streams, segment_number};
+use crate::home_files::HomeFiles;
+use crate::layout::{Streams, segment_number};
 use crate::line_codec::Codec;
 
 /// Longest segment that is read: the writer goes on in a new one long before.
@@ -111,18 +112,19 @@ pub enum ScanError {
 }
 
 /// Reads the write-ahead log of a home. A home without one has an empty one.
-pub(crate) fn scan(disk: &dyn Disk, layout: &Layout) -> Result<Scan, ScanError> {
+pub(crate) fn scan(home: &HomeFiles) -> Result<Scan, ScanError> {
     const READ: &str = "read the write-ahead log in";
-    let entries = if_exists(disk.list(&layout.wal())).at_path(READ, &layout.wal())?.unwrap_or_default();
+    let entries = if_exists(home.disk.list(&home.wal())).at_path(READ, &home.wal())?.unwrap_or_default();
     let mut numbers: Vec<u64> = entries.iter().filter_map(|entry| segment_number(&entry.name)).collect();
     numbers.sort_unstable();
     let mut scan = Scan { last_number: numbers.last().copied().unwrap_or(0), ..Scan::default() };
-    scan.streams = layout.streams();
+    scan.streams = home.streams();
     let mut wanted = numbers.last().copied();
     let mut end = None;
     while let Some(number) = wanted {
-        let path = layout.segment(number);
-        let Some(bytes) = if_exists(read_all(disk, &path, MAX_SEGMENT_FILE)).at_path(READ, &path)? else {
+        let path = home.segment(number);
+        let Some(bytes) = if_exists(read_all(&*home.disk, &path, MAX_SEGMENT_FILE)).at_path(READ, &path)?
+        else {
             scan.note(number, 0, "the segment is missing".into());
             break;
         };

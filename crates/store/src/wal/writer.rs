@@ -10,8 +10,9 @@ use std::time::Instant;
 
 use super::frame::{self, At, HEADER_LEN, Header};
 use super::scan::Scan;
-use crate::disk::{DiskFile, OpenMode, SharedDisk, write_all_at};
-use crate::layout::{DAMAGED_SUFFIX, Layout, TEMPORARY_SUFFIX, segment_number};
+use crate::disk::{DiskFile, OpenMode, write_all_at};
+use crate::home_files::HomeFiles;
+use crate::layout::{DAMAGED_SUFFIX, TEMPORARY_SUFFIX, segment_number};
 use crate::meter::Meter;
 
 use rekindle_domain::id::StreamId;
@@ -31,8 +32,7 @@ pub(crate) enum WalFailure {
 
 /// The open end of the write-ahead log.
 pub(crate) struct Wal {
-    disk: SharedDisk,
-    layout: Layout,
+    home: HomeFiles,
     /// Room to reserve for a segment; also where a checkpoint is due.
     segment_bytes: u64,
     file: Box<dyn DiskFile>,
@@ -61,29 +61,20 @@ pub(crate) struct Wal {
 impl Wal {
     /// Begins a new segment with a checkpoint: nothing before it is needed any more.
     pub(crate) fn begin(
-        disk: SharedDisk,
-        layout: Layout,
+        home: HomeFiles,
         segment_bytes: u64,
         last_number: u64,
         positions: &[(StreamId, Position)],
     ) -> io::Result<Wal> {
         let number = last_number + 1;
-        let (file, end) = create_checkpoint(&disk, &layout, number, positions).map_err(|(_, error)| error)?;
-        Ok(Wal::at_end(disk, layout, segment_bytes, file, number, end))
+        let (file, end) = create_checkpoint(&home, number, positions).map_err(|(_, error)| error)?;
+        Ok(Wal::at_end(home, segment_bytes, file, number, end))
     }
 
     /// Stands at the end of a segment that is on disk, with nothing before it that is needed.
-    fn at_end(
-        disk: SharedDisk,
-        layout: Layout,
-        segment_bytes: u64,
-        file: Box<dyn DiskFile>,
-        number: u64,
-        end: u64,
-    ) -> Wal {
+    fn at_end(home: HomeFiles, segment_bytes: u64, file: Box<dyn DiskFile>, number: u64, end: u64) -> Wal {
         Wal {
-            disk,
-            layout,
+            home,
             segment_bytes,
             file,
             number,
@@ -102,15 +93,9 @@ impl Wal {
 
     /// Goes on from what was found: everything in it is still needed. Nothing is written yet: the next append or sync begins a
     /// new segment, or says that there is no room for one. None if there is nothing to go on from.
-    pub(crate) fn resume(
-        disk: SharedDisk,
-        layout: Layout,
-        segment_bytes: u64,
-        scan: &Scan,
-        keep_older: bool,
-    ) -> Option<Wal> {
+    pub(crate) fn resume(home: HomeFiles, segment_bytes: u64, scan: &Scan, keep_older: bool) -> Option<Wal> {
         let found = scan.open_end()?;
-        let file = disk.open(&layout.segment(found.number), OpenMode::Read).ok()?;
+        let file = home.disk.open(&home.segment(found.number), OpenMode::Read).ok()?;
         Some(Wal {
             synced: found.synced,
             unsynced: found.unsynced,
@@ -119,7 +104,7 @@ impl Wal {
             last_number: scan.last_number,
             keep_older,
             older: found.older,
-            ..Wal::at_end(disk, layout, segment_bytes, file, found.number, found.end)
+            ..Wal::at_end(home, segment_bytes, file, found.number, found.end)
         })
     }
 
@@ -211,7 +196,7 @@ impl Wal {
     pub(crate) fn checkpoint(&mut self, positions: &[(StreamId, Position)]) -> io::Result<()> {
         self.last_number += 1;
         let number = self.last_number;
-        match create_checkpoint(&self.disk, &self.layout, number, positions) {
+        match create_checkpoint(&self.home, number, positions) {
             Ok((file, end)) => {
                 self.adopt(file, number, end);
                 self.older = (0, 0);
@@ -238,7 +223,7 @@ impl Wal {
     /// Checks that the segment's name still leads to it: a file that someone removed takes every write, and
     /// nobody would ever read them.
     fn check_in_place(&mut self) -> io::Result<()> {
-        let named = self.disk.stat(&self.layout.segment(self.number)).map(|stat| stat.identity);
+        let named = self.home.disk.stat(&self.home.segment(self.number)).map(|stat| stat.identity);
         if named.ok() == Some(self.file.stat()?.identity) {
             return Ok(());
         }
@@ -267,7 +252,7 @@ impl Wal {
         let mut frames = [&self.unsynced, extra].concat();
         frame::place(&mut frames, At::first(number));
         let header = Header { number, previous: self.number, previous_end: self.synced };
-        let created = create_segment(&self.disk, &self.layout, header, &frames);
+        let created = create_segment(&self.home, header, &frames);
         let (file, end) = created.map_err(|(_, error)| error)?;
         self.older = (self.older.0 + 1, self.older.1 + self.synced);
         self.adopt(file, number, end);
@@ -291,15 +276,15 @@ impl Wal {
     /// Removes the segments before this one. What cannot be removed is not looked at again either: this
     /// segment does not lead to them, and the next checkpoint tries once more.
     pub(crate) fn drop_older(&self) {
-        let Ok(entries) = self.disk.list(&self.layout.wal()) else { return };
+        let Ok(entries) = self.home.disk.list(&self.home.wal()) else { return };
         for entry in entries {
-            let path = self.layout.wal().join(&entry.name);
+            let path = self.home.wal().join(&entry.name);
             let older = segment_number(&entry.name).is_some_and(|number| number < self.number);
             if older && self.keep_older {
-                let aside = self.layout.wal().join(format!("{}{DAMAGED_SUFFIX}", entry.name));
-                let _ = self.disk.rename(&path, &aside);
+                let aside = self.home.wal().join(format!("{}{DAMAGED_SUFFIX}", entry.name));
+                let _ = self.home.disk.rename(&path, &aside);
             } else if older || entry.name.ends_with(TEMPORARY_SUFFIX) {
-                let _ = self.disk.remove_file(&path);
+                let _ = self.home.disk.remove_file(&path);
             }
         }
     }
@@ -310,33 +295,28 @@ impl Wal {
 type Created = Result<(Box<dyn DiskFile>, u64), (bool, io::Error)>;
 
 /// Makes a segment that begins with a checkpoint.
-fn create_checkpoint(
-    disk: &SharedDisk,
-    layout: &Layout,
-    number: u64,
-    positions: &[(StreamId, Position)],
-) -> Created {
+fn create_checkpoint(home: &HomeFiles, number: u64, positions: &[(StreamId, Position)]) -> Created {
     let mut frames = Vec::new();
     frame::write_checkpoint(&mut frames, At::first(number), positions);
-    create_segment(disk, layout, Header { number, previous: 0, previous_end: 0 }, &frames)
+    create_segment(home, Header { number, previous: 0, previous_end: 0 }, &frames)
 }
 
 /// Makes a segment whole under another name, then gives it its own, durably.
-fn create_segment(disk: &SharedDisk, layout: &Layout, header: Header, frames: &[u8]) -> Created {
-    let path = layout.segment(header.number);
+fn create_segment(home: &HomeFiles, header: Header, frames: &[u8]) -> Created {
+    let path = home.segment(header.number);
     let temporary = path.with_extension(format!("wal{TEMPORARY_SUFFIX}"));
     let write = || {
-        let file = disk.open(&temporary, OpenMode::Replace)?;
+        let file = home.disk.open(&temporary, OpenMode::Replace)?;
         write_all_at(&*file, &header.write(), 0)?;
         write_all_at(&*file, frames, HEADER_LEN as u64)?;
         file.sync()?;
         Ok(file)
     };
     let file = write().map_err(|error| {
-        let _ = disk.remove_file(&temporary);
+        let _ = home.disk.remove_file(&temporary);
         (false, error)
     })?;
-    disk.rename(&temporary, &path).map_err(|error| (true, error))?;
-    disk.sync_dir(&layout.wal()).map_err(|error| (true, error))?;
+    home.disk.rename(&temporary, &path).map_err(|error| (true, error))?;
+    home.disk.sync_dir(&home.wal()).map_err(|error| (true, error))?;
     Ok((file, (HEADER_LEN + frames.len()) as u64))
 }

@@ -42,7 +42,7 @@ impl CommitMachine {
                 rest.push((stream, lag));
                 continue;
             }
-            match rewrite::in_place(&self.disk, &self.layout, stream, &lag) {
+            match rewrite::in_place(&self.home, stream, &lag) {
                 Ok(log) => self.caught_up(stream, Some(log)),
                 Err(error) => {
                     self.lagging.set_error(stream, &error);
@@ -72,7 +72,7 @@ impl CommitMachine {
     fn catch_up_from_wal(&mut self, rest: Vec<(StreamId, Lag)>) -> bool {
         // What is read back must be what is on disk.
         let scanned = self.sync().map_err(io::Error::other);
-        let scanned = scanned.and_then(|()| scan::scan(&*self.disk, &self.layout).map_err(io::Error::other));
+        let scanned = scanned.and_then(|()| scan::scan(&self.home).map_err(io::Error::other));
         let scan = match scanned {
             Ok(scan) => scan,
             Err(error) => {
@@ -84,10 +84,8 @@ impl CommitMachine {
         for (stream, lag) in rest {
             let tail = tails.remove(&stream).unwrap_or_default();
             let done = match lag.cause {
-                Cause::Recovery => rewrite::redo_late(&self.disk, &self.layout, stream, &tail).map(|()| None),
-                Cause::Write | Cause::Sync => {
-                    rewrite::rewrite(&self.disk, &self.layout, stream, &lag, &tail).map(Some)
-                }
+                Cause::Recovery => rewrite::redo_late(&self.home, stream, &tail).map(|()| None),
+                Cause::Write | Cause::Sync => rewrite::rewrite(&self.home, stream, &lag, &tail).map(Some),
             };
             match done {
                 Ok(log) => self.caught_up(stream, log),
