@@ -28,7 +28,7 @@ pub(crate) struct Index {
     /// When it was written.
     modified: Option<SystemTime>,
     /// Who wrote it as the last thing before leaving: every session that was there then is in it.
-    left_by: Option<BootId>,
+    pub(crate) left_by: Option<BootId>,
 }
 
 impl Index {
@@ -54,11 +54,6 @@ impl Index {
             left_by,
             modified: home.disk.stat(&home.index()).ok().map(|stat| stat.modified),
         }
-    }
-
-    /// Returns who wrote it as the last thing before leaving the home in order, if that is how it was written.
-    pub(crate) fn left_by(&self) -> Option<BootId> {
-        self.left_by
     }
 
     /// Tells whether there is nothing in it.

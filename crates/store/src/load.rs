@@ -72,15 +72,7 @@ pub(crate) fn load_logged(home: &HomeFiles, session: SessionId, want: Want) -> R
         let damage = damage_note(home, session).ok_or(LoadError::NotFound(session))?;
         return Ok(Loaded::new(Replay::new(session), Some(damage)));
     };
-    let mut damage = None;
-    let start = match cached_start(home, session, &reader)? {
-        Start::Cached(state) => Some(*state),
-        Start::Beginning => None,
-        Start::Misfit(found) => {
-            damage = Some(found);
-            None
-        }
-    };
+    let (start, mut damage) = cached_start(home, session, &reader)?;
     let (mut replay, stop, mut read_from) = fold(home, &reader, start, session, want)?;
     let mut torn = None;
     match stop {
@@ -172,23 +164,17 @@ fn fold(
     }
 }
 
-enum Start {
-    Cached(Box<SessionState>),
-    Beginning,
-    /// The snapshot knows of records that the log does not have.
-    Misfit(Damage),
-}
-
-/// Finds the place the snapshot has come to, if it fits the log.
-fn cached_start(home: &HomeFiles, session: SessionId, reader: &LogReader) -> Result<Start, LoadError> {
-    let state: SessionState = match cache::read(&*home.disk, &home.snapshot(session))? {
-        Cached::Good(state) => state,
-        // A cache that is missing or unreadable costs a longer replay and nothing else.
-        Cached::Missing | Cached::Unreadable => return Ok(Start::Beginning),
+/// Reads the snapshot, if it fits the log; one that knows of records that the log does not have is proof of damage.
+fn cached_start(
+    home: &HomeFiles,
+    session: SessionId,
+    reader: &LogReader,
+) -> Result<(Option<SessionState>, Option<Damage>), LoadError> {
+    let state = match cache::read::<SessionState>(&*home.disk, &home.snapshot(session))? {
+        Cached::Good(state) if state.id == session => state,
+        // A cache that is missing, unreadable or another's costs a longer replay and nothing else.
+        Cached::Good(_) | Cached::Missing | Cached::Unreadable => return Ok((None, None)),
     };
-    if state.id != session {
-        return Ok(Start::Beginning);
-    }
     let position = state.position();
     if position.log_offset > reader.len() {
         let detail = format!(
@@ -197,14 +183,14 @@ fn cached_start(home: &HomeFiles, session: SessionId, reader: &LogReader) -> Res
             position.last_seq,
             position.log_offset
         );
-        return Ok(Start::Misfit(Damage { offset: reader.len(), detail }));
+        return Ok((None, Some(Damage { offset: reader.len(), detail })));
     }
     let hash = reader.hash_before(position.log_offset).at_path("read", &home.log(session))?;
     if hash != position.last_hash {
         let detail = format!("record {} is not the one the snapshot was made at", position.last_seq);
-        return Ok(Start::Misfit(Damage { offset: position.log_offset, detail }));
+        return Ok((None, Some(Damage { offset: position.log_offset, detail })));
     }
-    Ok(Start::Cached(Box::new(state)))
+    Ok((Some(state), None))
 }
 
 /// Reads the note that records are missing from a log.

@@ -24,7 +24,7 @@ pub(crate) fn lost(
     last_owner: Option<BootId>,
     is_known: impl Fn(SessionId) -> bool,
 ) -> Vec<SessionId> {
-    if last_owner.is_none() || index.left_by() != last_owner {
+    if last_owner.is_none() || index.left_by != last_owner {
         return Vec::new();
     }
     index.sessions().filter(|id| !is_known(*id) && !is_aside(disk, layout, *id)).collect()

@@ -176,7 +176,7 @@ impl<C: Commits> Store<C> {
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
         note_lost(&home, lock.last_owner, &mentioned);
         let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
-        let (meter, lagging) = (machine.meter(), machine.lagging());
+        let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
         home.disk = Arc::new(LogOverlay { disk: home.disk, lagging: lagging.clone(), read_only: false });
         let lock = Arc::new(lock);
         Ok(Store {

@@ -36,15 +36,8 @@ pub(super) fn check(
     beside(view, &names, &sessions, findings);
     let index = Index::read(&view.home);
     let total = sessions.len() as u64;
-    let totals = Mutex::new(Totals {
-        findings,
-        watcher,
-        counts: Counts::default(),
-        bare: 0,
-        behind: 0,
-        done: 0,
-        total,
-    });
+    let totals =
+        Mutex::new(Totals { findings, watcher, counts: Counts::default(), bare: 0, behind: 0, total });
     on_threads(&sessions, |session| {
         let checked = check_one(view, blob_usage, &index, *session);
         // Whoever panicked while holding this left whole numbers behind.
@@ -66,7 +59,6 @@ struct Totals<'a, 'b> {
     bare: u64,
     /// Sessions that the list cache has as they were before.
     behind: u64,
-    done: u64,
     total: u64,
 }
 
@@ -78,8 +70,7 @@ impl Totals<'_, '_> {
         self.bare += u64::from(!checked.has_snapshot);
         self.behind += u64::from(checked.index_behind);
         self.findings.add_all(checked.findings);
-        self.done += 1;
-        (self.watcher)(Progress { what: "sessions", done: self.done, total: self.total });
+        (self.watcher)(Progress { what: "sessions", done: self.counts.sessions, total: self.total });
     }
 }
 

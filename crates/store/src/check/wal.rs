@@ -11,7 +11,7 @@ use crate::layout::{DAMAGED_SUFFIX, Layout, segment_number};
 use crate::log::{Cursor, LogReader};
 use crate::offline::Offline;
 use crate::redo::Completion;
-use crate::wal::scan::{ScanError, WalDamage};
+use crate::wal::scan::ScanError;
 
 /// Checks the write-ahead log's directory and what reading it found.
 pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings) {
@@ -25,15 +25,11 @@ pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings)
     }
     // A segment that is being written to always seems torn.
     if let Some(torn) = offline.wal_torn.as_ref().filter(|_| !view.owned) {
-        findings.add(torn_end(view, torn));
+        let path = view.home.segment(torn.segment);
+        let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
+        let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
+        findings.add(Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset));
     }
-}
-
-fn torn_end(view: &HomeView, torn: &WalDamage) -> Finding {
-    let path = view.home.segment(torn.segment);
-    let what = format!("The write-ahead log ends in the middle of a write: {}.", torn.detail);
-    let remedy = "Nothing to do: a crash was survived, and what was never whole was never answered.";
-    Finding::new(Code::WalTorn, path, what, remedy).byte(torn.offset)
 }
 
 /// Says that the write-ahead log could not be read at all.

@@ -159,7 +159,7 @@ impl Group {
             frame::end_part(&mut self.frames, begin);
             // The log of a stream that no checkpoint knows may only be touched once the write-ahead
             // log is sure to mention it: else a torn tail could not be told from damage.
-            self.sync |= !open.is_touched();
+            self.sync |= !open.touched;
             let (range, log) = (begin..self.frames.len(), open.open_log());
             self.lines.push(StreamLines { stream, range, offset, log });
             match first {
@@ -184,7 +184,7 @@ impl Group {
 
 /// Checks that a stream is what the caller thinks, and can be added to.
 fn check(open: &OpenStream, found: u64, expect: Expect) -> Result<(), AppendError> {
-    let stream = open.stream();
+    let stream = open.stream;
     if let Some(damage) = &open.damage {
         return Err(AppendError::Damaged { stream, damage: damage.clone() });
     }

@@ -83,11 +83,11 @@ pub struct CommitMachine {
     reserve: Reserve,
     streams: OpenStreams,
     /// Those of them that others look at.
-    published: Arc<Published>,
+    pub(super) published: Arc<Published>,
     /// Streams whose log has been written to since the last checkpoint.
     touched: BTreeSet<StreamId>,
     /// Streams whose log lacks something that was committed.
-    lagging: Arc<LaggingLogs>,
+    pub(crate) lagging: Arc<LaggingLogs>,
     /// Ticks until a log that needs the whole write-ahead log read is tried again, and how many there were the last time.
     patience: (u32, u32),
     /// Deleted sessions whose files could not all be removed yet.
@@ -102,7 +102,7 @@ pub struct CommitMachine {
     answered: Vec<Append>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
-    meter: Arc<Meter>,
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl CommitMachine {
@@ -114,7 +114,7 @@ impl CommitMachine {
         unfinished: Unfinished,
     ) -> CommitMachine {
         let meter = Arc::<Meter>::default();
-        wal.set_meter(&meter);
+        wal.meter = meter.clone();
         // A write-ahead log begins with a checkpoint.
         meter.checkpointed(clock.now());
         let reserve = Reserve::new(home.disk.clone(), home.reserve(), limits.reserve_bytes);
@@ -147,7 +147,7 @@ impl CommitMachine {
 
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
     pub(crate) fn register(&mut self, open: OpenStream) {
-        let stream = open.stream();
+        let stream = open.stream;
         if self.home.streams().kind(stream.kind()).is_none() {
             // Nobody could read what the write-ahead log would say of it.
             return;
@@ -173,25 +173,10 @@ impl CommitMachine {
         Some(committed)
     }
 
-    /// Returns the published streams.
-    pub(crate) fn published(&self) -> Arc<Published> {
-        self.published.clone()
-    }
-
-    /// Returns the logs that lack something.
-    pub(crate) fn lagging(&self) -> Arc<LaggingLogs> {
-        self.lagging.clone()
-    }
-
     /// Gives up the room that is kept for the records that end work.
     pub(crate) fn make_room(&mut self) {
         self.reserve.release();
         self.gauge();
-    }
-
-    /// Returns what is counted.
-    pub(crate) fn meter(&self) -> Arc<Meter> {
-        self.meter.clone()
     }
 
     /// Shows how much there is in the write-ahead log, and whether there is room for the last words.
@@ -295,7 +280,7 @@ impl CommitMachine {
     }
 
     fn answer(&mut self, group: Group) {
-        if self.wal.is_lost()
+        if self.wal.lost
             && let Err(error) = self.checkpoint()
         {
             let error = Arc::new(io::Error::other(error));
@@ -354,15 +339,10 @@ impl CommitMachine {
         group.frames = writes.into_bytes();
     }
 
-    /// Tells whether anything committed is not known to be on disk.
-    pub(crate) fn is_dirty(&self) -> bool {
-        self.wal.is_dirty()
-    }
-
     /// Tells whether a tick has anything to try again.
     pub(crate) fn needs_tick(&self) -> bool {
         let behind = self.lagging.len() > 0 || !self.removals.is_empty();
-        self.is_dirty() || self.checkpoint_failed || behind || !self.reserve.is_kept()
+        self.wal.is_dirty() || self.checkpoint_failed || behind || !self.reserve.is_kept()
     }
 
     /// Makes everything committed durable.

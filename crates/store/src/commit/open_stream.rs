@@ -15,15 +15,15 @@ use crate::log::Damage;
 
 /// A stream that can be appended to.
 pub(crate) struct OpenStream {
-    stream: StreamId,
+    pub(super) stream: StreamId,
     pub(super) fold: Box<dyn OpenFold>,
     /// Where the log is damaged; then nothing may be appended.
     pub(super) damage: Option<Arc<Damage>>,
     /// The log, open from its first write to the next checkpoint: a descriptor opened later would not be
     /// told of a failed write-back.
-    log: Option<Arc<dyn DiskFile>>,
+    pub(super) log: Option<Arc<dyn DiskFile>>,
     /// The log has bytes that no checkpoint covers, or is about to.
-    touched: bool,
+    pub(super) touched: bool,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     lagging: bool,
 }
@@ -35,10 +35,6 @@ impl OpenStream {
         OpenStream { stream, fold, damage, log: None, touched: false, lagging: false }
     }
 
-    pub(super) fn stream(&self) -> StreamId {
-        self.stream
-    }
-
     pub(super) fn position(&self) -> Position {
         self.fold.position()
     }
@@ -47,10 +43,6 @@ impl OpenStream {
     pub(super) fn committed<F: Fold>(&self) -> Option<Committed<F>> {
         let fold = self.fold.as_any().downcast_ref::<F>()?.clone();
         Some(Committed { fold, damage: self.damage.clone() })
-    }
-
-    pub(super) fn is_touched(&self) -> bool {
-        self.touched
     }
 
     /// Returns the log if it is open and can be written to.
@@ -95,11 +87,6 @@ impl OpenStream {
             return Err(io::Error::other("the log was changed by someone else"));
         }
         Ok(())
-    }
-
-    /// Returns the log as it was opened, whatever its name leads to.
-    pub(super) fn log(&self) -> Option<Arc<dyn DiskFile>> {
-        self.log.clone()
     }
 
     /// The log has everything; it is open, or will be opened for its next write.

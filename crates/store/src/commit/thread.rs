@@ -181,7 +181,7 @@ impl Committer {
 
 impl Commits for Committer {
     fn start(machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Committer> {
-        let (shared, published) = (Arc::new(Shared::default()), machine.published());
+        let (shared, published) = (Arc::new(Shared::default()), machine.published.clone());
         let queue = shared.clone();
         let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
             run(machine, &queue);
@@ -229,7 +229,7 @@ impl Drop for CloseOnExit<'_> {
 
 fn run(mut machine: CommitMachine, shared: &Shared) {
     let _close = CloseOnExit(shared);
-    let meter = machine.meter();
+    let meter = machine.meter.clone();
     let (mut requests, mut answered) = (Vec::new(), Vec::new());
     // What opening the home could not finish is gone on with, also if nobody asks for anything.
     let mut tick_at = machine.needs_tick().then(|| Instant::now() + SYNC_WITHIN);

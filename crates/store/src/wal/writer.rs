@@ -47,15 +47,16 @@ pub(crate) struct Wal {
     reserved: bool,
     /// Nothing more may be written to this segment.
     poisoned: bool,
-    /// A segment was removed by someone: only a checkpoint makes what was in it safe again.
-    lost: bool,
+    /// A segment was removed by someone: only a checkpoint makes what was in it safe again, by making the logs durable by themselves.
+    pub(crate) lost: bool,
     /// The highest number ever tried.
     last_number: u64,
     /// Segments that the next checkpoint has no more use for are put aside, not removed: something may still be got from them.
     keep_older: bool,
     /// Segments before this one that the last checkpoint did not drop, and what was written to them.
     older: (u64, u64),
-    meter: Arc<Meter>,
+    /// Where syncs are counted.
+    pub(crate) meter: Arc<Meter>,
 }
 
 impl Wal {
@@ -108,11 +109,6 @@ impl Wal {
         })
     }
 
-    /// Has syncs counted elsewhere from now on.
-    pub(crate) fn set_meter(&mut self, meter: &Arc<Meter>) {
-        self.meter = meter.clone();
-    }
-
     /// Returns how many segments there are since the last checkpoint, and how many bytes in them.
     pub(crate) fn size(&self) -> (u64, u64) {
         (self.older.0 + 1, self.older.1 + self.end)
@@ -121,11 +117,6 @@ impl Wal {
     /// Tells whether it is time for a checkpoint.
     pub(crate) fn is_full(&self) -> bool {
         self.end >= self.segment_bytes
-    }
-
-    /// Tells whether part of it is gone, so that the logs must be made durable by themselves.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost
     }
 
     /// Tells whether anything written is not known to be on disk.

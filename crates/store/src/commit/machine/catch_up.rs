@@ -27,8 +27,8 @@ pub(super) fn mark_lagging(
     error: &io::Error,
 ) {
     open.mark_lagging();
-    let (path, file, lines) = (layout.stream_log(open.stream()), open.log(), Arc::default());
-    lagging.add(open.stream(), Lag { path, keep, lines, file, cause, why: error.to_string() });
+    let (path, file, lines) = (layout.stream_log(open.stream), open.log.clone(), Arc::default());
+    lagging.add(open.stream, Lag { path, keep, lines, file, cause, why: error.to_string() });
 }
 
 impl CommitMachine {
