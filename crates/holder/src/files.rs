@@ -3,7 +3,31 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// An operation on a file or directory that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {path}")]
+pub struct PathError {
+    /// What was being done.
+    pub doing: &'static str,
+    /// To what.
+    pub path: PathBuf,
+    /// Why not.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Adds to an error what was being done, and to what.
+pub(crate) trait AtPath<T> {
+    fn at_path(self, doing: &'static str, path: &Path) -> Result<T, PathError>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at_path(self, doing: &'static str, path: &Path) -> Result<T, PathError> {
+        self.map_err(|source| PathError { doing, path: path.to_owned(), source })
+    }
+}
 
 /// Returns what was found; none if there is no such file or directory.
 pub(crate) fn if_exists<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {

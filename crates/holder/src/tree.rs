@@ -86,7 +86,9 @@ impl Tree {
         let led = self.led(&seen, boot);
         let mut complete = true;
         for (pid, stat) in &seen {
-            let is_agent = self.agent.as_ref().is_some_and(|agent| is(agent, *pid, stat, boot));
+            let is_agent = self.agent.as_ref().is_some_and(|agent| {
+                (agent.pid, agent.start_ticks) == (*pid, stat.start_ticks) && agent.machine_boot == boot
+            });
             let is_led = led == Some((stat.group, stat.session));
             let entry = if self.mark.is_empty() { Entry::Missing } else { entry(*pid, stat, &wanted) };
             if is_agent || is_led || entry == Entry::There {
@@ -133,11 +135,6 @@ impl Tree {
         };
         (leads(agent) && leads(holder)).then_some((group, holder.pid))
     }
-}
-
-/// Tells whether a process that was seen is the one that is meant.
-fn is(meant: &Identity, pid: i32, stat: &Stat, boot: &str) -> bool {
-    meant.pid == pid && meant.start_ticks == stat.start_ticks && meant.machine_boot == boot
 }
 
 /// Signals a process if it is still that very one; false if it is gone.

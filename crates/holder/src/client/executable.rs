@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::files::sync_dir;
+use crate::files::{AtPath, PathError, sync_dir};
 use crate::journal::hex;
 
 /// The file's name below the hash, so that lists of processes tell what it is.
@@ -35,14 +35,8 @@ pub enum InstallError {
         source: io::Error,
     },
     /// The copy cannot be made.
-    #[error("cannot make a copy of the holder at {path}")]
-    Copy {
-        /// The copy.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Copy(#[from] PathError),
 }
 
 /// Finds the private copy of an executable in `bin_dir`, or makes it. Several may do so at once: each brings a
@@ -55,7 +49,7 @@ pub fn install_executable(source: &Path, bin_dir: &Path) -> Result<Executable, I
     let dir = bin_dir.join(&sha256);
     let path = dir.join(NAME);
     if !is_intact(&path, &sha256) {
-        copy(&bytes, &dir, &path).map_err(|source| InstallError::Copy { path: path.clone(), source })?;
+        copy(&bytes, &dir, &path).at_path("make a copy of the holder at", &path)?;
     }
     Ok(Executable { path, sha256 })
 }

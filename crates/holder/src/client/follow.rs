@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::dir::HolderDir;
+use crate::files::{AtPath, PathError};
 use crate::journal::{Damage, Item, Items, JournalReader, Step};
 
 /// A place in a holder's journal, and the halves of what is not complete there yet.
@@ -22,14 +23,8 @@ pub enum FollowError {
     #[error("the journal is broken: what was read so far is right, the rest needs a person to look at it")]
     Damaged(#[from] Damage),
     /// It could not be read.
-    #[error("cannot read the journal in {path}")]
-    Io {
-        /// Its directory.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 impl Follower {
@@ -42,11 +37,7 @@ impl Follower {
     /// Returns the next whole thing; none if there is none now.
     pub fn next_item(&mut self) -> Result<Option<Item<'static>>, FollowError> {
         loop {
-            let step = self
-                .reader
-                .step()
-                .map_err(|source| FollowError::Io { path: self.journal.clone(), source })?;
-            match step {
+            match self.reader.step().at_path("read the journal in", &self.journal)? {
                 Step::Record(record) => {
                     if let Some(item) = self.items.push(record) {
                         return Ok(Some(owned(item)));

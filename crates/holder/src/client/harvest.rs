@@ -86,7 +86,7 @@ pub fn harvest(dir: &HolderDir) -> Result<Harvest, HarvestError> {
 
 /// Harvests a holder whose lock we have.
 pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
-    let dir = lock.dir();
+    let dir = &lock.dir;
     // First of all: nobody may go on writing into the workspace, however long the journal is.
     let launch: Option<Launch> = HolderDir::read(&dir.launch()).ok();
     let status: Option<StatusNote> = HolderDir::read(&dir.status()).ok();
@@ -95,8 +95,8 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
     // The directory bears the holder's name, whatever became of the file that says what it was for.
     let name = dir.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let holder_id = launch.as_ref().map_or(name, |launch| launch.holder_id.clone());
-    let tree = tree_of(&holder_id, status.as_ref(), named.clone(), lock.note());
-    let may_signal = !lock.is_copied() && of_this_boot(launch.as_ref(), lock, &boot);
+    let tree = tree_of(&holder_id, status.as_ref(), named.clone(), lock.note.as_ref());
+    let may_signal = !lock.copied && of_this_boot(launch.as_ref(), lock, &boot);
     let left = sweep(&tree, may_signal).map_err(HarvestError::Processes)?;
     let mut harvest = Harvest {
         exit: None,
@@ -105,7 +105,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
         last_seq: 0,
         started: Started::Never,
         agent: None,
-        copied: lock.is_copied(),
+        copied: lock.copied,
         tree_gone: false,
         left,
     };
@@ -160,7 +160,7 @@ pub(super) fn tree_of(
 
 /// Tells whether what the files say of processes is about this boot of the machine.
 fn of_this_boot(launch: Option<&Launch>, lock: &DirLock, boot: &str) -> bool {
-    let locked = lock.note().map(|note| note.process.machine_boot == boot);
+    let locked = lock.note.as_ref().map(|note| note.process.machine_boot == boot);
     match launch {
         Some(launch) => launch.machine_boot == boot && locked != Some(false),
         None => locked == Some(true),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::dir::{HolderDir, LockNote};
-use crate::files::{if_exists, open_or_create};
+use crate::files::{AtPath, PathError, if_exists, open_or_create};
 
 /// An inspection keeps the lock for microseconds only; who still has it after this really has it.
 const WAIT: Duration = Duration::from_millis(100);
@@ -21,9 +21,12 @@ const MOST_NOTE: u64 = 16 << 10;
 /// A holder's lock in our hand. While we have it there is no holder, and none can begin.
 #[derive(Debug)]
 pub struct DirLock {
-    dir: HolderDir,
-    note: Option<LockNote>,
-    copied: bool,
+    /// Whose lock it is.
+    pub(super) dir: HolderDir,
+    /// What the last holder wrote into it.
+    pub(super) note: Option<LockNote>,
+    /// The directory is a copy: what its files say of processes is about those of another home.
+    pub(super) copied: bool,
     /// Closing it lets the lock go; it is closed on exec, so no child keeps it.
     _file: File,
 }
@@ -33,68 +36,40 @@ pub struct DirLock {
 pub enum LockError {
     /// Somebody has it: there is a holder, or someone else is at work here.
     #[error(
-        "{path} is held: the holder lives, so connect to it, or wait for whoever is at work in its directory"
+        "{0} is held: the holder lives, so connect to it, or wait for whoever is at work in its directory"
     )]
-    Held {
-        /// The lock.
-        path: PathBuf,
-    },
+    Held(PathBuf),
     /// There is no such directory.
-    #[error("{path} does not exist: there is no holder to take over")]
-    Missing {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("{0} does not exist: there is no holder to take over")]
+    Missing(PathBuf),
     /// It could not be opened or locked.
-    #[error("cannot lock {path}")]
-    Io {
-        /// The lock.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 impl DirLock {
     /// Takes the lock of a holder that is dead; makes it where the holder never came so far.
     pub fn take(dir: &HolderDir) -> Result<DirLock, LockError> {
         let path = dir.lock();
-        let failed = |source| LockError::Io { path: path.clone(), source };
         let deadline = Instant::now() + WAIT;
         loop {
-            let opened = if_exists(open_or_create(&path)).map_err(failed)?;
-            let file = opened.ok_or_else(|| LockError::Missing { path: dir.path().into() })?;
+            let opened = if_exists(open_or_create(&path)).at_path("lock", &path)?;
+            let file = opened.ok_or_else(|| LockError::Missing(dir.path().into()))?;
             match file.try_lock() {
                 // What we locked may have been removed before we had it: then the lock is on nothing.
-                Ok(()) if is_at(&file, &path).map_err(failed)? => {
+                Ok(()) if is_at(&file, &path).at_path("lock", &path)? => {
                     let note = read_note(&file);
-                    let copied = is_copied(&file, note.as_ref()).map_err(failed)?;
+                    let copied = is_copied(&file, note.as_ref()).at_path("lock", &path)?;
                     return Ok(DirLock { dir: dir.clone(), note, copied, _file: file });
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::Error(error)) => Err(error).at_path("lock", &path)?,
             }
             if Instant::now() >= deadline {
-                return Err(LockError::Held { path });
+                return Err(LockError::Held(path));
             }
             std::thread::sleep(PAUSE);
         }
-    }
-
-    /// Returns whose lock it is.
-    pub fn dir(&self) -> &HolderDir {
-        &self.dir
-    }
-
-    /// Returns what the last holder wrote into it.
-    pub fn note(&self) -> Option<&LockNote> {
-        self.note.as_ref()
-    }
-
-    /// Tells whether the directory is a copy: what its files say of processes is about those of another home.
-    pub fn is_copied(&self) -> bool {
-        self.copied
     }
 }
 
@@ -127,7 +102,7 @@ mod tests {
         let dir = home.holder("h_1");
         let lock = DirLock::take(&dir).expect("nobody has it");
         assert!(matches!(DirLock::take(&dir), Err(LockError::Held { .. })));
-        assert!(!lock.is_copied());
+        assert!(!lock.copied);
         drop(lock);
         assert!(DirLock::take(&dir).is_ok());
     }
@@ -145,8 +120,8 @@ mod tests {
         let home = Home::new();
         let dir = home.holder("h_1");
         home.write_lock_note(&dir, 0);
-        assert!(!DirLock::take(&dir).expect("free").is_copied());
+        assert!(!DirLock::take(&dir).expect("free").copied);
         home.write_lock_note(&dir, 1);
-        assert!(DirLock::take(&dir).expect("free").is_copied());
+        assert!(DirLock::take(&dir).expect("free").copied);
     }
 }

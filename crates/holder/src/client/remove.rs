@@ -3,12 +3,12 @@
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::harvest::tree_of;
 use super::lock::{DirLock, LockError};
 use crate::dir::{HolderDir, Launch, StatusNote};
-use crate::files::{if_exists, sync_dir};
+use crate::files::{AtPath, PathError, if_exists, sync_dir};
 use crate::identity::{Identity, machine_boot};
 use crate::journal::unhex;
 
@@ -22,23 +22,14 @@ pub enum RemoveError {
     #[error("the holder is not proven dead")]
     Lock(#[from] LockError),
     /// Its agent is not.
-    #[error("{} processes of its agent are still there (the first is {}): harvest it first", .left.len(), .left[0].pid)]
-    StillThere {
-        /// Those who are left, at least one.
-        left: Vec<Identity>,
-    },
+    #[error("{} processes of its agent are still there (the first is {}): harvest it first", .0.len(), .0[0].pid)]
+    StillThere(Vec<Identity>),
     /// The machine's processes could not be listed.
     #[error("cannot look whether anybody of its agent is left; nothing was removed")]
     Processes(#[source] io::Error),
     /// A file could not be removed.
-    #[error("cannot remove {path}")]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// Removes a dead holder's directory.
@@ -48,28 +39,31 @@ pub fn remove(dir: &HolderDir) -> Result<(), RemoveError> {
 
 /// Removes the directory of a holder whose lock we have.
 pub fn remove_under(lock: DirLock) -> Result<(), RemoveError> {
-    let dir = lock.dir();
+    let dir = &lock.dir;
     let launch: Option<Launch> = HolderDir::read(&dir.launch()).ok();
     if let Some(launch) = &launch
-        && !lock.is_copied()
+        && !lock.copied
     {
         let left = left_of(&lock, launch).map_err(RemoveError::Processes)?;
         if !left.is_empty() {
-            return Err(RemoveError::StillThere { left });
+            return Err(RemoveError::StillThere(left));
         }
         remove_socket(launch);
     }
-    let failed = |source| RemoveError::Io { path: dir.path().into(), source };
-    let (Some(parent), Some(name)) = (dir.path().parent(), dir.path().file_name()) else {
-        return Err(failed(io::ErrorKind::InvalidInput.into()));
+    Ok(remove_dir(dir.path()).at_path("remove", dir.path())?)
+}
+
+fn remove_dir(path: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
     };
     let mut leaving = std::ffi::OsString::from(LEAVING);
     leaving.push(name);
     let leaving = parent.join(leaving);
-    std::fs::rename(dir.path(), &leaving).map_err(failed)?;
-    sync_dir(parent).map_err(failed)?;
-    std::fs::remove_dir_all(&leaving).map_err(failed)?;
-    sync_dir(parent).map_err(failed)
+    std::fs::rename(path, &leaving)?;
+    sync_dir(parent)?;
+    std::fs::remove_dir_all(&leaving)?;
+    sync_dir(parent)
 }
 
 /// Removes what earlier removals left when they were cut off; returns how many there were.
@@ -90,9 +84,9 @@ fn left_of(lock: &DirLock, launch: &Launch) -> io::Result<Vec<Identity>> {
     if machine_boot()? != launch.machine_boot {
         return Ok(Vec::new());
     }
-    let status: Option<StatusNote> = HolderDir::read(&lock.dir().status()).ok();
+    let status: Option<StatusNote> = HolderDir::read(&lock.dir.status()).ok();
     let agent = status.as_ref().and_then(|status| status.agent.clone());
-    tree_of(&launch.holder_id, status.as_ref(), agent, lock.note()).members()
+    tree_of(&launch.holder_id, status.as_ref(), agent, lock.note.as_ref()).members()
 }
 
 /// Removes the socket, if what stands there is one and has a name as we give them.
@@ -142,7 +136,7 @@ mod tests {
         let _ = survivor.kill();
         let _ = survivor.wait();
         let pid = survivor.id() as i32;
-        assert!(matches!(outcome, Err(RemoveError::StillThere { left }) if left[0].pid == pid));
+        assert!(matches!(outcome, Err(RemoveError::StillThere(left)) if left[0].pid == pid));
         remove(&dir).expect("nobody is left now");
     }
 

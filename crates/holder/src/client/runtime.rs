@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::spawn::MAX_SOCKET_PATH;
+use crate::files::{AtPath, PathError};
 
 /// `/`, sixteen digits, `.sock`.
 const SOCKET_NAME: usize = 22;
@@ -24,20 +25,11 @@ pub enum RuntimeDirError {
         why: &'static str,
     },
     /// It is too deep: the kernel takes only short paths of sockets.
-    #[error("{path} is too long for sockets: set XDG_RUNTIME_DIR or TMPDIR to a shorter path")]
-    TooLong {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("{0} is too long for sockets: set XDG_RUNTIME_DIR or TMPDIR to a shorter path")]
+    TooLong(PathBuf),
     /// It could not be made.
-    #[error("cannot make {path}")]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// Finds or makes the directory for sockets as [`runtime_dir`] does. In the temporary directory anyone may have taken the name
@@ -71,14 +63,12 @@ pub fn runtime_dir_or_another(
             let mut word = [0; 8];
             let random = getrandom::fill(&mut word).map_err(io::Error::other);
             let path = temporary.join(format!("{prefix}{:016x}", u64::from_le_bytes(word)));
-            random
-                .and_then(|()| DirBuilder::new().mode(0o700).create(&path))
-                .map_err(|source| RuntimeDirError::Io { path: path.clone(), source })?;
+            random.and_then(|()| DirBuilder::new().mode(0o700).create(&path)).at_path("make", &path)?;
             path
         }
     };
     if path.as_os_str().len() + SOCKET_NAME > MAX_SOCKET_PATH {
-        return Err(RuntimeDirError::TooLong { path });
+        return Err(RuntimeDirError::TooLong(path));
     }
     Ok((path, Some(taken)))
 }
@@ -114,18 +104,15 @@ pub fn runtime_dir(
         None => temporary.join(format!("rekindle-{uid}")),
     };
     if path.as_os_str().len() + SOCKET_NAME > MAX_SOCKET_PATH {
-        return Err(RuntimeDirError::TooLong { path });
+        return Err(RuntimeDirError::TooLong(path));
     }
     match DirBuilder::new().mode(0o700).create(&path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(RuntimeDirError::Io { path, source: error });
-        }
-        _ => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made.at_path("make", &path)?,
     }
-    match is_ours_alone(&path, uid) {
-        Ok(None) => Ok(path),
-        Ok(Some(why)) => Err(RuntimeDirError::NotOurs { path, why }),
-        Err(source) => Err(RuntimeDirError::Io { path, source }),
+    match is_ours_alone(&path, uid).at_path("make", &path)? {
+        None => Ok(path),
+        Some(why) => Err(RuntimeDirError::NotOurs { path, why }),
     }
 }
 

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::executable::Executable;
 use crate::descriptors::wait_readable;
 use crate::dir::{FORMAT, HolderDir, Launch, Limits};
-use crate::files::sync_dir;
+use crate::files::{AtPath, PathError, sync_dir};
 use crate::identity::{Identity, machine_boot};
 use crate::journal::hex;
 use crate::tree::await_end;
@@ -74,28 +74,14 @@ pub struct Prepared {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// The socket's path would be too long.
-    #[error("the socket {path} would be too long: use a shorter runtime directory")]
-    SocketTooLong {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("the socket {0} would be too long: use a shorter runtime directory")]
+    SocketTooLong(PathBuf),
     /// The command is empty.
     #[error("the agent's command is empty")]
     NoCommand,
     /// Something could not be written.
-    #[error("cannot make {path}")]
-    Io {
-        /// What.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
-}
-
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> PrepareError {
-    let path = path.to_owned();
-    move |source| PrepareError::Io { path, source }
+    #[error(transparent)]
+    Io(#[from] PathError),
 }
 
 /// Returns what must be the same for an adoption to be right, as a hash: nothing that may change.
@@ -118,18 +104,18 @@ pub fn prepare(
     if spec.argv.is_empty() {
         return Err(PrepareError::NoCommand);
     }
-    let holders = std::path::absolute(holders).map_err(failed(holders))?;
+    let holders = std::path::absolute(holders).at_path("make", holders)?;
     let random = || -> io::Result<[u8; 32]> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         Ok(bytes)
     };
-    let holder_id = format!("h_{}", hex(&random().map_err(failed(&holders))?[..16]));
+    let holder_id = format!("h_{}", hex(&random().at_path("make", &holders)?[..16]));
     let dir = HolderDir::new(holders.join(&holder_id));
     // A short name that is the same for the same holder and no other, in whichever home.
     let socket = runtime.join(socket_name(dir.path(), &holder_id));
     if socket.as_os_str().len() > MAX_SOCKET_PATH {
-        return Err(PrepareError::SocketTooLong { path: socket });
+        return Err(PrepareError::SocketTooLong(socket));
     }
     let launch = Launch {
         format: FORMAT,
@@ -144,11 +130,11 @@ pub fn prepare(
         env_names: spec.env_names,
         umask: spec.umask,
         socket,
-        machine_boot: machine_boot().map_err(failed(dir.path()))?,
+        machine_boot: machine_boot().at_path("make", dir.path())?,
         executable: executable.sha256.clone(),
         limits: spec.limits,
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(&holders).map_err(failed(&holders))?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&holders).at_path("make", &holders)?;
     if let Err(error) = fill(&holders, &dir, &launch, &random) {
         // Half of one is of no use to anybody; on a full disk it would keep the room it took.
         let _ = std::fs::remove_dir_all(dir.path());
@@ -171,17 +157,17 @@ fn fill(
     random: &dyn Fn() -> io::Result<[u8; 32]>,
 ) -> Result<(), PrepareError> {
     for path in [dir.path(), &dir.journal()] {
-        DirBuilder::new().mode(0o700).create(path).map_err(failed(path))?;
+        DirBuilder::new().mode(0o700).create(path).at_path("make", path)?;
     }
     let write_secret = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.secret())?;
         file.write_all(&random()?)?;
         file.sync_all()
     };
-    write_secret().map_err(failed(&dir.secret()))?;
-    let bytes = serde_json::to_vec_pretty(launch).map_err(io::Error::other).map_err(failed(&dir.launch()))?;
-    dir.replace(&dir.launch(), &bytes, true).map_err(failed(&dir.launch()))?;
-    sync_dir(holders).map_err(failed(holders))
+    write_secret().at_path("make", &dir.secret())?;
+    let bytes = serde_json::to_vec_pretty(launch).map_err(io::Error::other).at_path("make", &dir.launch())?;
+    dir.replace(&dir.launch(), &bytes, true).at_path("make", &dir.launch())?;
+    Ok(sync_dir(holders).at_path("make", holders)?)
 }
 
 fn socket_name(dir: &Path, holder_id: &str) -> String {
@@ -234,11 +220,8 @@ pub enum SpawnError {
         status: Option<ExitStatus>,
     },
     /// It took too long, and was ended.
-    #[error("the holder was not ready within {} ms; the machine may be overloaded, try again", .after.as_millis())]
-    Late {
-        /// How long it had.
-        after: Duration,
-    },
+    #[error("the holder was not ready within {} ms; the machine may be overloaded, try again", .0.as_millis())]
+    Late(Duration),
 }
 
 fn ended(status: &Option<ExitStatus>) -> String {
@@ -278,7 +261,7 @@ pub(super) fn start_by(
         Ok(None) => None,
         Err(_) => {
             end(&mut child, Duration::ZERO);
-            return Err(SpawnError::Late { after: within });
+            return Err(SpawnError::Late(within));
         }
     };
     // One that has said its last word ends by itself, and then how it did can be told.

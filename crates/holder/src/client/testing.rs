@@ -87,7 +87,7 @@ impl Home {
     }
 
     pub(super) fn journal(&self, dir: &HolderDir) -> JournalWriter {
-        JournalWriter::create(&dir.journal(), "h_1").expect("a journal")
+        JournalWriter::create(&dir.journal(), "h_1", crate::journal::SEGMENT_BYTES).expect("a journal")
     }
 
     /// Changes a byte of the first place in the first segment where these bytes stand.

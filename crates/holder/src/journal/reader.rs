@@ -270,12 +270,12 @@ fn parse_first_line(bytes: &[u8]) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Ctl, JournalWriter};
+    use crate::journal::{Ctl, JournalWriter, SEGMENT_BYTES};
 
     #[test]
     fn what_was_not_read_is_counted_over_all_segments() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut journal = JournalWriter::create(dir.path(), "h_1").expect("a journal");
+        let mut journal = JournalWriter::create(dir.path(), "h_1", SEGMENT_BYTES).expect("a journal");
         let note = |name: &str| Ctl::Signal { name: name.into() };
         let size = |number| std::fs::metadata(segment_path(dir.path(), number)).expect("there").len();
         journal.ctl(&note("one")).expect("written");
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_write_that_was_taken_back_while_we_looked_is_no_damage() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut journal = JournalWriter::create(dir.path(), "h_1").expect("a journal");
+        let mut journal = JournalWriter::create(dir.path(), "h_1", SEGMENT_BYTES).expect("a journal");
         let note = |name: &str| Ctl::Signal { name: name.into() };
         for name in ["one", "two"] {
             journal.ctl(&note(name)).expect("written");

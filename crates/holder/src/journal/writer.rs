@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::fault::sync_data;
 use super::header::MAX_HEADER;
 use super::reader::{first_line, segment_numbers, segment_path};
-use super::{Body, Ctl, MAX_PAYLOAD, Record, SEGMENT_BYTES};
+use super::{Body, Ctl, MAX_PAYLOAD, Record};
 use crate::files;
 use crate::stamp::Stamp;
 
@@ -68,13 +68,8 @@ pub struct JournalWriter {
 }
 
 impl JournalWriter {
-    /// Begins a journal in an empty directory.
-    pub fn create(dir: &Path, holder_id: &str) -> io::Result<JournalWriter> {
-        JournalWriter::create_with(dir, holder_id, SEGMENT_BYTES)
-    }
-
-    /// Begins a journal whose segments have another size.
-    pub fn create_with(dir: &Path, holder_id: &str, segment_bytes: u64) -> io::Result<JournalWriter> {
+    /// Begins a journal in an empty directory, with segments of about this size.
+    pub fn create(dir: &Path, holder_id: &str, segment_bytes: u64) -> io::Result<JournalWriter> {
         if segment_numbers(dir)?.into_iter().next().is_some() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a journal already"));
         }

@@ -246,8 +246,8 @@ impl Holder {
             epoch: self.epoch.epoch,
             head: self.journal.head(),
             acked: self.acked,
-            accepted: self.inputs.accepted(),
-            delivered: self.inputs.delivered(),
+            accepted: self.inputs.accepted,
+            delivered: self.inputs.delivered,
             agent: self.agent.as_ref().map(|agent| agent.identity.clone()),
             trouble: self.trouble.clone(),
         }

@@ -43,13 +43,15 @@ pub(super) enum Delivered {
 
 #[derive(Default)]
 pub(super) struct Inputs {
-    accepted: u64,
-    delivered: u64,
+    /// The last input that was accepted.
+    pub(super) accepted: u64,
+    /// The last input that is wholly in the pipe.
+    pub(super) delivered: u64,
     remembered: VecDeque<(u64, [u8; 8], u64)>,
     arriving: Option<Arriving>,
     waiting: VecDeque<Waiting>,
-    /// Nothing follows what is accepted.
-    ended: bool,
+    /// It is decided that nothing follows what is accepted.
+    pub(super) ended: bool,
 }
 
 struct Arriving {
@@ -74,19 +76,6 @@ struct Waiting {
 }
 
 impl Inputs {
-    pub(super) fn accepted(&self) -> u64 {
-        self.accepted
-    }
-
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// Tells whether it is decided that nothing follows.
-    pub(super) fn is_ended(&self) -> bool {
-        self.ended
-    }
-
     /// Decides that nothing follows what is accepted, durably: then the pipe is closed behind it, whatever becomes
     /// of the one who said so.
     pub(super) fn end(&mut self, journal: &mut JournalWriter) -> io::Result<()> {

@@ -12,6 +12,7 @@ use super::cgroup;
 use super::clocks::{Clocks, SILENCE};
 use super::holder::Holder;
 use super::inputs::Delivered;
+use super::signals::Signals;
 use super::start_up;
 use super::stop::Stop;
 use crate::dir::{ExitNote, ExitReason, StatusNote};
@@ -56,14 +57,14 @@ impl Holder {
     }
 
     pub(super) fn heed_signals(&mut self) {
-        if self.signals.take_terminate() {
+        if Signals::take(&self.signals.terminate) {
             self.note(&Ctl::Signal { name: "SIGTERM".into() }, false);
             self.begin_stop(ExitReason::HolderSigterm, None, None, self.grace());
         }
-        if self.signals.take_rebind() {
+        if Signals::take(&self.signals.rebind) {
             self.rebind();
         }
-        if self.signals.take_child() {
+        if Signals::take(&self.signals.child) {
             let _ = self.collect();
         }
     }
@@ -282,7 +283,7 @@ impl Holder {
 
     pub(super) fn next_deadline(&self) -> Instant {
         let peers = self.peers.iter().filter_map(|peer| peer.deadline());
-        let stop = self.stop.as_ref().map(Stop::deadline);
+        let stop = self.stop.as_ref().map(|stop| stop.deadline);
         let draining = self.draining.map(|(ended, until)| until.min(ended + MOST_DRAINING));
         let unattended = self.unattended().filter(|_| self.stop.is_none()).map(|(at, _)| at);
         // While in trouble the end waits for the retry.
@@ -347,7 +348,7 @@ impl Holder {
             epoch: self.epoch.epoch,
             head: self.journal.head(),
             acked: self.acked,
-            accepted: self.inputs.accepted(),
+            accepted: self.inputs.accepted,
             detached_since: detached,
             trouble: self.trouble.clone(),
         };

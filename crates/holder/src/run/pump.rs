@@ -181,7 +181,7 @@ mod tests {
 
     fn journaled(pieces: &[&[u8]], line_bytes: u64) -> Vec<(Vec<u8>, OutFlags)> {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut journal = JournalWriter::create_with(dir.path(), "h_1", 4096).expect("a journal");
+        let mut journal = JournalWriter::create(dir.path(), "h_1", 4096).expect("a journal");
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         let mut pump = Pump::new(line_bytes);
         for piece in pieces {

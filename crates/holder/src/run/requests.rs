@@ -181,12 +181,12 @@ impl Holder {
     /// pipe; it is about to be ended with the rest of its tree, and must not begin anything.
     fn takes_input(&self) -> bool {
         let lives = self.agent.as_ref().is_some_and(|agent| agent.stdin.is_some() && agent.ended.is_none());
-        lives && self.stop.is_none() && !self.inputs.is_ended()
+        lives && self.stop.is_none() && !self.inputs.ended
     }
 
     /// Nothing is to follow an input. Of one that ended before, that is so already.
     fn close_after(&mut self, after: u64) -> Result<Event, Refusal> {
-        let accepted = self.inputs.accepted();
+        let accepted = self.inputs.accepted;
         if self.agent.is_none() {
             return Err(Refusal::NotNow);
         }
@@ -212,9 +212,9 @@ impl Holder {
 
     fn input(&mut self, index: usize, part: &Input, bytes: &[u8]) {
         let open = self.takes_input();
-        let known = part.input <= self.inputs.accepted();
+        let known = part.input <= self.inputs.accepted;
         if !open && !known {
-            return self.refuse(index, Refusal::NotNow, Some((part.input, self.inputs.accepted() + 1)));
+            return self.refuse(index, Refusal::NotNow, Some((part.input, self.inputs.accepted + 1)));
         }
         match self.inputs.take(&mut self.journal, part, bytes) {
             Ok(Outcome::More) => {}
@@ -222,7 +222,7 @@ impl Holder {
                 self.peers[index].say(&Event::Accepted { input, seq });
                 if !known {
                     self.moved();
-                } else if input <= self.inputs.delivered() {
+                } else if input <= self.inputs.delivered {
                     self.peers[index].say(&Event::Delivered { input });
                 }
             }
@@ -232,7 +232,7 @@ impl Holder {
             Err(error) => {
                 self.inputs.drop_arriving();
                 self.degrade(&error);
-                self.refuse(index, Refusal::NoSpace, Some((part.input, self.inputs.accepted() + 1)));
+                self.refuse(index, Refusal::NoSpace, Some((part.input, self.inputs.accepted + 1)));
             }
         }
     }

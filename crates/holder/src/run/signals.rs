@@ -15,9 +15,9 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGUSR1, SI
 #[derive(Debug)]
 pub(super) struct Signals {
     wake: UnixStream,
-    terminate: Arc<AtomicBool>,
-    child: Arc<AtomicBool>,
-    rebind: Arc<AtomicBool>,
+    pub(super) terminate: Arc<AtomicBool>,
+    pub(super) child: Arc<AtomicBool>,
+    pub(super) rebind: Arc<AtomicBool>,
 }
 
 impl Signals {
@@ -58,15 +58,8 @@ impl Signals {
         while matches!(self.wake.read(&mut bytes), Ok(count) if count > 0) {}
     }
 
-    pub(super) fn take_terminate(&self) -> bool {
-        self.terminate.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn take_child(&self) -> bool {
-        self.child.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn take_rebind(&self) -> bool {
-        self.rebind.swap(false, Ordering::Relaxed)
+    /// Tells whether a signal has arrived since the last look.
+    pub(super) fn take(flag: &AtomicBool) -> bool {
+        flag.swap(false, Ordering::Relaxed)
     }
 }

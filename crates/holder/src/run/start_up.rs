@@ -51,7 +51,7 @@ pub(super) fn start_up(path: PathBuf) -> io::Result<Holder> {
     let lock = take_lock(&dir, &launch.holder_id)?;
     let signals = Signals::register()?;
     set_child_subreaper(Some(getpid()))?;
-    let journal = JournalWriter::create_with(&dir.journal(), &launch.holder_id, launch.limits.segment_bytes)
+    let journal = JournalWriter::create(&dir.journal(), &launch.holder_id, launch.limits.segment_bytes)
         .map_err(|error| naming("cannot begin the journal in", &dir.journal(), error))?;
     let listener = bind(&launch.socket)?;
     let mut holder = Holder {

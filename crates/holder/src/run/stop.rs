@@ -25,7 +25,7 @@ pub(super) struct Stop {
     pub(super) actor: Option<String>,
     pub(super) detail: Option<String>,
     step: Step,
-    deadline: Instant,
+    pub(super) deadline: Instant,
     grace: Duration,
 }
 
@@ -44,10 +44,6 @@ impl Stop {
     pub(super) fn hurry(&mut self, grace: Duration) {
         self.grace = self.grace.min(grace);
         self.deadline = self.deadline.min(Instant::now() + grace);
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
     }
 
     /// Takes the next step if it is time; tells whether there are no more.

@@ -90,9 +90,10 @@ impl Daemon {
 /// Returns the holder's executable: the home's own copy, or on a full disk the original, which only an update changes.
 fn installed(settings: &Settings) -> Result<Executable, InstallError> {
     match install_executable(&settings.holder, &settings.home.join("bin")) {
-        Err(InstallError::Copy { path, source }) if is_shortage(&source) => {
-            tracing::warn!("{} is run in place: no copy can be made: {source}", settings.holder.display());
-            let sha256 = path.parent().and_then(|dir| dir.file_name()).unwrap_or_default();
+        Err(InstallError::Copy(failed)) if is_shortage(&failed.source) => {
+            let why = failed.source;
+            tracing::warn!("{} is run in place: no copy can be made: {why}", settings.holder.display());
+            let sha256 = failed.path.parent().and_then(|dir| dir.file_name()).unwrap_or_default();
             let sha256 = sha256.to_string_lossy().into_owned();
             Ok(Executable { path: settings.holder.clone(), sha256 })
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{
-    self, ConnectError, FollowError, Harvest, HarvestError, Inspection, Keeper, LockState, PrepareError,
-    Prepared, RemoveError, RequestError, SpawnError, Spec, Started,
+    self, ConnectError, FollowError, Harvest, HarvestError, Inspection, Keeper, LockState, PathError,
+    PrepareError, Prepared, RemoveError, RequestError, SpawnError, Spec, Started,
 };
 use rekindle_holder::dir::{EpochNote, ExitNote, ExitReason, FORMAT, HolderDir, Launch, LockNote};
 use rekindle_holder::identity::{Identity, machine_boot};
@@ -64,7 +64,7 @@ impl Holders for Port {
         if let Some(code) = life.errno("prepare") {
             world.lives.pop_front();
             let source = io::Error::from_raw_os_error(code);
-            return Err(PrepareError::Io { path: places.holders.clone(), source });
+            return Err(PathError { doing: "make", path: places.holders.clone(), source }.into());
         }
         world.made += 1;
         let holder_id = format!("h_{:032x}", world.made);

@@ -154,7 +154,7 @@ impl From<LiveError> for ServiceError {
 mod tests {
     use std::io;
 
-    use rekindle_holder::client::PrepareError;
+    use rekindle_holder::client::PathError;
 
     use super::*;
 
@@ -162,7 +162,7 @@ mod tests {
     fn what_runs_out_is_told_from_what_is_wrong() {
         let prepare = |code| {
             let source = io::Error::from_raw_os_error(code);
-            LiveError::Prepare(PrepareError::Io { path: "/h".into(), source })
+            LiveError::Prepare(PathError { doing: "make", path: "/h".into(), source }.into())
         };
         // ENOSPC, EDQUOT, ENFILE, EMFILE, ENOMEM, EIO, EROFS, EAGAIN; EACCES, ENOENT.
         for (code, expected) in [

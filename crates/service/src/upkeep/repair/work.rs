@@ -71,7 +71,7 @@ impl Repair<'_> {
             RepairAction::TakeAwayHolder => {
                 // Nobody begins while we have its lock, and one that began meanwhile has it.
                 let _lock = DirLock::take(&HolderDir::new(path)).map_err(|error| match error {
-                    LockError::Io { source, .. } => source,
+                    LockError::Io(error) => error.source,
                     other => io::Error::other(other),
                 })?;
                 self.kept.take_away(path, why).map(Some)
