@@ -22,8 +22,8 @@ pub struct KnownAgent {
     pub commands: &'static [Command],
     /// Commands that fetch it first, tried when it is not installed.
     pub fetched: &'static [Command],
-    /// Where it is published.
-    pub package: Package,
+    /// Its package, on npm or PyPI.
+    pub package: &'static str,
     /// What a person types to install it.
     pub install: &'static str,
     /// What a person types to sign in; empty if a key in the environment is the only way.
@@ -45,15 +45,6 @@ pub struct Command {
     pub args: &'static [&'static str],
     /// Another program that must be there too, because this one only adapts it.
     pub needs: Option<&'static str>,
-}
-
-/// Where an agent is published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Package {
-    /// On npm.
-    Npm(&'static str),
-    /// On PyPI.
-    Pypi(&'static str),
 }
 
 /// Tells whether a command seems to speak the protocol: all that are known to say so in their words, as `gemini --acp` and
@@ -115,7 +106,7 @@ fn named(program: &str) -> Option<&'static KnownAgent> {
 /// Finds an agent by its package, which may have a version behind it or be part of a path.
 fn published(argument: &str) -> Option<&'static KnownAgent> {
     TABLE.iter().find(|agent| {
-        let (Package::Npm(package) | Package::Pypi(package)) = agent.package;
+        let package = agent.package;
         let behind = argument.strip_prefix(package);
         let whole = behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['@', '=', '[']));
         whole || argument.contains(&format!("node_modules/{package}/"))
@@ -162,7 +153,7 @@ mod tests {
             );
             assert!(!agent.install.is_empty() && !agent.names.is_empty(), "{}", agent.id);
             assert!(agent.environment.iter().all(|prefix| prefix.ends_with('_')), "{}", agent.id);
-            let (Package::Npm(package) | Package::Pypi(package)) = agent.package;
+            let package = agent.package;
             assert!(agent.install.contains(package), "{}: {}", agent.id, agent.install);
         }
     }

@@ -1,7 +1,5 @@
 //! Versions of agents, as far as they must be compared: three numbers, whatever stands behind them.
 
-use std::fmt;
-
 /// A version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u64, pub u64, pub u64);
@@ -15,12 +13,6 @@ impl Version {
         let first = parts.next()??;
         let mut next = || parts.next().map_or(Some(0), |part| part);
         Some(Version(first, next()?, next()?))
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.0, self.1, self.2)
     }
 }
 

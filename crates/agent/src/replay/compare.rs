@@ -1,7 +1,6 @@
 //! The comparison: which of the prompts and answers that should be there were replayed, in order.
 
 use rekindle_domain::event::RestoredCounts;
-use serde::Serialize;
 
 use super::expected::{Cut, ExpectedTurn};
 use super::{Piece, Replay, fold};
@@ -15,8 +14,7 @@ const MOST_MISSING: u64 = 200;
 const LEAST_END: usize = 4;
 
 /// How well a conversation was brought back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// All that was expected is there.
     Continued,
