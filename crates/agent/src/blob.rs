@@ -19,7 +19,8 @@ pub const INLINE_LIMIT: usize = 256 << 10;
 pub fn oversize(draft: &Draft) -> Option<&str> {
     match &draft.event {
         Event::RunWaiting(waiting) => {
-            let request = waiting.request.as_ref().filter(|request| is_large(request))?;
+            let request =
+                waiting.request.as_ref().filter(|request| request.as_json().len() > INLINE_LIMIT)?;
             let largest = largest_parameter(request);
             Some(largest.map_or(request.as_json(), |(_, raw)| raw.get()))
         }
@@ -43,10 +44,6 @@ pub fn refer(draft: &mut Draft, reference: Raw<'static>) {
             }
         }
     }
-}
-
-fn is_large(raw: &Raw<'_>) -> bool {
-    raw.as_json().len() > INLINE_LIMIT
 }
 
 /// Returns the parameter of a request that takes the most room, if it takes more than a reference would.

@@ -55,11 +55,6 @@ impl SessionOptions {
         parse_raw(json).map(SessionOptions)
     }
 
-    /// Returns the setup result as the agent gave it.
-    pub fn as_raw(&self) -> &Raw<'static> {
-        &self.0
-    }
-
     /// Returns the modes.
     pub fn modes(&self) -> Vec<Offered> {
         let object = self.object();

@@ -82,16 +82,6 @@ impl Part {
             Part::Last => "last",
         }
     }
-
-    /// Tells whether it begins something.
-    pub fn begins(self) -> bool {
-        matches!(self, Part::Whole | Part::First)
-    }
-
-    /// Tells whether it ends something.
-    pub fn ends(self) -> bool {
-        matches!(self, Part::Whole | Part::Last)
-    }
 }
 
 /// What is odd about a line.

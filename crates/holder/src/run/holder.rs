@@ -113,7 +113,7 @@ impl Holder {
             tv_nsec: i64::from(timeout.subsec_nanos()),
         };
         let mut who = vec![Who::Signals];
-        let mut fds = vec![PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.signals.wake, PollFlags::IN)];
         if let Some(listener) = self.listener.as_ref().filter(|_| self.clocks.accept.is_none()) {
             who.push(Who::Door);
             fds.push(PollFd::new(listener, PollFlags::IN));
@@ -136,7 +136,7 @@ impl Holder {
         for (index, peer) in self.peers.iter().enumerate() {
             let write = if peer.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
             who.push(Who::Peer(index));
-            fds.push(PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::IN | write));
+            fds.push(PollFd::new(&peer.stream, PollFlags::IN | write));
         }
         if poll(&mut fds, Some(&timeout)).is_err() {
             // Interrupted by a signal; whatever else it may be, looking again is all there is to do.

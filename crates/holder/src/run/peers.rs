@@ -2,7 +2,6 @@
 //! `requests`.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
@@ -32,7 +31,7 @@ pub(super) enum Stage {
 }
 
 pub(super) struct Peer {
-    stream: UnixStream,
+    pub(super) stream: UnixStream,
     decoder: Decoder,
     out: Vec<u8>,
     pub(super) stage: Stage,
@@ -68,10 +67,6 @@ impl Peer {
         };
         peer.out.extend_from_slice(&Preamble::OURS.write());
         Ok(peer)
-    }
-
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 
     pub(super) fn wants_to_write(&self) -> bool {

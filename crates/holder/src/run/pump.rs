@@ -127,7 +127,7 @@ impl Pump {
             return Ok(());
         }
         let noise = if self.begun { self.noise } else { is_noise(&self.buffer) };
-        let kept = self.kept(self.buffer.len());
+        let kept = kept(self.line_bytes, self.line, self.buffer.len());
         let part = if self.begun { Part::Middle } else { Part::First };
         let flags = OutFlags { noise, ..OutFlags::default() };
         if kept > 0 || !self.begun {
@@ -146,7 +146,7 @@ impl Pump {
             return Ok(());
         }
         let noise = if self.begun { self.noise } else { is_noise(&self.buffer) };
-        let kept = self.kept(self.buffer.len());
+        let kept = kept(self.line_bytes, self.line, self.buffer.len());
         let truncated = self.line + self.buffer.len() as u64 > self.line_bytes;
         let flags = OutFlags { unterminated: true, noise, truncated };
         let part = if self.begun { Part::Last } else { Part::Whole };
@@ -154,10 +154,6 @@ impl Pump {
         self.buffer.clear();
         (self.line, self.begun, self.noise) = (0, false, false);
         Ok(())
-    }
-
-    fn kept(&self, len: usize) -> usize {
-        kept(self.line_bytes, self.line, len)
     }
 }
 

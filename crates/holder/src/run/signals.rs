@@ -2,7 +2,6 @@
 //! stay ignored in the agent.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGUSR1, SI
 /// What has arrived since the last look.
 #[derive(Debug)]
 pub(super) struct Signals {
-    wake: UnixStream,
+    pub(super) wake: UnixStream,
     pub(super) terminate: Arc<AtomicBool>,
     pub(super) child: Arc<AtomicBool>,
     pub(super) rebind: Arc<AtomicBool>,
@@ -38,10 +37,6 @@ impl Signals {
             signal_hook::flag::register(signal, Arc::default())?;
         }
         Ok(signals)
-    }
-
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
     }
 
     /// Waits for a signal, but not for long.

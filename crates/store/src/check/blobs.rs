@@ -11,7 +11,7 @@ use super::finding::{Finding, Findings};
 use super::home::{list, unknown};
 use super::{HomeView, Progress, Watcher};
 use crate::blobs::{BlobError, BlobId, BlobRef, Blobs};
-use crate::disk::{Entry, EntryKind};
+use crate::disk::EntryKind;
 
 /// The fields of a record that may hold a payload, and so a reference in its place.
 const PAYLOADS: &[&str] = &["content", "line", "raw", "kept"];
@@ -39,7 +39,8 @@ impl BlobUsage {
             }
             let directory = root.join(&shard.name);
             for entry in list(&*view.raw, &directory, findings) {
-                match blob_id(&entry).filter(|id| view.home.blob_shard(id.as_str()) == directory) {
+                let id = entry.name.strip_suffix(".zst").and_then(|id| id.parse::<BlobId>().ok());
+                match id.filter(|id| view.home.blob_shard(id.as_str()) == directory) {
                     Some(id) => drop(blobs.insert(id, AtomicBool::new(false))),
                     None => findings.add(unknown(&directory, &entry)),
                 }
@@ -59,10 +60,6 @@ impl BlobUsage {
             None => view.raw.stat(&view.home.blob(id.as_str())).is_ok(),
         }
     }
-}
-
-fn blob_id(entry: &Entry) -> Option<BlobId> {
-    entry.name.strip_suffix(".zst")?.parse().ok()
 }
 
 /// Returns the blobs that a record refers to.

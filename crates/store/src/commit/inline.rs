@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::machine::CommitMachine;
-use super::{Append, Call, Commits, Receipts, Reply};
+use super::{Append, Call, Commits, Receipts, Reply, Slot};
 use crate::error::AppendError;
 use crate::home::HomeLock;
 
@@ -19,21 +19,12 @@ impl Inline {
 
     /// Commits several appends as one group and returns their outcomes in order.
     pub fn append_all(&self, appends: Vec<Append>) -> Vec<Result<Receipts, AppendError>> {
-        let outcomes = Arc::new(Mutex::new(vec![Err(AppendError::Closed); appends.len()]));
-        let requests = appends.into_iter().enumerate().map(|(index, append)| {
-            let outcomes = outcomes.clone();
-            let reply = Reply::Call(Box::new(move |outcome| {
-                outcomes.lock().unwrap_or_else(PoisonError::into_inner)[index] = outcome;
-            }));
-            (append, reply)
-        });
-        let requests = requests.collect();
+        let slots: Arc<[Slot]> = appends.iter().map(|_| Slot::default()).collect();
+        let replies = (0..slots.len()).map(|index| Reply::Slot(slots.clone(), index));
         let mut machine = self.machine();
-        machine.commit(requests);
+        machine.commit(appends.into_iter().zip(replies).collect());
         machine.drop_answered();
-        drop(machine);
-        let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        outcomes.clone()
+        slots.iter().map(|slot| slot.take().unwrap_or(Err(AppendError::Closed))).collect()
     }
 
     /// Does what a thread does after a while: syncs, tries again what failed, refills the reserve.
