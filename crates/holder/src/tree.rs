@@ -54,7 +54,7 @@ impl Tree {
         let mut found = Vec::new();
         for _ in 0..LOOKS {
             let complete;
-            (found, complete) = self.look(&boot)?;
+            (found, complete) = self.scan(&boot)?;
             if complete {
                 break;
             }
@@ -79,7 +79,7 @@ impl Tree {
     }
 
     /// Looks once; tells also whether everybody who seemed to belong to the tree could be proven to.
-    fn look(&self, boot: &str) -> io::Result<(Vec<Identity>, bool)> {
+    fn scan(&self, boot: &str) -> io::Result<(Vec<Identity>, bool)> {
         let seen = all_processes()?;
         let mut members = Members::default();
         let wanted = format!("{MARK}={}", self.mark).into_bytes();
@@ -238,14 +238,14 @@ fn prove(
     proven: &BTreeMap<i32, bool>,
     ancestor: Option<i32>,
 ) -> io::Result<Proof> {
-    let Some(now) = look_again(pid, seen)? else { return Ok(Proof::Gone) };
+    let Some(now) = read_again(pid, seen)? else { return Ok(Proof::Gone) };
     let (by, related) = match why {
         Why::Itself => return Ok(Proof::Holds { ended: now.ended }),
         Why::Child(parent) => (parent, now.parent == parent),
         Why::Group(witness) => (witness, seen.get(&witness).is_some_and(|s| s.group == now.group)),
     };
     let is_one = proven.contains_key(&by) || Some(by) == ancestor;
-    let same = look_again(by, seen)?.is_some_and(|by_now| match why {
+    let same = read_again(by, seen)?.is_some_and(|by_now| match why {
         Why::Group(_) => by_now.group == now.group,
         Why::Itself | Why::Child(_) => true,
     });
@@ -253,7 +253,7 @@ fn prove(
 }
 
 /// Returns what the kernel says now of a process that was seen; none if that one is gone.
-fn look_again(pid: i32, seen: &BTreeMap<i32, Stat>) -> io::Result<Option<Stat>> {
+fn read_again(pid: i32, seen: &BTreeMap<i32, Stat>) -> io::Result<Option<Stat>> {
     let Some(before) = seen.get(&pid) else { return Ok(None) };
     match Stat::read(pid) {
         Ok(stat) if stat.start_ticks == before.start_ticks => Ok(Some(stat)),

@@ -119,7 +119,7 @@ pub(super) fn shake_hands(
         let turn =
             sent.and_then(|turn| if turn == Activity::Moved { link.receive(deadline) } else { Ok(turn) });
         let turn = turn.map_err(|source| ConnectError::Io { socket: socket.into(), source })?;
-        let bytes = link.take();
+        let bytes = link.take_received();
         // Even of someone who has hung up: it may have said why.
         if !bytes.is_empty() {
             match handshake.receive(&bytes) {

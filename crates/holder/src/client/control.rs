@@ -147,7 +147,7 @@ impl Control {
             self.talk.send(&Request::Input { epoch, part: part_of }, part.to_vec())?;
             parts += 1;
             // Whoever has it already, or does not want the beginning, need not be sent the rest.
-            answer = self.talk.look(mine)?;
+            answer = self.talk.poll_events(mine)?;
             if answer.is_some() {
                 break;
             }
@@ -225,7 +225,7 @@ impl Control {
 
     /// Asks for a sign of life without waiting for it: it comes as [`Event::Pong`] among the news.
     pub fn beat(&mut self) -> Result<(), RequestError> {
-        self.talk.beat()
+        self.talk.send_ping()
     }
 
     /// Tells what the turn is at, and how long the agent may be left alone. There is no answer; anything that

@@ -118,14 +118,14 @@ impl Handshake {
                 }
                 continue;
             };
-            if let Some(welcomed) = self.heed(event)? {
+            if let Some(welcomed) = self.handle_event(event)? {
                 return Ok(Some(welcomed));
             }
         }
         Ok(None)
     }
 
-    fn heed(&mut self, event: Event) -> Result<Option<Welcomed>, HandshakeError> {
+    fn handle_event(&mut self, event: Event) -> Result<Option<Welcomed>, HandshakeError> {
         match (std::mem::replace(&mut self.state, State::Over), event) {
             (State::Challenge { features }, Event::Challenge(challenge)) => {
                 if challenge.holder_id != self.holder_id {

@@ -97,7 +97,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
     let holder_id = launch.as_ref().map_or(name, |launch| launch.holder_id.clone());
     let tree = tree_of(&holder_id, status.as_ref(), named.clone(), lock.note.as_ref());
     let may_signal = !lock.copied && of_this_boot(launch.as_ref(), lock, &boot);
-    let left = sweep(&tree, may_signal).map_err(HarvestError::Processes)?;
+    let left = kill_remaining(&tree, may_signal).map_err(HarvestError::Processes)?;
     let mut harvest = Harvest {
         exit: None,
         exit_unreadable: None,
@@ -115,7 +115,7 @@ pub fn harvest_under(lock: &DirLock) -> Result<Harvest, HarvestError> {
     // The hint may be older than the journal: if that one knows better who the agent was, look once more.
     if let Some(agent) = harvest.agent.clone().filter(|agent| named.as_ref() != Some(agent)) {
         let tree = Tree { group: Some(agent.pid), agent: Some(agent), ..tree.clone() };
-        harvest.left = sweep(&tree, may_signal).map_err(HarvestError::Processes)?;
+        harvest.left = kill_remaining(&tree, may_signal).map_err(HarvestError::Processes)?;
     }
     harvest.tree_gone = harvest.left.is_empty();
     if let Some(cgroup) = tree.cgroup.as_ref().filter(|_| may_signal && harvest.tree_gone) {
@@ -169,7 +169,7 @@ fn of_this_boot(launch: Option<&Launch>, lock: &DirLock, boot: &str) -> bool {
 
 /// Kills whoever is left, as often as someone new is found; returns those that would not go. The agent has lost
 /// its holder: nobody reads it any more, so there is nothing it could still be asked.
-fn sweep(tree: &Tree, may_signal: bool) -> io::Result<Vec<Identity>> {
+fn kill_remaining(tree: &Tree, may_signal: bool) -> io::Result<Vec<Identity>> {
     let deadline = Instant::now() + GONE_WITHIN;
     loop {
         let left = tree.members()?;

@@ -70,12 +70,12 @@ impl Scopes {
         command
     }
 
-    fn rests(&self) -> bool {
+    fn is_paused(&self) -> bool {
         let until = self.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn rest(&self) {
+    fn pause(&self) {
         *self.rests_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + REST);
     }
 }
@@ -90,7 +90,7 @@ pub fn scope_name(holder_id: &str) -> String {
 pub fn manager_listens(runtime: &Path) -> bool {
     let uid = rustix::process::geteuid().as_raw();
     let ours = std::fs::metadata(runtime).is_ok_and(|there| there.is_dir() && there.uid() == uid);
-    let knock = || -> io::Result<()> {
+    let try_connect = || -> io::Result<()> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let ours = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         match connect(&ours, &SocketAddrUnix::new(runtime.join("systemd/private"))?) {
@@ -99,7 +99,7 @@ pub fn manager_listens(runtime: &Path) -> bool {
             outcome => Ok(outcome?),
         }
     };
-    runtime.is_absolute() && ours && knock().is_ok()
+    runtime.is_absolute() && ours && try_connect().is_ok()
 }
 
 /// Starts a holder in a scope of its own if there is a manager, else beside us; also tells why it is beside us although
@@ -111,24 +111,24 @@ pub fn start_apart(
     // Some versions of the program read a dollar as the beginning of a variable.
     let plain = |path: &Path| !path.as_os_str().as_encoded_bytes().contains(&b'$');
     let usable =
-        |scopes: &&Scopes| !scopes.rests() && plain(prepared.dir.path()) && plain(&prepared.executable);
+        |scopes: &&Scopes| !scopes.is_paused() && plain(prepared.dir.path()) && plain(&prepared.executable);
     let Some(scopes) = scopes.filter(usable) else { return Ok((start(prepared)?, None)) };
     let why = match start_by(scopes.command(prepared), prepared, scopes.within) {
         Ok(spawned) => return Ok((spawned, None)),
         Err(why) => why,
     };
     // Whoever still has the directory is not waited for, and not doubled.
-    if begin_anew(&prepared.dir).is_err() {
+    if clear_journal(&prepared.dir).is_err() {
         return Err(why);
     }
     let spawned = start(prepared)?;
-    scopes.rest();
+    scopes.pause();
     Ok((spawned, Some(why)))
 }
 
 /// Takes away what a holder made that died before it was ready: a journal without a word in it. Its lock is the proof
 /// that it is dead.
-fn begin_anew(dir: &HolderDir) -> io::Result<()> {
+fn clear_journal(dir: &HolderDir) -> io::Result<()> {
     let _lock = DirLock::take(dir).map_err(io::Error::other)?;
     for entry in std::fs::read_dir(dir.journal())? {
         std::fs::remove_file(entry?.path())?;

@@ -71,7 +71,7 @@ impl Socket {
     }
 
     /// Takes what has come.
-    pub(super) fn take(&mut self) -> Vec<u8> {
+    pub(super) fn take_received(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.inbox)
     }
 

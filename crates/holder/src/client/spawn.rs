@@ -214,7 +214,7 @@ pub enum SpawnError {
         message: String,
     },
     /// It ended without a word.
-    #[error("the holder ended before it was ready ({}): its directory has a log", ended(.status))]
+    #[error("the holder ended before it was ready ({}): its directory has a log", exit_text(.status))]
     Died {
         /// How, if that is known.
         status: Option<ExitStatus>,
@@ -224,7 +224,7 @@ pub enum SpawnError {
     Late(Duration),
 }
 
-fn ended(status: &Option<ExitStatus>) -> String {
+fn exit_text(status: &Option<ExitStatus>) -> String {
     status.map_or_else(|| "nobody knows how".into(), |status| status.to_string())
 }
 
@@ -260,12 +260,12 @@ pub(super) fn start_by(
         Ok(Some(line)) => line.strip_prefix("error: ").map(str::to_owned).or(Some(line)),
         Ok(None) => None,
         Err(_) => {
-            end(&mut child, Duration::ZERO);
+            kill_and_reap(&mut child, Duration::ZERO);
             return Err(SpawnError::Late(within));
         }
     };
     // One that has said its last word ends by itself, and then how it did can be told.
-    let status = end(&mut child, GONE_WITHIN);
+    let status = kill_and_reap(&mut child, GONE_WITHIN);
     Err(match message.filter(|message| !message.is_empty()) {
         Some(message) => SpawnError::Refused { message },
         None => SpawnError::Died { status },
@@ -291,7 +291,7 @@ fn read_line(mut pipe: ChildStdout, deadline: Instant) -> io::Result<Option<Stri
 }
 
 /// Ends and collects a holder that has no agent. It is our child and not collected, so its pid is its own.
-fn end(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+fn kill_and_reap(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let identity = Identity::of(child.id() as i32).ok()?;
     if !await_end(&identity, patience).unwrap_or(false) {
         child.kill().ok()?;

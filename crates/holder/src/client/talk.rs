@@ -137,7 +137,7 @@ impl Talk {
     pub(super) fn wait<T>(&mut self, mut pick: impl FnMut(Event) -> Picked<T>) -> Result<T, RequestError> {
         let deadline = Instant::now() + self.patience;
         loop {
-            if let Some(answer) = self.look(&mut pick)? {
+            if let Some(answer) = self.poll_events(&mut pick)? {
                 return Ok(answer);
             }
             match self.link.receive(deadline)? {
@@ -149,11 +149,11 @@ impl Talk {
     }
 
     /// Looks through what has come, without waiting.
-    pub(super) fn look<T>(
+    pub(super) fn poll_events<T>(
         &mut self,
         mut pick: impl FnMut(Event) -> Picked<T>,
     ) -> Result<Option<T>, RequestError> {
-        self.decoder.push(&self.link.take());
+        self.decoder.push(&self.link.take_received());
         while let Some(frame) = self.decoder.next_frame()? {
             match Event::read(&frame)? {
                 None => {}
@@ -163,7 +163,7 @@ impl Talk {
                 }
                 Some(event) => match pick(event) {
                     Picked::Break(answer) => return Ok(Some(answer)),
-                    Picked::Continue(other) => self.keep(other),
+                    Picked::Continue(other) => self.queue_event(other),
                 },
             }
         }
@@ -177,7 +177,7 @@ impl Talk {
         }
         let deadline = Instant::now() + timeout;
         loop {
-            match self.look(Picked::Break) {
+            match self.poll_events(Picked::Break) {
                 Ok(None) => {}
                 // Here it is news like any other.
                 Err(RequestError::Fenced { by }) => return Ok(Some(Event::Fenced { by })),
@@ -197,7 +197,7 @@ impl Talk {
     }
 
     /// Asks for a sign of life and does not wait for it: it is told like news.
-    pub(super) fn beat(&mut self) -> Result<(), RequestError> {
+    pub(super) fn send_ping(&mut self) -> Result<(), RequestError> {
         self.word += 1;
         self.send(&Request::Ping { word: self.word }, Vec::new())
     }
@@ -216,12 +216,12 @@ impl Talk {
                 Event::Pong { word: back } if back == word => return Ok(()),
                 Event::Accepted { input: of, .. } if Some(of) == input => {}
                 Event::Refused(Refused { input: of @ Some(_), .. }) if of == input => {}
-                other => self.keep(other),
+                other => self.queue_event(other),
             }
         }
     }
 
-    fn keep(&mut self, event: Event) {
+    fn queue_event(&mut self, event: Event) {
         // The last word on the head is the only one that counts.
         if let (Event::Wake { .. }, Some(last @ Event::Wake { .. })) = (&event, self.queue.back_mut()) {
             *last = event;

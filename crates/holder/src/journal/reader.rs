@@ -109,16 +109,16 @@ impl JournalReader {
                 Ok(scanned) => scanned,
                 Err(Unreadable::Incomplete) if self.fill()? => continue,
                 Err(unreadable) => {
-                    if self.advance()? || self.look_again()? {
+                    if self.advance()? || self.read_again()? {
                         continue;
                     }
-                    return self.stuck(unreadable);
+                    return self.end_or_damage(unreadable);
                 }
             };
             let Some(segment) = &mut self.segment else { continue };
             let seq = record.seq;
             if seq != segment.next {
-                return self.stuck(Unreadable::Damaged("a record is missing"));
+                return self.end_or_damage(Unreadable::Damaged("a record is missing"));
             }
             segment.next += 1;
             let start = self.used;
@@ -165,7 +165,7 @@ impl JournalReader {
 
     /// Reads once more what could not be understood, if another segment follows: a write that found no room is taken
     /// back before that, and we may have seen it. Tells whether something else stands there now.
-    fn look_again(&mut self) -> io::Result<bool> {
+    fn read_again(&mut self) -> io::Result<bool> {
         let Some(segment) = &self.segment else { return Ok(false) };
         if !segment_path(&self.dir, segment.number + 1).exists() {
             return Ok(false);
@@ -207,7 +207,7 @@ impl JournalReader {
     }
 
     /// Nothing can be read here: is it the end, or is something valid behind it?
-    fn stuck(&mut self, unreadable: Unreadable) -> io::Result<Step<'_>> {
+    fn end_or_damage(&mut self, unreadable: Unreadable) -> io::Result<Step<'_>> {
         let Some(segment) = &self.segment else { return Ok(Step::End) };
         let offset = self.base + self.used as u64;
         let next_exists = segment_path(&self.dir, segment.number + 1).exists();

@@ -49,7 +49,7 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let (cgroup, door) = cgroup::make(&launch.holder_id).unzip();
-        before_it_begins(&mut command, door, launch.umask);
+        set_pre_exec_hook(&mut command, door, launch.umask);
         let mut child = command.spawn().inspect_err(|_| {
             cgroup.as_deref().map(cgroup::remove);
         })?;
@@ -93,7 +93,7 @@ impl Agent {
 /// Has the kernel end the agent when we die, however we die; and has it begin its life in its control group, because
 /// a child it had before would be outside. Files that it makes are its user's, not ours: it has a umask of its own.
 #[expect(unsafe_code, reason = "a hook between fork and exec")]
-fn before_it_begins(command: &mut Command, door: Option<File>, mask: Option<u32>) {
+fn set_pre_exec_hook(command: &mut Command, door: Option<File>, mask: Option<u32>) {
     let holder: Pid = getpid();
     // SAFETY: the hook makes four system calls and touches no memory but its own copies of three numbers.
     unsafe {

@@ -60,7 +60,7 @@ impl Clocks {
     }
 
     /// Takes a deadline that has come.
-    pub(super) fn take(deadline: &mut Option<Instant>, now: Instant) -> bool {
+    pub(super) fn take_due(deadline: &mut Option<Instant>, now: Instant) -> bool {
         let due = deadline.is_some_and(|at| now >= at);
         if due {
             *deadline = None;
@@ -68,7 +68,7 @@ impl Clocks {
         due
     }
 
-    pub(super) fn take_look_round(&mut self, now: Instant) -> bool {
+    pub(super) fn take_due_check(&mut self, now: Instant) -> bool {
         let due = now >= self.look_round;
         if due {
             self.look_round = now + LOOK_ROUND;

@@ -87,17 +87,17 @@ impl Holder {
             for who in self.wait() {
                 self.turn(who);
             }
-            self.heed_signals();
+            self.handle_signals();
             // Before anything that waits for the disk.
-            self.tell();
-            self.do_what_is_due();
-            self.tell();
-            self.see_off();
+            self.notify_peers();
+            self.run_due_tasks();
+            self.notify_peers();
+            self.remove_gone_peers();
         }
     }
 
     /// Tells everyone of news.
-    fn tell(&mut self) {
+    fn notify_peers(&mut self) {
         let head = self.journal.head();
         for peer in &mut self.peers {
             peer.wake(head);
@@ -176,7 +176,7 @@ impl Holder {
             }
             match read {
                 PipeRead::Some | PipeRead::Last => {
-                    self.moved();
+                    self.record_activity();
                     if let Some((_, until)) = &mut self.draining {
                         *until = Instant::now() + SILENCE;
                     }
@@ -225,13 +225,13 @@ impl Holder {
             let Some(pipe) = self.agent.as_ref().and_then(|agent| agent.stdin.as_ref()) else { return };
             match self.inputs.deliver(&self.journal, std::os::fd::AsFd::as_fd(pipe)) {
                 Delivered::Whole(input) => {
-                    self.put(Body::InDone { input, delivery: Delivery::Delivered }, Vec::new());
+                    self.append_record(Body::InDone { input, delivery: Delivery::Delivered }, Vec::new());
                     let delivered = Event::Delivered { input };
                     self.peers
                         .iter_mut()
-                        .filter(|peer| peer.commands())
-                        .for_each(|peer| peer.say(&delivered));
-                    self.moved();
+                        .filter(|peer| peer.is_controller())
+                        .for_each(|peer| peer.send(&delivered));
+                    self.record_activity();
                 }
                 Delivered::Waiting => return,
                 Delivered::Closed(unfinished) => return self.close_input(unfinished),

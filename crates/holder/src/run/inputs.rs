@@ -103,7 +103,7 @@ impl Inputs {
     }
 
     /// Takes in a part.
-    pub(super) fn take(
+    pub(super) fn accept_part(
         &mut self,
         journal: &mut JournalWriter,
         part: &Input,

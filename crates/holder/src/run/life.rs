@@ -30,7 +30,7 @@ const STRIKES: u32 = 3;
 
 impl Holder {
     pub(super) fn start_agent(&mut self, start: &Start) -> io::Result<Identity> {
-        self.note(&Ctl::Start { instance: self.epoch.instance.clone(), epoch: self.epoch.epoch }, true);
+        self.append_ctl(&Ctl::Start { instance: self.epoch.instance.clone(), epoch: self.epoch.epoch }, true);
         if self.trouble.is_some() {
             // An agent that no journal knows of could never be told from one that never ran.
             self.owed.retain(|(body, _)| !matches!(body, Body::Ctl(Ctl::Start { .. })));
@@ -41,13 +41,13 @@ impl Holder {
                 let identity = agent.identity.clone();
                 let started = Ctl::Started { pid: identity.pid, start_ticks: identity.start_ticks };
                 self.agent = Some(agent);
-                self.note(&started, false);
-                self.moved();
+                self.append_ctl(&started, false);
+                self.record_activity();
                 self.write_status();
                 Ok(identity)
             }
             Err(error) => {
-                self.note(&Ctl::StartFailed { error: error.to_string() }, true);
+                self.append_ctl(&Ctl::StartFailed { error: error.to_string() }, true);
                 let stop =
                     Stop::begin(ExitReason::StartFailed, None, Some(error.to_string()), Duration::ZERO);
                 self.stop = Some(stop);
@@ -56,9 +56,9 @@ impl Holder {
         }
     }
 
-    pub(super) fn heed_signals(&mut self) {
+    pub(super) fn handle_signals(&mut self) {
         if Signals::take(&self.signals.terminate) {
-            self.note(&Ctl::Signal { name: "SIGTERM".into() }, false);
+            self.append_ctl(&Ctl::Signal { name: "SIGTERM".into() }, false);
             self.begin_stop(ExitReason::HolderSigterm, None, None, self.grace());
         }
         if Signals::take(&self.signals.rebind) {
@@ -103,7 +103,7 @@ impl Holder {
             return stop.hurry(grace);
         }
         let (why, who) = (detail.clone().unwrap_or_else(|| reason.word()), actor.clone());
-        self.note(&Ctl::Stop { reason: why, actor: who.unwrap_or_else(|| "holder".into()) }, true);
+        self.append_ctl(&Ctl::Stop { reason: why, actor: who.unwrap_or_else(|| "holder".into()) }, true);
         self.stop = Some(Stop::begin(reason, actor, detail, grace));
         if let Delivered::Closed(unfinished) = self.inputs.close() {
             self.close_input(unfinished);
@@ -117,7 +117,7 @@ impl Holder {
             agent.stdin = None;
         }
         if let Some(input) = unfinished {
-            self.put(Body::InDone { input, delivery: Delivery::Failed }, Vec::new());
+            self.append_record(Body::InDone { input, delivery: Delivery::Failed }, Vec::new());
         }
     }
 
@@ -127,7 +127,7 @@ impl Holder {
         }
     }
 
-    pub(super) fn hint(&mut self, state: &str, max_detached_ms: Option<u64>) {
+    pub(super) fn apply_hint(&mut self, state: &str, max_detached_ms: Option<u64>) {
         self.idle_at = (state == "idle").then_some(self.activity);
         if let Some(limit) = max_detached_ms {
             self.detached_limit = Duration::from_millis(limit);
@@ -140,42 +140,42 @@ impl Holder {
     }
 
     /// Does everything whose time has come.
-    pub(super) fn do_what_is_due(&mut self) {
+    pub(super) fn run_due_tasks(&mut self) {
         let now = Instant::now();
         if std::mem::take(&mut self.epoch_owed) {
             self.write_epoch();
         }
-        if Clocks::take(&mut self.clocks.flush_part, now)
+        if Clocks::take_due(&mut self.clocks.flush_part, now)
             && self.trouble.is_none()
             && let Err(error) = self.pump.flush_part(&mut self.journal)
         {
             self.degrade(&error);
         }
-        if Clocks::take(&mut self.clocks.sync_output, now) {
+        if Clocks::take_due(&mut self.clocks.sync_output, now) {
             self.sync();
         }
         self.retry(now);
-        let _ = Clocks::take(&mut self.clocks.accept, now);
-        if Clocks::take(&mut self.clocks.trim, now) {
+        let _ = Clocks::take_due(&mut self.clocks.accept, now);
+        if Clocks::take_due(&mut self.clocks.trim, now) {
             self.trim();
         }
-        if Clocks::take(&mut self.clocks.status, now) {
+        if Clocks::take_due(&mut self.clocks.status, now) {
             self.write_status();
         }
-        if self.clocks.take_look_round(now) {
-            self.look_round();
+        if self.clocks.take_due_check(now) {
+            self.check_socket_and_dir();
         }
-        self.peers.iter_mut().for_each(|peer| peer.give_up_if_late(now));
-        if let Some((at, reason)) = self.unattended()
+        self.peers.iter_mut().for_each(|peer| peer.drop_if_late(now));
+        if let Some((at, reason)) = self.unattended_deadline()
             && now >= at
             && self.stop.is_none()
         {
             self.begin_stop(reason, None, None, self.grace());
         }
-        self.proceed_to_the_end(now);
+        self.advance_end(now);
     }
 
-    fn proceed_to_the_end(&mut self, now: Instant) {
+    fn advance_end(&mut self, now: Instant) {
         let Some(agent) = &self.agent else {
             if self.stop.is_some() && self.can_write() {
                 self.finish(true);
@@ -205,10 +205,10 @@ impl Holder {
         if let Err(error) = self.pump.finish(&mut self.journal) {
             return self.degrade(&error);
         }
-        let left = self.clear_tree();
+        let left = self.kill_tree();
         let ended = self.agent.as_ref().and_then(|agent| agent.ended);
         let (code, signal) = ended.map_or((None, None), |ended| (ended.code, ended.signal));
-        self.note(&Ctl::Exit { code, signal }, true);
+        self.append_ctl(&Ctl::Exit { code, signal }, true);
         if !self.can_write() {
             return;
         }
@@ -229,15 +229,15 @@ impl Holder {
         self.reserve.release();
         let bytes = serde_json::to_vec(&note).unwrap_or_default();
         if let Err(error) = self.dir.replace(&self.dir.exit(), &bytes, true) {
-            self.log.say(&format!("cannot write how it ended: {error}"));
+            self.log.write_line(&format!("cannot write how it ended: {error}"));
         }
         self.finished = true;
         self.write_status();
         let head = self.journal.head();
         for peer in self.peers.iter_mut().filter(|peer| !peer.is_stranger()) {
             peer.wake(head);
-            peer.say(&Event::Exited { code, signal });
-            peer.farewell();
+            peer.send(&Event::Exited { code, signal });
+            peer.send_last_words();
         }
         if let Some(cgroup) = self.agent.as_ref().and_then(|agent| agent.cgroup.as_ref()) {
             cgroup::remove(cgroup);
@@ -246,7 +246,7 @@ impl Holder {
     }
 
     /// Ends whoever is left of the agent's tree; returns those that would not go.
-    fn clear_tree(&mut self) -> Vec<Identity> {
+    fn kill_tree(&mut self) -> Vec<Identity> {
         let Some(tree) = self.agent.as_ref().map(|agent| agent.tree(&self.launch.holder_id)) else {
             return Vec::new();
         };
@@ -269,7 +269,7 @@ impl Holder {
     }
 
     /// When nobody having come is reason enough to end, and which reason.
-    fn unattended(&self) -> Option<(Instant, ExitReason)> {
+    fn unattended_deadline(&self) -> Option<(Instant, ExitReason)> {
         if self.agent.is_none() {
             let wait = Duration::from_millis(self.launch.limits.start_ms);
             return Some((self.clocks.started + wait, ExitReason::NeverStarted));
@@ -285,26 +285,27 @@ impl Holder {
         let peers = self.peers.iter().filter_map(|peer| peer.deadline());
         let stop = self.stop.as_ref().map(|stop| stop.deadline);
         let draining = self.draining.map(|(ended, until)| until.min(ended + MOST_DRAINING));
-        let unattended = self.unattended().filter(|_| self.stop.is_none()).map(|(at, _)| at);
+        let unattended_deadline =
+            self.unattended_deadline().filter(|_| self.stop.is_none()).map(|(at, _)| at);
         // While in trouble the end waits for the retry.
         let end = [stop, draining].into_iter().flatten().filter(|_| self.can_write());
-        end.chain(peers).chain(unattended).fold(self.clocks.next(), Instant::min)
+        end.chain(peers).chain(unattended_deadline).fold(self.clocks.next(), Instant::min)
     }
 
     /// Lets go of those who left; the last one who commanded starts the clock.
-    pub(super) fn see_off(&mut self) {
-        let commanded = self.peers.iter().any(|peer| peer.commands() && peer.is_gone());
+    pub(super) fn remove_gone_peers(&mut self) {
+        let commanded = self.peers.iter().any(|peer| peer.is_controller() && peer.is_gone());
         self.peers.retain(|peer| !peer.is_gone());
-        if commanded && !self.finished && !self.peers.iter().any(|peer| peer.commands()) {
+        if commanded && !self.finished && !self.peers.iter().any(|peer| peer.is_controller()) {
             self.inputs.drop_arriving();
-            self.note(&Ctl::Detach { reason: "the connection ended".into() }, false);
+            self.append_ctl(&Ctl::Detach { reason: "the connection ended".into() }, false);
             self.clocks.detached = Some(Instant::now());
             self.write_status();
         }
     }
 
     /// Looks whether the socket and the directory are still ours.
-    fn look_round(&mut self) {
+    fn check_socket_and_dir(&mut self) {
         let bound = std::fs::metadata(&self.launch.socket).map(|metadata| metadata.ino());
         if bound.ok() != Some(self.socket_inode) {
             self.rebind();
@@ -326,9 +327,9 @@ impl Holder {
                 self.listener = Some(listener);
                 self.socket_inode =
                     std::fs::metadata(&self.launch.socket).map_or(0, |metadata| metadata.ino());
-                self.log.say("bound the socket again");
+                self.log.write_line("bound the socket again");
             }
-            Err(error) => self.log.say(&format!("cannot bind the socket again: {error}")),
+            Err(error) => self.log.write_line(&format!("cannot bind the socket again: {error}")),
         }
     }
 

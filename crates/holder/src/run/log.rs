@@ -22,7 +22,7 @@ impl Log {
         Log { file, written: 0 }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn write_line(&mut self, text: &str) {
         let line = format!("{} {text}\n", Stamp::now());
         self.written += line.len() as u64;
         if self.written <= MOST

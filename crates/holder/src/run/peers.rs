@@ -82,7 +82,7 @@ impl Peer {
     }
 
     /// Tells whether it commands.
-    pub(super) fn commands(&self) -> bool {
+    pub(super) fn is_controller(&self) -> bool {
         matches!(self.stage, Stage::In { mode: Mode::Control })
     }
 
@@ -97,11 +97,11 @@ impl Peer {
         (self.is_stranger() || self.owes).then(|| self.since + STEP)
     }
 
-    pub(super) fn give_up_if_late(&mut self, now: Instant) {
+    pub(super) fn drop_if_late(&mut self, now: Instant) {
         self.gone |= self.deadline().is_some_and(|at| now >= at);
     }
 
-    pub(super) fn say(&mut self, event: &Event) {
+    pub(super) fn send(&mut self, event: &Event) {
         if !self.owes {
             self.since = Instant::now();
         }
@@ -175,7 +175,7 @@ impl Peer {
     }
 
     /// Sends the last words even to someone slow, within a moment.
-    pub(super) fn farewell(&mut self) {
+    pub(super) fn send_last_words(&mut self) {
         let _ = self.stream.set_nonblocking(false);
         let _ = self.stream.set_write_timeout(Some(Duration::from_millis(200)));
         let _ = self.stream.write_all(&std::mem::take(&mut self.out));
@@ -190,7 +190,7 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Ident
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Err(error) => {
-                log.say(&format!("cannot accept: {error}"));
+                log.write_line(&format!("cannot accept: {error}"));
                 return false;
             }
         };
@@ -202,7 +202,7 @@ pub(super) fn accept(listener: &UnixListener, peers: &mut Vec<Peer>, own: &Ident
         }
         match Peer::accept(stream, own) {
             Ok(peer) => peers.push(peer),
-            Err(error) => log.say(&format!("refused a connection: {error}")),
+            Err(error) => log.write_line(&format!("refused a connection: {error}")),
         }
     }
     true

@@ -30,7 +30,7 @@ impl Holder {
                 phase: self.phase(),
                 epoch: self.epoch.epoch,
             };
-            self.peers[index].say(&Event::Challenge(challenge));
+            self.peers[index].send(&Event::Challenge(challenge));
         }
         loop {
             let frame = match self.peers[index].next_frame() {
@@ -47,7 +47,7 @@ impl Holder {
     }
 
     fn hang_up(&mut self, index: usize, error: &WireError) {
-        self.log.say(&format!("hung up: {error}"));
+        self.log.write_line(&format!("hung up: {error}"));
         self.refuse(index, Refusal::Malformed, None);
         self.peers[index].enter(Stage::Closing);
     }
@@ -55,7 +55,7 @@ impl Holder {
     fn refuse(&mut self, index: usize, reason: Refusal, input: Option<(u64, u64)>) {
         let (input, expected) = input.unzip();
         let refused = Refused { reason, epoch: self.epoch.epoch, input, expected };
-        self.peers[index].say(&Event::Refused(refused));
+        self.peers[index].send(&Event::Refused(refused));
     }
 
     fn request(&mut self, index: usize, request: Request, frame: &Frame) {
@@ -70,9 +70,9 @@ impl Holder {
         let epoch = match &request {
             Request::Status {} => {
                 let marks = self.marks();
-                return self.peers[index].say(&Event::Status(marks));
+                return self.peers[index].send(&Event::Status(marks));
             }
-            Request::Ping { word } => return self.peers[index].say(&Event::Pong { word: *word }),
+            Request::Ping { word } => return self.peers[index].send(&Event::Pong { word: *word }),
             Request::Auth(_) => return self.refuse(index, Refusal::NotNow, None),
             Request::Start { epoch }
             | Request::Input { epoch, .. }
@@ -109,11 +109,11 @@ impl Holder {
                 Ok(Event::Done {})
             }
             Request::CloseInput { after, .. } => self.close_after(after),
-            Request::Hint { state, max_detached_ms, .. } => return self.hint(&state, max_detached_ms),
+            Request::Hint { state, max_detached_ms, .. } => return self.apply_hint(&state, max_detached_ms),
             Request::Status {} | Request::Ping { .. } | Request::Auth(_) => return,
         };
         match answer {
-            Ok(event) => self.peers[index].say(&event),
+            Ok(event) => self.peers[index].send(&event),
             Err(reason) => self.refuse(index, reason, None),
         }
     }
@@ -130,34 +130,34 @@ impl Holder {
             epoch: auth.epoch,
         };
         if nonce.is_empty() || !proof.check_supervisor(&self.secret, &auth.proof) {
-            self.log.say("refused someone who does not know the secret");
+            self.log.write_line("refused someone who does not know the secret");
             self.refuse(index, Refusal::Proof, None);
             return self.peers[index].enter(Stage::Closing);
         }
-        if auth.mode == Mode::Control && !self.take_command(auth) {
+        if auth.mode == Mode::Control && !self.grant_control(auth) {
             self.refuse(index, Refusal::Stale, None);
             return self.peers[index].enter(Stage::Closing);
         }
         self.peers[index].enter(Stage::In { mode: auth.mode });
         let marks = self.marks();
         self.peers[index].woken = marks.head;
-        self.peers[index].say(&Event::Welcome(Welcome { proof: proof.of_holder(&self.secret), marks }));
+        self.peers[index].send(&Event::Welcome(Welcome { proof: proof.of_holder(&self.secret), marks }));
     }
 
     /// A higher epoch always wins, and the same one only for the same supervisor. The one before is cut off.
-    fn take_command(&mut self, auth: &Auth) -> bool {
+    fn grant_control(&mut self, auth: &Auth) -> bool {
         let known = auth.epoch == self.epoch.epoch && auth.instance == self.epoch.instance;
         if auth.epoch <= self.epoch.epoch && !known {
             return false;
         }
-        for peer in self.peers.iter_mut().filter(|peer| peer.commands()) {
-            peer.say(&Event::Fenced { by: auth.epoch });
+        for peer in self.peers.iter_mut().filter(|peer| peer.is_controller()) {
+            peer.send(&Event::Fenced { by: auth.epoch });
             peer.enter(Stage::Closing);
         }
         self.inputs.drop_arriving();
         self.epoch = EpochNote { epoch: auth.epoch, instance: auth.instance.clone() };
         // Durable before it is granted; on a disk that is full to the last byte our own memory is the fence.
-        self.note(&Ctl::Attach { instance: auth.instance.clone(), epoch: auth.epoch }, true);
+        self.append_ctl(&Ctl::Attach { instance: auth.instance.clone(), epoch: auth.epoch }, true);
         self.epoch_owed = true;
         self.clocks.detached = None;
         true
@@ -202,7 +202,7 @@ impl Holder {
                 self.degrade(&error);
                 return Err(Refusal::NoSpace);
             }
-            self.moved();
+            self.record_activity();
             if !self.inputs.is_waiting() {
                 self.close_input(None);
             }
@@ -216,14 +216,14 @@ impl Holder {
         if !open && !known {
             return self.refuse(index, Refusal::NotNow, Some((part.input, self.inputs.accepted + 1)));
         }
-        match self.inputs.take(&mut self.journal, part, bytes) {
+        match self.inputs.accept_part(&mut self.journal, part, bytes) {
             Ok(Outcome::More) => {}
             Ok(Outcome::Accepted { input, seq }) => {
-                self.peers[index].say(&Event::Accepted { input, seq });
+                self.peers[index].send(&Event::Accepted { input, seq });
                 if !known {
-                    self.moved();
+                    self.record_activity();
                 } else if input <= self.inputs.delivered {
-                    self.peers[index].say(&Event::Delivered { input });
+                    self.peers[index].send(&Event::Delivered { input });
                 }
             }
             Ok(Outcome::Refused { reason, expected }) => {

@@ -16,12 +16,12 @@ pub(super) struct Reserve {
 impl Reserve {
     pub(super) fn new(path: PathBuf) -> Reserve {
         let mut reserve = Reserve { path, kept: false };
-        reserve.keep();
+        reserve.allocate();
         reserve
     }
 
     /// Takes the room, if it is there to be taken.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn allocate(&mut self) {
         if self.kept {
             return;
         }

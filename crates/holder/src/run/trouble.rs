@@ -16,7 +16,7 @@ const LOOK_BYTES: u64 = 1 << 20;
 
 impl Holder {
     /// Something has passed: it is to be synced, told, and kept within bounds.
-    pub(super) fn moved(&mut self) {
+    pub(super) fn record_activity(&mut self) {
         self.activity += 1;
         Clocks::set(&mut self.clocks.status, STATUS);
         if self.journal.unsynced() >= SYNC_BYTES {
@@ -58,27 +58,27 @@ impl Holder {
     pub(super) fn sync(&mut self) {
         self.clocks.sync_output = None;
         let Err(error) = self.journal.sync() else { return };
-        self.log.say(&format!("a sync failed, going on in a new segment: {error}"));
+        self.log.write_line(&format!("a sync failed, going on in a new segment: {error}"));
         match self.journal.rotate() {
             Ok(_) => {
                 let reason = Some(format!("a sync failed ({error}); the segment before this one is suspect"));
-                self.note(&Ctl::Degraded { reason }, false);
+                self.append_ctl(&Ctl::Degraded { reason }, false);
             }
             Err(error) => self.degrade(&error),
         }
     }
 
     /// Writes something about ourselves; what does not fit now is written later, in order.
-    pub(super) fn note(&mut self, ctl: &Ctl, sync: bool) {
+    pub(super) fn append_ctl(&mut self, ctl: &Ctl, sync: bool) {
         let payload = serde_json::to_vec(ctl).unwrap_or_default();
-        self.put(Body::Ctl(ctl.clone()), payload);
+        self.append_record(Body::Ctl(ctl.clone()), payload);
         if sync && self.owed.is_empty() {
             self.sync();
         }
     }
 
     /// Writes a record of ours.
-    pub(super) fn put(&mut self, body: Body<'static>, payload: Vec<u8>) {
+    pub(super) fn append_record(&mut self, body: Body<'static>, payload: Vec<u8>) {
         self.owed.push((body, payload));
         if let Err(error) = self.write_owed() {
             self.degrade(&error);
@@ -113,16 +113,16 @@ impl Holder {
         if self.trouble.is_some() {
             return;
         }
-        self.log.say(&format!("paused: {trouble}"));
+        self.log.write_line(&format!("paused: {trouble}"));
         self.trouble = Some(trouble.clone());
         // Told as well as it can be: if there is no room for it, the way out of it is recorded.
         let _ = self.journal.ctl(&Ctl::Degraded { reason: Some(trouble) });
-        self.tell_health();
+        self.notify_health();
     }
 
     /// Goes on if it is possible again.
     pub(super) fn retry(&mut self, now: Instant) {
-        if !Clocks::take(&mut self.clocks.retry, now) || self.trouble.is_none() {
+        if !Clocks::take_due(&mut self.clocks.retry, now) || self.trouble.is_none() {
             return;
         }
         self.trim();
@@ -142,25 +142,25 @@ impl Holder {
     fn only_bounded(&mut self, bound: String) {
         if !self.bounded {
             (self.bounded, self.trouble) = (true, Some(bound));
-            self.tell_health();
+            self.notify_health();
         }
     }
 
     fn recover(&mut self) {
         (self.trouble, self.bounded) = (None, false);
-        self.reserve.keep();
-        self.note(&Ctl::Degraded { reason: None }, true);
-        self.log.say("going on");
-        self.tell_health();
+        self.reserve.allocate();
+        self.append_ctl(&Ctl::Degraded { reason: None }, true);
+        self.log.write_line("going on");
+        self.notify_health();
         if let Some((_, until)) = &mut self.draining {
             *until = Instant::now() + super::clocks::SILENCE;
         }
     }
 
-    fn tell_health(&mut self) {
+    fn notify_health(&mut self) {
         Clocks::set(&mut self.clocks.status, STATUS);
         let health = Event::Health(Health { trouble: self.trouble.clone() });
-        self.peers.iter_mut().filter(|peer| !peer.is_stranger()).for_each(|peer| peer.say(&health));
+        self.peers.iter_mut().filter(|peer| !peer.is_stranger()).for_each(|peer| peer.send(&health));
     }
 
     /// Everything up to a record is safe with the supervisor.
@@ -175,11 +175,11 @@ impl Holder {
 
     /// Removes what is not needed any more.
     pub(super) fn trim(&mut self) {
-        self.journal.trim(self.kept_from());
+        self.journal.trim(self.first_needed_seq());
     }
 
     /// Returns the first record that must stay: not acknowledged, or still to be delivered.
-    fn kept_from(&self) -> u64 {
+    fn first_needed_seq(&self) -> u64 {
         self.inputs.oldest_needed().map_or(self.acked + 1, |oldest| oldest.min(self.acked + 1))
     }
 }

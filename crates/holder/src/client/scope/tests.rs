@@ -132,7 +132,7 @@ fn whatever_the_program_does_a_holder_is_started_beside_us_and_the_manager_left_
         let why = beside.map(|why| why.to_string()).unwrap_or_default();
         assert!(why.contains(reason), "{program}: {why}");
         is_the_only_one(&prepared, &spawned);
-        assert!(scopes.clone().rests(), "clones know it too");
+        assert!(scopes.clone().is_paused(), "clones know it too");
         end(spawned);
         let next = lab.prepared();
         let (spawned, beside) = start_apart(&next, Some(&scopes)).expect("a holder");
