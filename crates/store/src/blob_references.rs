@@ -36,13 +36,13 @@ pub fn referenced_blobs(disk: &dyn Disk, layout: &Layout) -> io::Result<BlobRefe
     let mut references = BlobReferences::default();
     for entry in disk.list(layout.home())? {
         if entry.kind == EntryKind::Dir && !NOT_THERE.contains(&entry.name.as_str()) {
-            look_into(disk, &layout.home().join(&entry.name), DEPTH, &mut references)?;
+            collect_references(disk, &layout.home().join(&entry.name), DEPTH, &mut references)?;
         }
     }
     Ok(references)
 }
 
-fn look_into(
+fn collect_references(
     disk: &dyn Disk,
     directory: &Path,
     depth: usize,
@@ -53,7 +53,7 @@ fn look_into(
         let path = directory.join(&entry.name);
         match entry.kind {
             EntryKind::Dir if depth == 0 => references.unreadable.push(path),
-            EntryKind::Dir => look_into(disk, &path, depth - 1, references)?,
+            EntryKind::Dir => collect_references(disk, &path, depth - 1, references)?,
             EntryKind::File if is_packed(&entry.name) => references.unreadable.push(path),
             EntryKind::File => {
                 if if_exists(read_references(disk, &path, &mut references.referenced)).is_err() {
@@ -81,14 +81,14 @@ fn read_references(disk: &dyn Disk, path: &Path, named: &mut HashSet<BlobId>) ->
             break;
         }
         at += read as u64;
-        buffer[..read].iter().for_each(|byte| take(*byte, &mut run, named));
+        buffer[..read].iter().for_each(|byte| push_byte(*byte, &mut run, named));
     }
-    take(b' ', &mut run, named);
+    push_byte(b' ', &mut run, named);
     Ok(())
 }
 
 /// Takes in a byte; behind a run of exactly 64 digits there was a name.
-fn take(byte: u8, run: &mut Vec<u8>, named: &mut HashSet<BlobId>) {
+fn push_byte(byte: u8, run: &mut Vec<u8>, named: &mut HashSet<BlobId>) {
     if matches!(byte, b'0'..=b'9' | b'a'..=b'f') {
         // A longer run is no name; one digit more is enough to know.
         if run.len() <= DIGITS {

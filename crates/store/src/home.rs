@@ -243,16 +243,20 @@ fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
 
 /// Takes the lock on a home for its new owner, or says who has it.
 pub fn lock(disk: &dyn Disk, layout: &Layout, pid: u32, boot_id: BootId) -> Result<HomeLock, HomeError> {
-    take(disk, layout, |identity, _| Owner { pid: Some(pid), boot_id: Some(boot_id), file: Some(identity) })
+    lock_as(disk, layout, |identity, _| Owner {
+        pid: Some(pid),
+        boot_id: Some(boot_id),
+        file: Some(identity),
+    })
 }
 
 /// Takes the lock on a home for someone who sees to it and does not move in: whether it is a copy can still be told
 /// afterwards.
-pub fn hold(disk: &dyn Disk, layout: &Layout, pid: u32) -> Result<HomeLock, HomeError> {
-    take(disk, layout, |_, before| Owner { pid: Some(pid), ..before })
+pub fn lock_for_upkeep(disk: &dyn Disk, layout: &Layout, pid: u32) -> Result<HomeLock, HomeError> {
+    lock_as(disk, layout, |_, before| Owner { pid: Some(pid), ..before })
 }
 
-fn take(
+fn lock_as(
     disk: &dyn Disk,
     layout: &Layout,
     owner: impl FnOnce((u64, u64), Owner) -> Owner,
@@ -298,7 +302,7 @@ pub fn owner(disk: &dyn Disk, layout: &Layout) -> Option<Owner> {
 }
 
 /// Tells in whose life a home was last owned, whether that one lives or not.
-pub(crate) fn last_life(disk: &dyn Disk, layout: &Layout) -> Option<BootId> {
+pub(crate) fn last_owner_of(disk: &dyn Disk, layout: &Layout) -> Option<BootId> {
     read_owner(&*disk.open(&layout.lock(), OpenMode::Read).ok()?).boot_id
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn lost(
 
 /// Leaves a note of each lost session, before the list that knows it is written anew: it is served as damaged from now on, until
 /// its log is restored or somebody removes it.
-pub(crate) fn note_lost(home: &HomeFiles, last_owner: Option<BootId>, recovered: &HashSet<SessionId>) {
+pub(crate) fn write_lost_notes(home: &HomeFiles, last_owner: Option<BootId>, recovered: &HashSet<SessionId>) {
     let Ok(listing) = list(home) else { return };
     let known = |id: SessionId| {
         listing.sessions.binary_search(&id).is_ok()

@@ -137,12 +137,12 @@ impl Offline {
     /// Loads a session, and reads what a snapshot has passed too: only so a byte that rotted there is seen.
     pub fn examine(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
         let mut loaded = self.load(session, want)?;
-        self.look_behind(&mut loaded)?;
+        self.verify_cached_part(&mut loaded)?;
         Ok(loaded)
     }
 
     /// Reads what the caches of a loaded session have passed, unless it is known to be damaged already.
-    pub fn look_behind(&self, loaded: &mut Loaded) -> Result<(), LoadError> {
+    pub fn verify_cached_part(&self, loaded: &mut Loaded) -> Result<(), LoadError> {
         if loaded.damage.is_none() && loaded.read_from > 0 {
             let session = loaded.state.id;
             let found = self.reader(session);

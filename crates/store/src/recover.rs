@@ -18,7 +18,7 @@ use crate::home_files::HomeFiles;
 use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::DAMAGED_SUFFIX;
 use crate::log::{Damage, LogReader};
-use crate::redo::{Completion, Plan, carry_out, gather, open, plan_for};
+use crate::redo::{Completion, Plan, carry_out, concat_appends, open, plan_for};
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
 use crate::wal::writer::Wal;
 
@@ -78,7 +78,7 @@ pub(crate) fn recover(
         let completion = recover_one(home, stream, &tail, &mut positions, &mut unfinished);
         if let Completion::Damaged(damage) = &completion {
             keep_segments = true;
-            note_damage(home, stream, damage, &scan);
+            write_damage_note(home, stream, damage, &scan);
         }
         recovered.streams.push((stream, completion));
     }
@@ -148,7 +148,7 @@ fn recover_one(
         // What runs out comes back; a log is not damaged for the lack of it.
         Err(error) if is_shortage(&error) => {
             let base = tail.base().unwrap_or(0);
-            let Ok(lines) = gather(tail, base) else { return damaged(&error) };
+            let Ok(lines) = concat_appends(tail, base) else { return damaged(&error) };
             fall(base, lines, &error);
             return Completion::Whole;
         }
@@ -212,7 +212,7 @@ fn make_durable(
 }
 
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.
-fn note_damage(home: &HomeFiles, stream: StreamId, damage: &Damage, scan: &Scan) {
+fn write_damage_note(home: &HomeFiles, stream: StreamId, damage: &Damage, scan: &Scan) {
     let segments: Vec<String> =
         scan.numbers().map(|number| format!("{number:08}.wal{DAMAGED_SUFFIX}")).collect();
     let note = json!({

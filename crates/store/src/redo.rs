@@ -134,7 +134,7 @@ fn plan(codec: Codec, reader: Option<&LogReader>, stream: StreamId, tail: &Tail<
     {
         return Ok(Plan::Leave(Completion::Damaged(damage)));
     }
-    let wanted = match gather(tail, base) {
+    let wanted = match concat_appends(tail, base) {
         Ok(wanted) => wanted,
         // The write-ahead log itself is damaged: fine, if the log has what is missing there.
         Err(_) if reader.map_or(Ok(false), |reader| covers(reader, tail))? => {
@@ -149,7 +149,7 @@ fn plan(codec: Codec, reader: Option<&LogReader>, stream: StreamId, tail: &Tail<
         Some(reader) => whole_lists_behind(codec, reader, stream, tail, base, &wanted)?,
         None => 0,
     };
-    put_right(codec, reader, Ends { base, wanted, extra })
+    plan_rewrite(codec, reader, Ends { base, wanted, extra })
 }
 
 /// Checks that the log reaches the base and that the record there is the right one, whole.
@@ -187,7 +187,7 @@ fn check_base(
 }
 
 /// Puts the appended lines together; fails with the byte where some are missing.
-pub(crate) fn gather(tail: &Tail<'_>, base: u64) -> Result<Vec<u8>, u64> {
+pub(crate) fn concat_appends(tail: &Tail<'_>, base: u64) -> Result<Vec<u8>, u64> {
     let mut lines = Vec::new();
     for append in &tail.appends {
         let end = base + lines.len() as u64;
@@ -219,7 +219,7 @@ struct Ends {
     extra: u64,
 }
 
-fn put_right(codec: Codec, reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
+fn plan_rewrite(codec: Codec, reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
     let Ends { base, mut wanted, extra } = ends;
     let have = reader.map_or(Ok(Vec::new()), |reader| reader.bytes(base, wanted.len()))?;
     let have_len = reader.map_or(0, |reader| reader.len() - base);

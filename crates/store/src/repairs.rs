@@ -79,15 +79,15 @@ impl Repairs {
     }
 
     /// Moves something out of the home's way and returns where it is now.
-    pub fn take_away(&mut self, path: &Path, reason: Reason<'_>) -> io::Result<PathBuf> {
-        let to = self.place_for(path)?;
+    pub fn move_away(&mut self, path: &Path, reason: Reason<'_>) -> io::Result<PathBuf> {
+        let to = self.free_place_for(path)?;
         let stat = self.disk.stat(path)?;
         let file =
             (stat.kind == EntryKind::File).then(|| self.disk.open(path, OpenMode::Read)).transpose()?;
         let hash = file.as_deref().map(|file| hash(file, 0, stat.len)).transpose()?;
         let len = file.is_some().then_some(stat.len);
-        let kept = Kept { place: Some(self.below(&to)), bytes: len, blake3: hash, ..Kept::default() };
-        self.note("moved", path, reason, kept)?;
+        let kept = Kept { place: Some(self.relative_path(&to)), bytes: len, blake3: hash, ..Kept::default() };
+        self.write_manifest_line("moved", path, reason, kept)?;
         (self.between)("repair.before_move");
         self.disk.rename(path, &to)?;
         (self.between)("repair.moved");
@@ -102,42 +102,48 @@ impl Repairs {
     }
 
     /// Copies what a file has from a byte on, because that is about to change.
-    pub fn keep_tail(&mut self, path: &Path, from: u64, reason: Reason<'_>) -> io::Result<PathBuf> {
-        let to = self.place_for(path)?;
+    pub fn copy_tail(&mut self, path: &Path, from: u64, reason: Reason<'_>) -> io::Result<PathBuf> {
+        let to = self.free_place_for(path)?;
         let source = self.disk.open(path, OpenMode::Read)?;
         let len = source.stat()?.len;
         let target = self.disk.open(&to, OpenMode::CreateNew)?;
-        copy_down(&*source, &*target, from, len)?;
+        copy_to_start(&*source, &*target, from, len)?;
         target.sync()?;
         self.disk.sync_dir(to.parent().unwrap_or(&to))?;
         (self.between)("repair.copied");
         let hash = hash(&*target, 0, len.saturating_sub(from))?;
-        let (place, bytes) = (Some(self.below(&to)), Some(len.saturating_sub(from)));
+        let (place, bytes) = (Some(self.relative_path(&to)), Some(len.saturating_sub(from)));
         let kept = Kept { place, bytes, blake3: Some(hash), from: Some(from), mode: None };
-        self.note("copied", path, reason, kept)?;
+        self.write_manifest_line("copied", path, reason, kept)?;
         Ok(to)
     }
 
     /// Gives a file or directory the permissions everything of ours has.
-    pub fn close_to_others(&mut self, path: &Path, reason: Reason<'_>) -> io::Result<()> {
+    pub fn restrict_permissions(&mut self, path: &Path, reason: Reason<'_>) -> io::Result<()> {
         let stat = self.disk.stat(path)?;
         let mode = if stat.kind == EntryKind::Dir { 0o700 } else { 0o600 };
         let kept = Kept { mode: Some(format!("{:04o}", stat.mode)), ..Kept::default() };
-        self.note("permissions", path, reason, kept)?;
+        self.write_manifest_line("permissions", path, reason, kept)?;
         (self.between)("repair.before_mode");
         self.disk.set_mode(path, mode)
     }
 
     /// Notes something that is done elsewhere, before it is.
     pub fn announce(&mut self, action: &str, path: &Path, reason: Reason<'_>) -> io::Result<()> {
-        self.note(action, path, reason, Kept::default())?;
+        self.write_manifest_line(action, path, reason, Kept::default())?;
         (self.between)("repair.announced");
         Ok(())
     }
 
     /// Writes a line of the list, durably.
-    fn note(&mut self, action: &str, path: &Path, reason: Reason<'_>, kept: Kept) -> io::Result<()> {
-        let dir = self.made()?;
+    fn write_manifest_line(
+        &mut self,
+        action: &str,
+        path: &Path,
+        reason: Reason<'_>,
+        kept: Kept,
+    ) -> io::Result<()> {
+        let dir = self.directory()?;
         let Reason { code, session, what } = reason;
         let path = path.strip_prefix(self.layout.home()).unwrap_or(path).display().to_string();
         let line = Line { at: self.now, action, code, session, path, what, kept };
@@ -151,8 +157,8 @@ impl Repairs {
     }
 
     /// Makes room for something under its own path, and names it so that nothing that is kept already is written over.
-    fn place_for(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let dir = self.made()?;
+    fn free_place_for(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let dir = self.directory()?;
         let inner = path.strip_prefix(self.layout.home()).map_err(|_| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not in the home", path.display()))
         })?;
@@ -175,7 +181,7 @@ impl Repairs {
     }
 
     /// Makes the directory, once.
-    fn made(&mut self) -> io::Result<PathBuf> {
+    fn directory(&mut self) -> io::Result<PathBuf> {
         if let Some(dir) = &self.dir {
             return Ok(dir.clone());
         }
@@ -192,14 +198,14 @@ impl Repairs {
         Ok(dir)
     }
 
-    fn below(&self, path: &Path) -> String {
+    fn relative_path(&self, path: &Path) -> String {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
         path.strip_prefix(dir).unwrap_or(path).display().to_string()
     }
 }
 
 /// Copies a stretch of a file to the beginning of another.
-fn copy_down(source: &dyn DiskFile, target: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
+fn copy_to_start(source: &dyn DiskFile, target: &dyn DiskFile, from: u64, to: u64) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK.min(to.saturating_sub(from) as usize)];
     let mut at = from;
     while at < to {

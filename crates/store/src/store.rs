@@ -30,7 +30,7 @@ use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
 use crate::load_stream::load_stream;
 use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
-use crate::missing_logs::note_lost;
+use crate::missing_logs::write_lost_notes;
 use crate::observers::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::session_fold::SessionFold;
@@ -174,7 +174,7 @@ impl<C: Commits> Store<C> {
         let mut home = HomeFiles { disk, layout };
         let (wal, recovered, unfinished) = recover(&home, limits.segment_bytes)?;
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
-        note_lost(&home, lock.last_owner, &mentioned);
+        write_lost_notes(&home, lock.last_owner, &mentioned);
         let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
         home.disk = Arc::new(LogOverlay { disk: home.disk, lagging: lagging.clone(), read_only: false });
@@ -267,7 +267,7 @@ impl<C: Commits> Store<C> {
         }
         let mut kept = None;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
-            kept = self.keep_torn(session, torn)?;
+            kept = self.save_torn_as_blob(session, torn)?;
             self.cut_torn(&self.home.log(session), torn)?;
         }
         let fold = SessionFold::new(loaded.state.clone(), loaded.tokens.clone());

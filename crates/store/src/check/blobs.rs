@@ -50,7 +50,7 @@ impl BlobUsage {
     }
 
     /// Notes that a record names a blob, and tells whether it is there.
-    pub(super) fn name(&self, view: &HomeView, id: &BlobId) -> bool {
+    pub(super) fn mark_referenced(&self, view: &HomeView, id: &BlobId) -> bool {
         match self.blobs.get(id) {
             Some(named) => {
                 named.store(true, Ordering::Relaxed);

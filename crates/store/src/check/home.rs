@@ -54,7 +54,7 @@ pub(super) fn check(
     description(disk, layout, findings)?;
     let owned = lock(disk, layout, holding, findings);
     access(disk, layout, findings);
-    names(disk, layout, findings);
+    check_names(disk, layout, findings);
     modes(disk, layout.home(), DEPTH, findings);
     Ok(owned)
 }
@@ -117,7 +117,7 @@ fn lock(disk: &dyn Disk, layout: &Layout, holding: Holding, findings: &mut Findi
     owner.is_some()
 }
 
-fn names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
+fn check_names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
     for directory in layout.directories().into_iter().skip(1) {
         if matches!(if_exists(disk.stat(&directory)), Ok(None)) {
             let what = "One of the home's directories is missing.";

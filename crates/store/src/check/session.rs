@@ -187,7 +187,7 @@ impl RecordChecks<'_> {
             self.unreadable.insert(line.seq);
         }
         for blob in references(line.text) {
-            if !self.blob_usage.name(self.view, &blob) && self.missing.insert(blob.clone()) {
+            if !self.blob_usage.mark_referenced(self.view, &blob) && self.missing.insert(blob.clone()) {
                 let path = self.view.home.blob(blob.as_str());
                 let what =
                     format!("Record {} of {} names this blob, and it is missing.", line.seq, self.session);

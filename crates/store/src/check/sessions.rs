@@ -15,7 +15,7 @@ use super::session::{self, Checked};
 use super::{Counts, HomeView, Progress, Watcher};
 use crate::aside::is_aside;
 use crate::disk::Entry;
-use crate::home::last_life;
+use crate::home::last_owner_of;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
 use crate::redo::Completion;
@@ -33,7 +33,7 @@ pub(super) fn check(
 ) -> Counts {
     let names = list(&*view.home.disk, &view.home.sessions(), findings);
     let sessions = logs(&names);
-    beside(view, &names, &sessions, findings);
+    check_other_files(view, &names, &sessions, findings);
     let index = Index::read(&view.home);
     let total = sessions.len() as u64;
     let totals =
@@ -41,12 +41,12 @@ pub(super) fn check(
     on_threads(&sessions, |session| {
         let checked = check_one(view, blob_usage, &index, *session);
         // Whoever panicked while holding this left whole numbers behind.
-        totals.lock().unwrap_or_else(PoisonError::into_inner).take(checked);
+        totals.lock().unwrap_or_else(PoisonError::into_inner).add(checked);
     });
     let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (counts, bare, behind) = (totals.counts, totals.bare, totals.behind);
-    lost(view, &names, &index, &sessions, findings);
-    summary(view, &index, &sessions, (bare, behind), findings);
+    check_lost(view, &names, &index, &sessions, findings);
+    add_summary(view, &index, &sessions, (bare, behind), findings);
     counts
 }
 
@@ -63,7 +63,7 @@ struct Totals<'a, 'b> {
 }
 
 impl Totals<'_, '_> {
-    fn take(&mut self, checked: Checked) {
+    fn add(&mut self, checked: Checked) {
         self.counts.sessions += 1;
         self.counts.records += checked.records;
         self.counts.bytes += checked.bytes;
@@ -100,7 +100,7 @@ fn logs(names: &[Entry]) -> Vec<SessionId> {
 }
 
 /// Looks at what stands in `sessions/` besides logs.
-fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
+fn check_other_files(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &mut Findings) {
     let directory = view.home.sessions();
     let removed = |id: &SessionId| view.pending.get(id) == Some(&Completion::Removed);
     let has_log = |id: &SessionId| sessions.binary_search(id).is_ok();
@@ -167,7 +167,13 @@ fn beside(view: &HomeView, names: &[Entry], sessions: &[SessionId], findings: &m
 }
 
 /// Looks for sessions of which nothing is left but their entry in the list.
-fn lost(view: &HomeView, names: &[Entry], index: &Index, sessions: &[SessionId], findings: &mut Findings) {
+fn check_lost(
+    view: &HomeView,
+    names: &[Entry],
+    index: &Index,
+    sessions: &[SessionId],
+    findings: &mut Findings,
+) {
     if view.owned {
         return;
     }
@@ -181,7 +187,7 @@ fn lost(view: &HomeView, names: &[Entry], index: &Index, sessions: &[SessionId],
     let known = |id: SessionId| {
         sessions.binary_search(&id).is_ok() || told.contains(&id) || view.pending.contains_key(&id)
     };
-    let last_owner = last_life(&*view.raw, &view.home);
+    let last_owner = last_owner_of(&*view.raw, &view.home);
     for id in crate::missing_logs::lost(&*view.raw, &view.home, index, last_owner, known) {
         let what =
             "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
@@ -194,7 +200,7 @@ fn lost(view: &HomeView, names: &[Entry], index: &Index, sessions: &[SessionId],
 }
 
 /// Says once what would be tedious to say of every session.
-fn summary(
+fn add_summary(
     view: &HomeView,
     index: &Index,
     sessions: &[SessionId],

@@ -15,7 +15,7 @@ use crate::wal::scan::ScanError;
 
 /// Checks the write-ahead log's directory and what reading it found.
 pub(super) fn check(view: &HomeView, offline: &Offline, findings: &mut Findings) {
-    names(view, findings);
+    check_names(view, findings);
     for damage in &offline.wal_damage {
         let what =
             format!("Segment {} of the write-ahead log is damaged: {}.", damage.segment, damage.detail);
@@ -44,7 +44,7 @@ pub(super) fn unreadable(layout: &Layout, error: &ScanError) -> Finding {
     Finding::new(Code::WalUnreadable, path, what, remedy)
 }
 
-fn names(view: &HomeView, findings: &mut Findings) {
+fn check_names(view: &HomeView, findings: &mut Findings) {
     let directory = view.home.wal();
     for entry in list(&*view.raw, &directory, findings) {
         let kept = entry.name.strip_suffix(DAMAGED_SUFFIX);

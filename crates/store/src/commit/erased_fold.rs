@@ -34,7 +34,7 @@ pub(super) trait OpenFold: Send {
     /// Numbers, folds and writes a list of records, or none of it.
     fn append(&mut self, encoder: &mut Encoder<'_>, records: &[Draft]) -> Result<Receipt, AppendError>;
     /// Goes back to what it was before a group.
-    fn take_back(&mut self, group: u64);
+    fn undo_group(&mut self, group: u64);
     /// Remembers what it is now, unless something is remembered already; tells whether it was this time.
     fn set_savepoint(&mut self) -> bool;
     /// Goes back to what was remembered.
@@ -130,7 +130,7 @@ impl<F: Fold> OpenFold for Folded<F> {
         }
     }
 
-    fn take_back(&mut self, group: u64) {
+    fn undo_group(&mut self, group: u64) {
         if let Some(undo) = self.undo(group).take() {
             self.fold.restore(undo);
         }

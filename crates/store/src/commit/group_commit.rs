@@ -172,10 +172,10 @@ impl Group {
     }
 
     /// Takes everything back and returns the appends: none of them happened.
-    pub(super) fn take_back(self, streams: &mut OpenStreams) -> Vec<Submitted> {
+    pub(super) fn roll_back(self, streams: &mut OpenStreams) -> Vec<Submitted> {
         for lines in &self.lines {
             if let Some(open) = streams.get_mut(lines.stream) {
-                open.fold.take_back(self.id);
+                open.fold.undo_group(self.id);
             }
         }
         self.appends.into_iter().map(|entry| (entry.append, entry.reply)).collect()

@@ -254,7 +254,7 @@ impl CommitMachine {
             Err(WalFailure::Unknown(error)) => {
                 let error = Arc::new(error);
                 self.meter.unknown.inc();
-                for (_, reply) in group.take_back(&mut self.streams) {
+                for (_, reply) in group.roll_back(&mut self.streams) {
                     reply.send(Err(AppendError::OutcomeUnknown(error.clone())));
                 }
                 return;
@@ -264,7 +264,7 @@ impl CommitMachine {
         let full = matches!(AppendError::refused(&error), AppendError::StorageFull(_));
         if full { &self.meter.full } else { &self.meter.failed }.inc();
         let (urgent, others): (Vec<_>, Vec<_>) = group
-            .take_back(&mut self.streams)
+            .roll_back(&mut self.streams)
             .into_iter()
             .partition(|(append, _)| full && self.reserve.is_kept() && is_urgent(append));
         for (_, reply) in others {

@@ -20,7 +20,7 @@ use crate::redo::Completion;
 impl<C: Commits> Store<C> {
     /// Keeps what is about to be cut off as a blob. The beginning of one line is what a crash leaves and nobody
     /// was ever told of; more than that may have been records once, and is not ours to throw away.
-    pub(super) fn keep_torn(
+    pub(super) fn save_torn_as_blob(
         &self,
         session: SessionId,
         torn: Torn,

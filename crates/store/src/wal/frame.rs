@@ -289,7 +289,7 @@ impl<'a> Body<'a> {
                         _ => bytes.id(StreamKind::SESSION)?,
                     };
                     let (last_seq, log_offset) = (bytes.varint()?, bytes.varint()?);
-                    let last_hash = ChainHash::from_hex(bytes.take(ChainHash::DIGITS)?);
+                    let last_hash = ChainHash::from_hex(bytes.read_bytes(ChainHash::DIGITS)?);
                     positions.push((stream, Position { last_seq, log_offset, last_hash }));
                 }
                 Ok(Body::Checkpoint(positions))
@@ -304,7 +304,7 @@ impl<'a> Part<'a> {
         let stream = bytes.stream()?;
         let (first_seq, offset) = (bytes.varint()?, bytes.varint()?);
         let len = u32::from_le_bytes(*bytes.chunk::<LINES_LEN>()?);
-        Ok(Part { stream, first_seq, offset, lines: bytes.take(len as usize)? })
+        Ok(Part { stream, first_seq, offset, lines: bytes.read_bytes(len as usize)? })
     }
 }
 
@@ -315,7 +315,7 @@ struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], BadFrame> {
+    fn read_bytes(&mut self, len: usize) -> Result<&'a [u8], BadFrame> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(BadFrame::Damaged)?;
         self.rest = rest;
         Ok(taken)
@@ -338,7 +338,9 @@ impl<'a> Bytes<'a> {
         let [len] = *self.chunk::<1>()?;
         let stream = match len {
             0 => kind.stream_from_ulid(u128::from_be_bytes(*self.chunk::<16>()?)),
-            _ => std::str::from_utf8(self.take(usize::from(len))?).ok().and_then(|name| kind.stream(name)),
+            _ => std::str::from_utf8(self.read_bytes(usize::from(len))?)
+                .ok()
+                .and_then(|name| kind.stream(name)),
         };
         stream.ok_or(BadFrame::Damaged)
     }

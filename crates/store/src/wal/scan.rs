@@ -125,14 +125,14 @@ pub(crate) fn scan(home: &HomeFiles) -> Result<Scan, ScanError> {
         let path = home.segment(number);
         let Some(bytes) = if_exists(read_all(&*home.disk, &path, MAX_SEGMENT_FILE)).at_path(READ, &path)?
         else {
-            scan.note(number, 0, "the segment is missing".into());
+            scan.add_damage(number, 0, "the segment is missing".into());
             break;
         };
         let header = match Header::read(&bytes) {
             Ok(header) if header.number == number => header,
             Err(BadHeader::Newer(format)) => return Err(ScanError::Newer { segment: number, format }),
             Ok(_) | Err(BadHeader::Damaged) => {
-                scan.note(number, 0, "the header is damaged".into());
+                scan.add_damage(number, 0, "the header is damaged".into());
                 // Frames stand by themselves; of what came before only the file names are left to tell.
                 let before = numbers.iter().copied().filter(|other| *other < number).max();
                 Header { number, previous: before.unwrap_or(0), previous_end: u64::MAX }
@@ -148,7 +148,7 @@ pub(crate) fn scan(home: &HomeFiles) -> Result<Scan, ScanError> {
 }
 
 impl Scan {
-    fn note(&mut self, segment: u64, offset: u64, detail: String) {
+    fn add_damage(&mut self, segment: u64, offset: u64, detail: String) {
         self.damage.push(WalDamage { segment, offset, detail });
     }
 
@@ -176,7 +176,7 @@ impl Scan {
                 break;
             }
             let to = next.unwrap_or(bytes.len());
-            self.note(number, at as u64, format!("{} bytes are damaged", to - at));
+            self.add_damage(number, at as u64, format!("{} bytes are damaged", to - at));
             at = to;
         }
         self.segments.push(Segment { number, bytes, frames });

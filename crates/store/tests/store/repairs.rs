@@ -30,7 +30,7 @@ fn what_is_taken_away_is_in_one_place_or_the_other_after_any_crash() {
     let mut repairs =
         Repairs::new(Arc::new(home.disk.clone()), layout.clone(), Timestamp::from_millis(0), |_| {});
     assert_eq!(repairs.dir(), None, "nothing is made before it is needed");
-    let kept = repairs.take_away(&path, REASON).expect("taken away");
+    let kept = repairs.move_away(&path, REASON).expect("taken away");
     home.disk.clear_observer();
     assert_eq!(home.disk.read_file(&kept).as_deref(), Some(&b"precious"[..]));
     assert!(kept.ends_with("sessions/sess_1.json.tmp"), "{}", kept.display());
@@ -50,10 +50,10 @@ fn what_is_taken_away_is_in_one_place_or_the_other_after_any_crash() {
     }
     // A second thing of that name is kept beside the first.
     home.disk.write_file(&path, b"another");
-    let second = repairs.take_away(&path, REASON).expect("taken away");
+    let second = repairs.move_away(&path, REASON).expect("taken away");
     assert_ne!(second, kept);
     assert_eq!((copies(&home.disk, b"precious"), copies(&home.disk, b"another")), (1, 1));
-    assert!(repairs.take_away(Path::new("/elsewhere"), REASON).is_err(), "only what is in the home");
+    assert!(repairs.move_away(Path::new("/elsewhere"), REASON).is_err(), "only what is in the home");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_end_of_a_file_is_copied_with_its_hash() {
     let bytes = home.disk.read_file(&log).expect("a log");
     let mut repairs =
         Repairs::new(Arc::new(home.disk.clone()), layout.clone(), Timestamp::from_millis(0), |_| {});
-    let kept = repairs.keep_tail(&log, 100, REASON).expect("copied");
+    let kept = repairs.copy_tail(&log, 100, REASON).expect("copied");
     assert_eq!(home.disk.read_file(&kept).as_deref(), Some(&bytes[100..]));
     assert_eq!(home.disk.read_file(&log), Some(bytes.clone()));
     let manifest = home.disk.read_file(repairs.dir().expect("one").join("manifest.jsonl")).expect("a list");

@@ -96,7 +96,7 @@ impl SessionFilter {
             let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
             if unread && end <= left && listed {
                 left -= end;
-                match home.look_behind(&mut loaded) {
+                match home.verify_cached_part(&mut loaded) {
                     Ok(()) if loaded.damage.is_none() => drop(whole.insert(id, end)),
                     Ok(()) => session.health = health(&loaded),
                     // What cannot be read now proves nothing.

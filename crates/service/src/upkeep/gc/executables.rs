@@ -27,7 +27,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
     let held = if options.dry_run {
         home::owner(&**disk, layout).map_or(Ok(None), |_| Err(None))
     } else {
-        home::hold(&**disk, layout, std::process::id()).map(Some).map_err(|error| match error {
+        home::lock_for_upkeep(&**disk, layout, std::process::id()).map(Some).map_err(|error| match error {
             HomeError::Locked { .. } => None,
             other => Some(chain(&other)),
         })

@@ -119,7 +119,7 @@ pub fn repair(
         let done = planned.iter().map(|(mend, finding)| Done::of(*mend, finding)).chain(set_aside).collect();
         return Ok(Repaired { before, after: None, done, kept_in: None });
     }
-    let lock = home::hold(&**disk, &layout, std::process::id())?;
+    let lock = home::lock_for_upkeep(&**disk, &layout, std::process::id())?;
     let kept = Repairs::new(disk.clone(), layout.clone(), clock.now(), crash_point);
     let mut work = Repair { disk, home, layout: &layout, clock, lock: Some(lock), kept, done: Vec::new() };
     crash_point("repair.locked");

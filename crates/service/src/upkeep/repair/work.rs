@@ -61,12 +61,12 @@ impl Repair<'_> {
     fn one(&mut self, mend: RepairAction, finding: &Finding) -> io::Result<Option<PathBuf>> {
         let (path, why) = (&finding.path, reason(finding));
         match mend {
-            RepairAction::Permissions => self.kept.close_to_others(path, why).map(|()| None),
+            RepairAction::Permissions => self.kept.restrict_permissions(path, why).map(|()| None),
             RepairAction::TakeAway => {
                 if *path == self.home.join(PLACE) {
                     remove_stale_socket(path);
                 }
-                self.kept.take_away(path, why).map(Some)
+                self.kept.move_away(path, why).map(Some)
             }
             RepairAction::TakeAwayHolder => {
                 // Nobody begins while we have its lock, and one that began meanwhile has it.
@@ -74,7 +74,7 @@ impl Repair<'_> {
                     LockError::Io(error) => error.source,
                     other => io::Error::other(other),
                 })?;
-                self.kept.take_away(path, why).map(Some)
+                self.kept.move_away(path, why).map(Some)
             }
             RepairAction::FinishAside => match finding.session {
                 Some(session) => {
@@ -98,7 +98,7 @@ impl Repair<'_> {
         for (_, finding) in mends {
             let byte = finding.at.and_then(|place| place.byte).filter(|_| finding.session.is_some());
             kept.push(match byte {
-                Some(byte) => self.kept.keep_tail(&finding.path, byte, reason(finding)).map(Some),
+                Some(byte) => self.kept.copy_tail(&finding.path, byte, reason(finding)).map(Some),
                 None => self.kept.announce("recovered", &finding.path, reason(finding)).map(|()| None),
             });
         }
@@ -139,11 +139,11 @@ impl Repair<'_> {
     fn open(&mut self) -> Result<Result<Store<rekindle_store::commit::Inline>, OpenError>, HomeError> {
         let lock = match self.lock.take() {
             Some(lock) => lock,
-            None => home::hold(&**self.disk, self.layout, std::process::id())?,
+            None => home::lock_for_upkeep(&**self.disk, self.layout, std::process::id())?,
         };
         let opened = Store::open_held(self.disk.clone(), self.home, lock, self.clock.clone());
         if opened.is_err() {
-            self.lock = Some(home::hold(&**self.disk, self.layout, std::process::id())?);
+            self.lock = Some(home::lock_for_upkeep(&**self.disk, self.layout, std::process::id())?);
         }
         Ok(opened)
     }
