@@ -29,7 +29,7 @@ pub fn oversize(draft: &Draft) -> Option<&str> {
 }
 
 /// Puts a reference (`{"blob":…,"size":…}`) in the place of what [`oversize`] returned.
-pub fn refer(draft: &mut Draft, reference: Raw<'static>) {
+pub fn replace_with_reference(draft: &mut Draft, reference: Raw<'static>) {
     if oversize(draft).is_none() {
         return;
     }
@@ -112,11 +112,11 @@ mod tests {
             raw: Some(Raw::text(text)),
         };
         let mut small = Draft::from(notice("hello"));
-        refer(&mut small, reference());
+        replace_with_reference(&mut small, reference());
         assert_eq!(small, Draft::from(notice("hello")));
         let mut large = Draft::from(notice(&"y".repeat(INLINE_LIMIT)));
         assert_eq!(oversize(&large).map(str::len), Some(INLINE_LIMIT + 2));
-        refer(&mut large, reference());
+        replace_with_reference(&mut large, reference());
         assert!(matches!(&large.event, Event::AgentNotice(notice) if notice.raw == Some(reference())));
         assert_eq!(oversize(&large), None);
     }
@@ -139,7 +139,7 @@ mod tests {
             idempotency_key: None,
         });
         assert!(oversize(&draft).is_some_and(|json| json.starts_with(r#"{"diff":"#)));
-        refer(&mut draft, reference());
+        replace_with_reference(&mut draft, reference());
         assert_eq!(oversize(&draft), None);
         let Event::RunWaiting(waiting) = draft.event else { panic!("another event") };
         insta::assert_snapshot!(waiting.request.expect("a request").as_json(), @r#"{"jsonrpc":"2.0","id":"7","method":"m","params":{"options":[{"optionId":"a"}],"toolCall":{"blob":"ab","size":9}},"x":1}"#);

@@ -71,7 +71,7 @@ impl Profile for Exec {
         Capabilities { one_prompt_at_a_time: true, one_prompt_ever: true, ..Capabilities::default() }
     }
 
-    fn hear<'a>(
+    fn parse_line<'a>(
         &self,
         line: &'a str,
         flags: OutFlags,

@@ -77,7 +77,7 @@ pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// Copies a value verbatim.
-pub(crate) fn keep(raw: &RawValue) -> Raw<'static> {
+pub(crate) fn to_raw(raw: &RawValue) -> Raw<'static> {
     parse_raw(raw.get()).unwrap_or_else(|| Raw::text(raw.get()))
 }
 

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::acp::{Offered, SessionOptions};
-use crate::json::{Object, keep};
+use crate::json::{Object, to_raw};
 use crate::known::{Quirks, quirks};
 use crate::profile::{Capabilities, Open, Profile};
 use crate::said::{Failure, Greeting, Request, Said};
@@ -223,7 +223,7 @@ impl Lines<'_> {
 
 fn greeted_in(line: &str, profile: &dyn Profile, begun: Instant) -> Option<Result<Probed, ProbeError>> {
     let asked = |number| (number == GREETING).then_some(Request::Greet);
-    let said = profile.hear(line, OutFlags::default(), &asked);
+    let said = profile.parse_line(line, OutFlags::default(), &asked);
     said.into_iter().find_map(|said| match said {
         Said::Greeted(_, greeting) => Some(Ok(probed(profile, &greeting, begun))),
         Said::Refused { failure, .. } => Some(Err(ProbeError::Refused(failure))),
@@ -233,7 +233,7 @@ fn greeted_in(line: &str, profile: &dyn Profile, begun: Instant) -> Option<Resul
 
 fn offers_in(line: &str, profile: &dyn Profile) -> Option<Result<Offers, ProbeError>> {
     let asked = |number| (number == SESSION).then_some(Request::New);
-    let said = profile.hear(line, OutFlags::default(), &asked);
+    let said = profile.parse_line(line, OutFlags::default(), &asked);
     said.into_iter().find_map(|said| match said {
         Said::Opened { options, .. } => {
             let options = options.and_then(|raw| SessionOptions::parse(raw.get())).unwrap_or_default();
@@ -254,8 +254,8 @@ fn probed(profile: &dyn Profile, greeting: &Greeting<'_>, begun: Instant) -> Pro
         version,
         protocol: greeting.version,
         can: profile.capabilities(greeting.capabilities.map(|raw| raw.get())),
-        capabilities: greeting.capabilities.map(keep),
-        auth_methods: greeting.auth_methods.map(keep),
+        capabilities: greeting.capabilities.map(to_raw),
+        auth_methods: greeting.auth_methods.map(to_raw),
         offers: None,
         millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
     }

@@ -158,7 +158,7 @@ pub trait Profile: Debug + Send + Sync {
     fn capabilities(&self, agent: Option<&str>) -> Capabilities;
 
     /// Reads a line of the agent. `asked` tells what a request of ours was for, by its number.
-    fn hear<'a>(
+    fn parse_line<'a>(
         &self,
         line: &'a str,
         flags: OutFlags,

@@ -9,9 +9,9 @@ use rekindle_domain::event::{Raw, UncertainTool, WaitKind};
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
-use super::tool_call::gist;
+use super::tool_call::summarize;
 use super::write::{object, result};
-use crate::json::{Object, cut, keep, text};
+use crate::json::{Object, cut, text, to_raw};
 use crate::profile::{Answer, AnswerError, Outgoing};
 use crate::said::{Asked, AskedTool, Choice, ToolSummary};
 
@@ -45,7 +45,7 @@ pub(super) fn asked<'a>(object: &Object<'a>) -> Option<Asked<'a>> {
 /// Reads the call that permission is asked for.
 fn asked_tool(call: &Object<'_>) -> Option<AskedTool> {
     let tool_call_id = call.text("toolCallId").filter(|id| id.len() <= MAX_NAME)?.into_owned();
-    let ToolSummary { input, files } = gist(call);
+    let ToolSummary { input, files } = summarize(call);
     let short = |name: &str| call.text(name).map(|text| cut(&text, MAX_NAME).into_owned());
     let (title, kind) = (short("title").unwrap_or_default(), short("kind"));
     Some(AskedTool { call: UncertainTool { tool_call_id, title, kind, input }, files })
@@ -201,7 +201,7 @@ impl Field {
                     "true" | "false" => self.sort == "boolean",
                     number => self.sort != "boolean" && number.parse::<f64>().is_ok(),
                 };
-                fits.then(|| keep(value))
+                fits.then(|| to_raw(value))
             }
             _ => None,
         }

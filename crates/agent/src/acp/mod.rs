@@ -77,7 +77,7 @@ impl Profile for Acp {
         }
     }
 
-    fn hear<'a>(
+    fn parse_line<'a>(
         &self,
         line: &'a str,
         flags: OutFlags,

@@ -74,7 +74,7 @@ impl SessionOptions {
     /// Finds how the mode that is meant is asked for.
     pub fn mode(&self, wanted: &str) -> Result<Setting<'static>, Unoffered> {
         let object = self.object();
-        if let Some(mode) = meant(&plain_modes(&object), wanted) {
+        if let Some(mode) = find_offered(&plain_modes(&object), wanted) {
             return Ok(Setting::Mode(mode.id.clone().into()));
         }
         match chosen(&object, "mode", wanted) {
@@ -90,7 +90,7 @@ impl SessionOptions {
             return Ok(setting);
         }
         let offered = self.models();
-        if let Some(model) = meant(&plain_models(&object), wanted) {
+        if let Some(model) = find_offered(&plain_models(&object), wanted) {
             return Ok(Setting::Model(model.id.clone().into()));
         }
         match self.mode(wanted) {
@@ -105,7 +105,7 @@ impl SessionOptions {
 }
 
 /// Returns what is meant by a name: an id, else what a person sees.
-fn meant<'a>(offered: &'a [Offered], wanted: &str) -> Option<&'a Offered> {
+fn find_offered<'a>(offered: &'a [Offered], wanted: &str) -> Option<&'a Offered> {
     let by_id = offered.iter().find(|offered| offered.id == wanted);
     by_id.or_else(|| offered.iter().find(|offered| offered.name.eq_ignore_ascii_case(wanted)))
 }
@@ -149,7 +149,7 @@ fn selected(object: &Object<'_>, category: &str) -> Option<(String, Vec<Offered>
 
 fn chosen(object: &Object<'_>, category: &str, wanted: &str) -> Option<Setting<'static>> {
     let (id, offered) = selected(object, category)?;
-    meant(&offered, wanted).map(|value| Setting::Choose(id.into(), value.id.clone().into()))
+    find_offered(&offered, wanted).map(|value| Setting::Choose(id.into(), value.id.clone().into()))
 }
 
 /// Gathers the values of an option; they may stand in groups.

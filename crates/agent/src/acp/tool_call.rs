@@ -27,21 +27,21 @@ const PLACES: &[&str] = &[
 ];
 
 /// Reads a tool call: of an update, or of a request for permission.
-pub(super) fn gist(call: &Object<'_>) -> ToolSummary {
+pub(super) fn summarize(call: &Object<'_>) -> ToolSummary {
     ToolSummary { input: input(call), files: files(call) }
 }
 
 fn input(call: &Object<'_>) -> Option<String> {
     let raw = call.raw("rawInput")?;
     let given = Object::parse(raw.get()).unwrap_or_default();
-    let named = COMMANDS.iter().chain(PLACES).find_map(|name| words(&given, name));
+    let named = COMMANDS.iter().chain(PLACES).find_map(|name| text_or_list(&given, name));
     let input = named.or_else(|| text(raw).map(Into::into))?;
     let line = input.split_whitespace().collect::<Vec<_>>().join(" ");
     (!line.is_empty()).then(|| cut(&line, MAX_INPUT).into_owned())
 }
 
 /// Returns a member in words: a text, or a list of texts.
-fn words(given: &Object<'_>, name: &str) -> Option<String> {
+fn text_or_list(given: &Object<'_>, name: &str) -> Option<String> {
     if let Some(text) = given.text(name) {
         return Some(text.into_owned()).filter(|text| !text.trim().is_empty());
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> ToolSummary {
-        gist(&Object::parse(json).expect("an object"))
+        summarize(&Object::parse(json).expect("an object"))
     }
 
     #[test]

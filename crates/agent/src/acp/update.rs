@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::MAX_NAME;
-use super::tool_call::gist;
+use super::tool_call::summarize;
 use crate::json::{Object, short, text};
 use crate::said::{Content, Said, ToolSummary, Voice};
 
@@ -95,20 +95,20 @@ fn tool<'a>(begins: bool, update: &Object<'a>, raw: &'a RawValue) -> Option<Said
         false => &["sessionUpdate", "toolCallId", "title", "status"],
     });
     let fits = title.as_ref().is_none_or(|title| title.len() <= MAX_TITLE);
-    let plain = modelled && fits && words_are_plain(update);
+    let plain = modelled && fits && texts_are_plain(update);
     Some(Said::Tool {
         begins,
         id,
         title: title.map(|title| short(title, MAX_TITLE)),
         kind: update.text("kind").map(|kind| short(kind, MAX_NAME)),
         status: update.text("status").map(|status| short(status, MAX_NAME)),
-        gist: if plain { ToolSummary::default() } else { gist(update) },
+        gist: if plain { ToolSummary::default() } else { summarize(update) },
         raw: (!plain).then_some(raw),
     })
 }
 
 /// Tells whether the members that are modelled as words are words: of others only the whole says anything.
-fn words_are_plain(update: &Object<'_>) -> bool {
+fn texts_are_plain(update: &Object<'_>) -> bool {
     ["title", "kind", "status"].iter().all(|name| match update.raw(name) {
         Some(_) => update.text(name).is_some_and(|text| text.len() <= MAX_NAME),
         None => true,

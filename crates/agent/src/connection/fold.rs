@@ -12,7 +12,7 @@ use rekindle_holder::journal::{Ctl, Item};
 use super::message::{PartialMessage, size};
 use super::{Ask, Connection, Delta, Exited, Loading, Reply, RequestKey, Taken};
 use crate::exec::JSON_RPC;
-use crate::json::{keep, parse_raw};
+use crate::json::{parse_raw, to_raw};
 use crate::known::Quirk;
 use crate::profile::Answer;
 use crate::replay::{Replay, ReplayedTool};
@@ -68,9 +68,9 @@ impl Connection {
                 let inputs = &self.facts.inputs;
                 let known = |number| inputs.get(&number).filter(|input| input.since < out.seq);
                 let asked = |number| known(number).map(|input| input.sent.request);
-                let said = self.profile.hear(&line, *flags, &asked);
+                let said = self.profile.parse_line(&line, *flags, &asked);
                 for said in said {
-                    self.hear(said, *first, &line, out);
+                    self.apply_said(said, *first, &line, out);
                 }
             }
             Item::Input { first, head, bytes, .. } => {
@@ -147,8 +147,8 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut FoldResult) {
-        if self.is_told_again(&said, first) {
+    fn apply_said(&mut self, said: Said<'_>, first: u64, line: &str, out: &mut FoldResult) {
+        if self.collect_replayed(&said, first) {
             return;
         }
         match said {
@@ -159,13 +159,13 @@ impl Connection {
                 self.flush(false, out);
                 let call = ToolCall {
                     run_id: self.run(),
-                    tool_call_id: own(id),
-                    title: title.map(own).unwrap_or_default(),
-                    tool_kind: kind.map(own),
-                    status: status.map(own),
+                    tool_call_id: into_static(id),
+                    title: title.map(into_static).unwrap_or_default(),
+                    tool_kind: kind.map(into_static),
+                    status: status.map(into_static),
                     input: gist.input.map(Cow::Owned),
                     files: gist.files.into_iter().map(Cow::Owned).collect(),
-                    raw: raw.map(keep),
+                    raw: raw.map(to_raw),
                 };
                 self.facts.begin_tool(&call);
                 out.push(call);
@@ -173,37 +173,37 @@ impl Connection {
             Said::Tool { begins: false, id, title, status, gist, raw, .. } => {
                 let update = ToolUpdate {
                     run_id: self.run(),
-                    tool_call_id: own(id),
-                    title: title.map(own),
-                    status: status.map(own),
+                    tool_call_id: into_static(id),
+                    title: title.map(into_static),
+                    status: status.map(into_static),
                     input: gist.input.map(Cow::Owned),
                     files: gist.files.into_iter().map(Cow::Owned).collect(),
-                    raw: raw.map(keep),
+                    raw: raw.map(to_raw),
                 };
                 self.facts.update_tool(&update);
                 out.push(update);
             }
-            Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: keep(entries) }),
+            Said::Plan(entries) => out.push(PlanUpdated { run_id: self.run(), entries: to_raw(entries) }),
             Said::Usage { input, output, cost, raw } => {
                 self.facts.cost = cost.or(self.facts.cost);
                 let (input_tokens, output_tokens) = (input.unwrap_or_default(), output.unwrap_or_default());
                 let cost = self.facts.cost;
-                out.push(UsageUpdated { input_tokens, output_tokens, cost, raw: Some(keep(raw)) });
+                out.push(UsageUpdated { input_tokens, output_tokens, cost, raw: Some(to_raw(raw)) });
                 if let Some(ended) = &mut out.taken.ended {
                     ended.usage = Some(Usage { input_tokens, output_tokens, cost });
                 }
             }
-            Said::Mode(mode) => out.push(ModeUpdated { mode_id: own(mode) }),
+            Said::Mode(mode) => out.push(ModeUpdated { mode_id: into_static(mode) }),
             // Told once: an agent says it to every line that it does not understand.
             Said::Notice { what: JSON_RPC, .. } if self.facts.speaks_json_rpc => {}
             Said::Notice { what, text, raw, .. } => {
                 self.facts.speaks_json_rpc |= what == JSON_RPC;
-                self.notice(what, text, raw.map(keep), out);
+                self.notice(what, text, raw.map(to_raw), out);
             }
             Said::Asked(asked) => self.ask(&asked, line, out),
             Said::Unserved { method, raw, reply } => {
                 self.flush(false, out);
-                self.notice("unserved_request", Some(method), Some(keep(raw)), out);
+                self.notice("unserved_request", Some(method), Some(to_raw(raw)), out);
                 out.taken.replies.push(Reply { key: self.key(out), line: reply });
             }
             Said::Withdrew { wire_id, reply } => {
@@ -215,17 +215,17 @@ impl Connection {
                 }
             }
             Said::Greeted(_, greeting) => self.greeted(&greeting, first, out),
-            Said::Opened { input, cursor, options } => self.opened(input, cursor, options.map(keep), out),
+            Said::Opened { input, cursor, options } => self.opened(input, cursor, options.map(to_raw), out),
             Said::Refused { input, failure } => self.refused(input, failure, out),
             Said::Set { input } => self.was_set(input, out),
-            Said::Answered { input, outcome, raw } => self.answered(input, outcome, keep(raw), out),
+            Said::Answered { input, outcome, raw } => self.answered(input, outcome, to_raw(raw), out),
             Said::Idle { stop_reason } => self.idle(stop_reason, out),
-            Said::Stray { raw, .. } => self.notice("unknown_reply", None, Some(keep(raw)), out),
+            Said::Stray { raw, .. } => self.notice("unknown_reply", None, Some(to_raw(raw)), out),
         }
     }
 
     /// Keeps apart what is told again while a session is brought back, or after it by agents that answer first.
-    fn is_told_again(&mut self, said: &Said<'_>, first: u64) -> bool {
+    fn collect_replayed(&mut self, said: &Said<'_>, first: u64) -> bool {
         // A call that permission was asked for while a session is brought back is no part of what is told again.
         let open = |id: &str| self.facts.tools.iter().any(|tool| tool.tool_call_id == id);
         let update = match said {
@@ -347,7 +347,7 @@ impl Connection {
         raw: Option<Raw<'static>>,
         out: &mut FoldResult,
     ) {
-        out.push(AgentNotice { run_id: self.run(), what: what.into(), text: text.map(own), raw });
+        out.push(AgentNotice { run_id: self.run(), what: what.into(), text: text.map(into_static), raw });
     }
 
     fn key(&self, out: &FoldResult) -> RequestKey {
@@ -450,6 +450,6 @@ fn wrong_profile() -> PromptOutcome {
     PromptOutcome::Failed(Failure { code: 0, message: message.into() })
 }
 
-fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+fn into_static(text: Cow<'_, str>) -> Cow<'static, str> {
     Cow::Owned(text.into_owned())
 }

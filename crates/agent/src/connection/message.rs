@@ -4,7 +4,7 @@ use rekindle_domain::event::{AgentNotice, Event, MessageAgent, MessageThought, R
 use rekindle_domain::id::{HolderId, MessageId, RunId};
 use serde_json::value::RawValue;
 
-use crate::json::{cut, keep, parse_raw};
+use crate::json::{cut, parse_raw, to_raw};
 use crate::message_id::message_id;
 use crate::said::{Content, Voice};
 
@@ -83,7 +83,7 @@ impl PartialMessage {
         }
         let block = |block: &Block| match block {
             Block::Text(text) => format!(r#"{{"type":"text","text":{}}}"#, Raw::text(text).as_json()),
-            Block::Other(raw) => keep(raw).as_json().to_owned(),
+            Block::Other(raw) => to_raw(raw).as_json().to_owned(),
         };
         let blocks = self.blocks.iter().map(block).collect::<Vec<_>>().join(",");
         parse_raw(&format!("[{blocks}]")).unwrap_or_else(|| Raw::text(&self.text()))

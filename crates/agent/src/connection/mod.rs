@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// The agent has introduced itself. What is known by its own name and version is surer than what was supposed.
-    fn learn(&mut self, info: Option<&Raw<'_>>) {
+    fn set_quirks(&mut self, info: Option<&Raw<'_>>) {
         let info = info.and_then(|info| Object::parse(info.as_json())).unwrap_or_default();
         if let Some(agent) = info.text("name").and_then(|name| by_name(&name)) {
             self.quirks = agent.quirks(info.text("version").as_deref());
@@ -200,7 +200,7 @@ impl Connection {
             }
             Event::RunStarted(started) => self.facts.open = Some(started.run_id),
             Event::AgentReady(ready) if ready.holder_id == self.holder => {
-                self.learn(ready.info.as_ref());
+                self.set_quirks(ready.info.as_ref());
                 self.facts.set_ready(ready, seq);
             }
             Event::AgentExited(exited) if exited.holder_id == self.holder => {

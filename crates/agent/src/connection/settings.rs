@@ -65,8 +65,9 @@ impl Connection {
                 Some(input) => match &input.refused {
                     None => {}
                     Some(why) if run.is_none() || input.run == run => {
-                        let offered = offered(options.unwrap_or(&nothing), &setting);
-                        let refused = format!("the agent refused {}: {why}; {offered}", name(&setting));
+                        let offered = offered_text(options.unwrap_or(&nothing), &setting);
+                        let refused =
+                            format!("the agent refused {}: {why}; {offered}", setting_text(&setting));
                         return NextSetting::Refused(refused);
                     }
                     Some(_) => return NextSetting::Ask(setting),
@@ -90,13 +91,13 @@ impl Connection {
             return self.notice("duplicate_reply", Some("the setting was answered before".into()), None, out);
         }
         input.over = true;
-        let text = input.sent.setting.as_ref().map(name);
+        let text = input.sent.setting.as_ref().map(setting_text);
         self.notice(SET, text.map(Into::into), parse_raw(&format!(r#"{{"input":{number}}}"#)), out);
     }
 }
 
 /// Names a setting for people.
-fn name(setting: &Setting<'_>) -> String {
+fn setting_text(setting: &Setting<'_>) -> String {
     match setting {
         Setting::Mode(mode) => format!("the mode {}", Raw::text(mode).as_json()),
         Setting::Model(model) => format!("the model {}", Raw::text(model).as_json()),
@@ -106,7 +107,7 @@ fn name(setting: &Setting<'_>) -> String {
 }
 
 /// Lists what else there is.
-fn offered(options: &SessionOptions, setting: &Setting<'_>) -> String {
+fn offered_text(options: &SessionOptions, setting: &Setting<'_>) -> String {
     match setting {
         Setting::Mode(_) => listed("mode", &options.modes()),
         Setting::Choose(option, _) if option == "mode" => listed("mode", &options.modes()),

@@ -8,7 +8,7 @@ use super::facts::{OPTIONS, REFUSED, Ready, capabilities_with};
 use super::fold::FoldResult;
 use super::{Connection, Greeted, Refused, Restored};
 use crate::acp::{MAX_NAME, SessionOptions};
-use crate::json::{keep, parse_raw};
+use crate::json::{parse_raw, to_raw};
 use crate::known::Quirk;
 use crate::said::{Failure, Greeting, Request};
 
@@ -25,11 +25,11 @@ impl Connection {
         self.partial.greeting = Some(Greeted {
             first,
             version: greeting.version,
-            info: greeting.info.map(keep),
+            info: greeting.info.map(to_raw),
             capabilities: capabilities_with(greeting.version, greeting.capabilities.map(|raw| raw.get())),
-            auth_methods: greeting.auth_methods.map(keep),
+            auth_methods: greeting.auth_methods.map(to_raw),
         });
-        self.learn(greeting.info.map(keep).as_ref());
+        self.set_quirks(greeting.info.map(to_raw).as_ref());
     }
 
     pub(super) fn opened(

@@ -112,7 +112,7 @@ pub(super) fn find(
             continue;
         };
         if *of == voice {
-            if let Some(end) = matched(replay, start, voice, wanted) {
+            if let Some(end) = match_at(replay, start, voice, wanted) {
                 return Some(end);
             }
             let rest = text.get(start.byte..).unwrap_or_default();
@@ -151,7 +151,7 @@ fn find_end(replay: &Replay, from: ReplayPosition, voice: Voice, wanted: &str) -
 }
 
 /// Returns where a text ends that begins at a place, if it stands there.
-fn matched(replay: &Replay, start: ReplayPosition, voice: Voice, wanted: &str) -> Option<ReplayPosition> {
+fn match_at(replay: &Replay, start: ReplayPosition, voice: Voice, wanted: &str) -> Option<ReplayPosition> {
     let (mut rest, mut gap, mut begun) = (wanted, false, false);
     for (index, piece) in replay.pieces.iter().enumerate().skip(start.piece) {
         let Piece::Text { voice: of, text, .. } = piece else { return None };

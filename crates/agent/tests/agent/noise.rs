@@ -117,7 +117,7 @@ fn long_messages_are_for_blobs_and_endless_ones_are_divided() {
     assert_eq!(ids.len(), 2);
     let mut draft = records.remove(0);
     let reference: Raw<'_> = serde_json::from_str(r#"{"blob":"ab","size":1}"#).expect("JSON");
-    blob::refer(&mut draft, reference.into_owned());
+    blob::replace_with_reference(&mut draft, reference.into_owned());
     assert!(blob::oversize(&draft).is_none());
 }
 

@@ -91,13 +91,13 @@ impl Profile for LeavesOpen {
         self.0.capabilities(agent)
     }
 
-    fn hear<'a>(
+    fn parse_line<'a>(
         &self,
         line: &'a str,
         flags: OutFlags,
         asked: &dyn Fn(u64) -> Option<Request>,
     ) -> Vec<Said<'a>> {
-        self.0.hear(line, flags, asked)
+        self.0.parse_line(line, flags, asked)
     }
 
     fn sent(&self, what: InputKind, line: &[u8]) -> Sent {

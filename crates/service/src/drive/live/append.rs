@@ -267,7 +267,10 @@ pub fn keep_large(store: &dyn Sessions, records: &mut [Draft]) -> Result<(), Liv
         // Each round makes the largest payload small; a record has few.
         while let Some(text) = blob::oversize(draft) {
             let stored = store.blobs().put(text.as_bytes())?;
-            blob::refer(draft, Raw::from_value(&stored).map_err(|error| LiveError::Log(error.into()))?);
+            blob::replace_with_reference(
+                draft,
+                Raw::from_value(&stored).map_err(|error| LiveError::Log(error.into()))?,
+            );
         }
     }
     Ok(())
