@@ -1,6 +1,6 @@
 //! A run begins: with a message, with the oldest message of the queue, or as the continuation of one that was cut.
 
-use crate::event::{MessageUser, Raw, RunStarted};
+use crate::event::{InputQueued, MessageUser, Raw, RunStarted, SessionCreated, SessionRestored};
 use crate::id::{BootId, MessageId, RunId, WaitId};
 use crate::line::Draft;
 use crate::session::{MAX_QUEUED, Run, SessionState};
@@ -96,6 +96,24 @@ pub fn message(
     let turn = if oldest.is_some() { Placement::BehindOldest } else { Placement::Queued };
     records.extend(oldest.map(|oldest| from_queue(*oldest, run_id, life).into()));
     Ok(Given { records, turn })
+}
+
+/// Composes a session: `session.created`, and the run that begins with its first message, if there is one.
+pub fn session(
+    created: SessionCreated<'static>,
+    first: Option<(NewMessage, RunId)>,
+    life: &Life,
+) -> Vec<Draft> {
+    let run = first.map(|(message, run_id)| with_message(message, run_id, life));
+    [created.into()].into_iter().chain(run.into_iter().flatten()).collect()
+}
+
+/// Composes the prompt of a run for its agent: `input.queued`, and before it `session.restored` if the agent was not there and is
+/// told with it what happened before (never silently fresh).
+pub fn prompt(queued: InputQueued<'static>, tells_past: bool) -> Vec<Draft> {
+    let (method, verdict) = ("context".into(), "reprimed".into());
+    let told = tells_past.then(|| SessionRestored { method, verdict, counts: None }.into());
+    told.into_iter().chain([queued.into()]).collect()
 }
 
 /// Composes a run that begins with a new message: `message.user` + `run.started`.

@@ -7,8 +7,10 @@
 pub mod answer;
 pub mod begin;
 pub mod cancel;
+pub mod environment;
 pub mod expire;
 pub mod interrupt;
+pub mod launch;
 pub mod wait;
 
 #[cfg(test)]

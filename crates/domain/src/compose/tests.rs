@@ -3,7 +3,9 @@
 
 mod begin;
 mod cancel;
+mod environment;
 mod interrupt;
+mod launch;
 mod wait;
 
 use crate::event::{Event, InputQueued};

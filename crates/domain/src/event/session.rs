@@ -105,12 +105,24 @@ impl Options {
         self.extra.remove(MODE);
         self.mode = Some(mode);
     }
+
+    /// Returns the umask that callers brought for its agents: it is no secret, and the next agent gets it too.
+    pub fn umask(&self) -> Option<u32> {
+        let text = self.extra.get(UMASK)?.as_str()?;
+        u32::from_str_radix(text, 8).ok().filter(|umask| *umask <= 0o777)
+    }
+
+    /// Sets the umask of its agents.
+    pub fn set_umask(&mut self, umask: u32) {
+        self.extra.insert(UMASK.to_owned(), format!("{umask:04o}").into());
+    }
 }
 
 /// Names of settings as they are stored.
 const MODE: &str = "mode";
 const PERMISSIONS: &str = "permissions";
 const WAIT_TIMEOUT: &str = "wait_timeout_s";
+const UMASK: &str = "umask";
 
 /// Settings as they are stored. A value that another version wrote and that means nothing to this one is no reason to refuse
 /// the record that has it: it counts as not set, and is kept.

@@ -6,10 +6,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use rekindle_agent::exec::plain_text;
-use rekindle_domain::compose::begin::with_message;
+use rekindle_domain::compose::begin;
 use rekindle_domain::event::{CancelReason, Options, Raw, SessionClosed, SessionCreated, SessionDeleted};
 use rekindle_domain::id::SessionId;
-use rekindle_domain::line::Draft;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewSession;
@@ -74,15 +73,9 @@ pub(crate) fn create(
         idempotency_key: key.map(|key| key.as_stored().into()),
         created_at: None,
     };
-    let mut records: Vec<Draft> = vec![created.into()];
-    let unsent = match prompt {
-        Some(prompt) => {
-            let (message, run_id) = named(workers, prompt.clone(), None, None)?;
-            records.extend(with_message(message, run_id, &workers.agents.supervisor.life()));
-            Some(UnsentPrompt::message(run_id, prompt))
-        }
-        None => None,
-    };
+    let first = prompt.map(|prompt| named(workers, prompt, None, None)).transpose()?;
+    let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));
+    let mut records = begin::session(created, first, &workers.agents.supervisor.life());
     workers.agents.environment.keep(session, new.env);
     crash_point("create.before_file");
     workers.records.store.create(session).map_err(ServiceError::internal)?;
@@ -109,7 +102,7 @@ fn options(new: &NewSession) -> Options {
         ..Options::default()
     };
     if let Some(umask) = new.umask {
-        options.extra.insert(environment::UMASK.to_owned(), umask.to_string().into());
+        options.set_umask(umask.0);
     }
     options
 }

@@ -1,12 +1,13 @@
 //! The environment of agents: the daemon's own, through a list, and variables that callers bring, whose values are kept in
 //! memory only. Their names are in the log, so that after a restart no agent is silently launched without them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
-use rekindle_domain::event::{Provider, SessionUpdated};
+use rekindle_domain::compose::environment::bring;
+use rekindle_domain::event::Provider;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Held;
@@ -20,15 +21,6 @@ use crate::lock::locked;
 
 /// Values of environment variables, by name.
 pub(crate) type Env = BTreeMap<String, String>;
-
-/// The name of the setting that keeps a caller's umask: it is no secret, and the next agent gets it too.
-pub(crate) const UMASK: &str = "umask";
-
-/// Returns the umask that the session's callers brought.
-fn umask(state: &SessionState) -> Option<u32> {
-    let text = state.options.extra.get(UMASK)?.as_str()?;
-    text.parse::<Umask>().ok().map(|umask| umask.0)
-}
 
 /// Refuses what no process can have in its environment: it would be found out only when the agent is launched.
 pub(crate) fn check(env: &Env) -> Result<(), ServiceError> {
@@ -69,7 +61,7 @@ impl Environment {
 
     /// Returns the umask of a session's agent.
     pub(crate) fn umask(&self, state: &SessionState) -> u32 {
-        umask(state).unwrap_or(self.umask)
+        state.options.umask().unwrap_or(self.umask)
     }
 
     /// Keeps what a caller brought, over what was brought before.
@@ -84,7 +76,7 @@ impl Environment {
     pub(crate) fn bring(&self, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
         self.keep(state.id, env.clone());
         let brought = locked(&self.brought).get(&state.id).cloned().unwrap_or_default();
-        news(state, &brought, umask)
+        bring(state, names_to_keep(&brought), umask.map(|umask| umask.0))
     }
 
     /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
@@ -134,32 +126,13 @@ fn prefixes(provider: &Provider) -> &'static [&'static str] {
     known_agent(provider).map_or(&[], |known| known.environment)
 }
 
-fn news(state: &SessionState, env: &Env, brought: Option<Umask>) -> Option<Draft> {
-    let known: BTreeSet<&String> = state.env_names.iter().collect();
-    let mut names = names_to_keep(env);
-    names.retain(|name| !known.contains(name));
-    let mut updated = SessionUpdated::default();
-    if !names.is_empty() {
-        updated.env_names = Some(state.env_names.iter().cloned().chain(names).collect());
-    }
-    if let Some(brought) = brought.filter(|brought| umask(state) != Some(brought.0)) {
-        let mut options = state.options.clone();
-        options.extra.insert(UMASK.to_owned(), brought.to_string().into());
-        updated.options = Some(options);
-    }
-    (updated != SessionUpdated::default()).then(|| updated.into())
-}
-
 /// Returns those names of what a caller brings that no launch may be without: all that are not everybody's.
 pub(crate) fn names_to_keep(env: &Env) -> Vec<String> {
-    let names: BTreeSet<&String> = env.keys().filter(|name| !is_for_agents(OsStr::new(name), &[])).collect();
-    names.into_iter().cloned().collect()
+    env.keys().filter(|name| !is_for_agents(OsStr::new(name), &[])).cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use rekindle_domain::event::Event;
-
     use super::*;
 
     fn env(name: &str, value: &str) -> Env {
@@ -177,24 +150,8 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_a_session_does_not_have_are_added() {
-        let mut state = SessionState::empty("sess_1".parse().expect("an id"));
-        state.env_names = vec!["OLD".to_owned()];
-        assert!(news(&state, &env("OLD", "x"), None).is_none());
-        assert!(news(&state, &env("PATH", "x"), None).is_none(), "everybody has it");
-        let added = news(&state, &env("NEW", "x"), None).expect("a record");
-        let names = Some(vec!["OLD".to_owned(), "NEW".to_owned()]);
-        assert!(matches!(added.event, Event::SessionUpdated(updated) if updated.env_names == names));
-    }
-
-    #[test]
-    fn a_umask_is_recorded_when_it_changes() {
-        let mut state = SessionState::empty("sess_1".parse().expect("an id"));
-        assert_eq!(umask(&state), None);
-        let brought = news(&state, &Env::new(), Some(Umask(0o27))).expect("a record");
-        let Event::SessionUpdated(updated) = brought.event else { panic!("a change") };
-        state.options = updated.options.expect("options");
-        assert_eq!((umask(&state), &state.options.extra[UMASK]), (Some(0o27), &"0027".into()));
-        assert!(news(&state, &Env::new(), Some(Umask(0o27))).is_none());
+    fn names_that_everybody_has_are_not_kept() {
+        let brought = [env("PATH", "x"), env("NEW", "x")].into_iter().flatten().collect();
+        assert_eq!(names_to_keep(&brought), ["NEW"]);
     }
 }

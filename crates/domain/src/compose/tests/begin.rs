@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compose::begin::{
-    Given, Life, NewMessage, Placement, QueueFull, continuation, from_queue, message,
+    Given, Life, NewMessage, Placement, QueueFull, continuation, from_queue, message, prompt, session,
 };
 use crate::event::Raw;
 use crate::session::MAX_QUEUED;
@@ -114,4 +114,22 @@ fn the_queue_has_its_turn_and_what_was_cut_is_continued() {
             vec![continuation(state.run.as_ref().expect("a run"), run_id, &life()).into()]
         });
     }
+}
+
+#[test]
+fn a_session_comes_to_be_alone_or_with_the_run_of_its_first_message() {
+    let Event::SessionCreated(created) = draft("session.created").event else { panic!("another kind") };
+    check(&[], "session.created", |_, _| session(created.clone(), None, &life()));
+    let begun = "session.created; message.user msg=9 content=\"go\" idempotency_key=key; \
+        run.started run=9 boot=b machine_boot=m2 msg=9 attempt=1";
+    let first = Some((new(None), "run_9".parse().expect("an id")));
+    check(&[], begun, |_, _| session(created, first, &life()));
+}
+
+#[test]
+fn an_agent_that_was_not_there_is_never_silently_fresh() {
+    let queued = "input.queued input_seq=1";
+    check(&[STARTED, AGENT], queued, |_, _| prompt(input(queued), false));
+    let told = format!("session.restored method=context verdict=reprimed; {queued}");
+    check(&[STARTED, AGENT], &told, |_, _| prompt(input(queued), true));
 }

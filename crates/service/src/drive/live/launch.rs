@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{AgentLaunching, AgentStarted, ProcessIdentity, RunAdopted};
+use rekindle_domain::compose::launch::launch;
+use rekindle_domain::event::{AgentStarted, ProcessIdentity};
 use rekindle_domain::id::HolderId;
-use rekindle_domain::line::Draft;
 use rekindle_holder::client::Spec;
 use rekindle_holder::dir::Limits;
 use rekindle_holder::identity::Identity;
+use rekindle_store::commit::Append;
 use rekindle_store::disk::check_descriptors;
 
 use super::error::MAX_ARGUMENT;
@@ -44,8 +45,7 @@ impl LiveAgent {
         let AgentContext { store, session, holders, profile, supervisor } = &context;
         let session = *session;
         let state = store.open_session(session)?.state;
-        let run = state.open_run();
-        let command = match run {
+        let command = match state.open_run() {
             Some(run) if profile.prompt_in_command() => {
                 let unsent =
                     UnsentPrompt::find(&**store, session, run, &**profile)?.ok_or(LiveError::NoPrompt)?;
@@ -71,17 +71,9 @@ impl LiveAgent {
         let prepared = holders.prepare(places, spec)?;
         crash_point("launch.after_prepare");
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
-        let argv = command.into_iter().map(Into::into).collect();
         // The directory stands, nothing runs: whoever finds it later finds that it was never started.
-        let mut records: Vec<Draft> = Vec::new();
-        // A run that another life of ours began and gave to nobody goes on as the same run.
-        if let Some(run) = run.filter(|run| run.boot_id != supervisor.boot_id) {
-            let (run_id, boot_id) = (run.run_id, supervisor.boot_id);
-            records.push(RunAdopted { run_id, boot_id, holder_id: None, gap: 0 }.into());
-        }
-        let run_id = run.map(|run| run.run_id);
-        records.push(AgentLaunching { holder_id, run_id, argv }.into());
-        store.append(rekindle_store::commit::Append::durable(session, records))?;
+        let records = launch(&state, holder_id, command, supervisor.boot_id);
+        store.append(Append::durable(session, records))?;
         crash_point("launch.after_record");
         holders.start(places, &prepared)?;
         crash_point("launch.after_spawn");

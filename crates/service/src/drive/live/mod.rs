@@ -33,11 +33,12 @@ use rekindle_agent::connection::{Connection, Delta, Wanted};
 use rekindle_agent::profile::{Answer, Profile};
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::compose::begin::Life;
-use rekindle_domain::event::{Event, ResumeHow, RunAdopted};
+use rekindle_domain::compose::launch::adopt;
+use rekindle_domain::event::{Event, ResumeHow};
 use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::resume_context::ConversationHistory;
-use rekindle_domain::session::SessionState;
+use rekindle_domain::session::{Run, SessionState};
 use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
@@ -53,9 +54,6 @@ use crate::test_knobs::crash_point;
 
 /// Who hears words that are in no record yet.
 pub type Listener = Arc<dyn Fn(&Delta) + Send + Sync>;
-
-/// The word for a session that was told of its past instead of brought back.
-const CONTEXT: &str = "context";
 
 /// Why a run of a copied home was cut.
 const COPIED: &str = "this home is a copy, and the original may have gone on with it";
@@ -176,34 +174,29 @@ impl LiveAgent {
         // A log that was put back from a copy knows less than the holder has accepted: no number is used twice.
         live.input_seq = live.input_seq.max(control.marks().accepted);
         live.control = Some(control);
-        let (session, supervisor) = (live.session, live.supervisor);
-        let state = live.store.open_session(session)?.state;
+        let state = live.store.open_session(live.session)?.state;
         let recorded = state.agent.as_ref().is_some_and(|agent| agent.process.is_some());
         if let Some(agent) = agent.filter(|_| !recorded) {
             crash_point("adopt.before_started");
             live.record_start(&agent)?;
             crash_point("adopt.after_started");
         }
-        if let Some(run) = state.run.as_ref().filter(|run| run.end.is_none()) {
-            // One that we began ourselves is ours already.
-            if run.boot_id != supervisor.boot_id {
-                let logged = state.agent.as_ref().map_or(0, |agent| agent.journal.seq);
-                let (holder_id, gap) = (Some(live.connection.holder()), head.saturating_sub(logged));
-                live.append(vec![
-                    RunAdopted { run_id: run.run_id, boot_id: supervisor.boot_id, holder_id, gap }.into(),
-                ])?;
-            }
-            if live.own.prompted != Some(run.run_id) && run.cancel.is_none() {
-                live.prompt = UnsentPrompt::find(&*live.store, session, run, live.connection.profile())?;
-            }
+        let adopted = adopt(&state, live.connection.holder(), head, live.supervisor.boot_id);
+        if !adopted.is_empty() {
+            live.append(adopted)?;
+        }
+        let open = state.open_run();
+        let unprompted = |run: &&Run| live.own.prompted != Some(run.run_id) && run.cancel.is_none();
+        if let Some(run) = open.filter(unprompted) {
+            live.prompt = UnsentPrompt::find(&*live.store, live.session, run, live.connection.profile())?;
         }
         crash_point("adopt.before_sending");
         live.send_again()?;
-        if let Some(run) = state.open_run().filter(|run| run.cancel.is_some()) {
-            let (asked, told) = (live.own.prompted, live.own.cancelled);
-            if asked == Some(run.run_id) && told != Some(run.run_id) {
-                live.say_cancelled(run.run_id)?;
-            }
+        if let Some(run) = open.filter(|run| run.cancel.is_some()).map(|run| run.run_id)
+            && live.own.prompted == Some(run)
+            && live.own.cancelled != Some(run)
+        {
+            live.say_cancelled(run)?;
         }
         crash_point("adopt.after_sending");
         Ok(live)

@@ -3,9 +3,10 @@
 use rekindle_agent::connection::{Ask, NextSetting};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::compose::answer::{self, answer};
+use rekindle_domain::compose::begin::prompt;
 use rekindle_domain::compose::cancel::{Agent, Cancel, cancel};
 use rekindle_domain::compose::interrupt::{Ending, end_run};
-use rekindle_domain::event::{CancelReason, Event, InputKind, Raw, SessionRestored};
+use rekindle_domain::event::{CancelReason, Event, InputKind, Raw};
 use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_holder::client::RequestError;
@@ -13,7 +14,7 @@ use rekindle_store::commit::Receipt;
 use rekindle_store::log::Cursor;
 
 use super::prompt::{UnsentPrompt, whole};
-use super::{CONTEXT, LiveAgent, LiveError, Progress};
+use super::{LiveAgent, LiveError, Progress};
 use crate::test_knobs::crash_point;
 
 /// What an input belongs to.
@@ -41,13 +42,8 @@ impl LiveAgent {
             return Ok(());
         };
         self.input_seq += 1;
-        let mut records: Vec<Draft> = Vec::new();
-        if told {
-            let (method, verdict) = (CONTEXT.into(), "reprimed".into());
-            records.push(SessionRestored { method, verdict, counts: None }.into());
-        }
-        records.push(self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None).into());
-        self.append(records)?;
+        let queued = self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None);
+        self.append(prompt(queued, told))?;
         self.send(self.input_seq, word(outgoing.what), &outgoing.line)
     }
 

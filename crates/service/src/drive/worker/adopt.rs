@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use rekindle_domain::compose::interrupt::{Ending, end_run};
-use rekindle_domain::event::{AgentExited, InterruptReason};
-use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_holder::client::ConnectError;
@@ -141,31 +138,5 @@ impl Worker {
         LiveAgent::harvest(workers.context(self.session, profile), dir)?;
         self.note_failed_launch(workers)?;
         Ok(StepOutcome::Again)
-    }
-
-    /// Everything of the agent is gone, its journal too.
-    pub(super) fn bury(
-        &mut self,
-        workers: &Workers,
-        state: &SessionState,
-        reason: InterruptReason,
-    ) -> Result<(), ServiceError> {
-        let Some(agent) = &state.agent else { return Ok(()) };
-        let mut records: Vec<Draft> = Vec::new();
-        // Without a journal nobody can say whether a prompt that was queued reached the agent.
-        if let Some(run) = state.open_run().filter(|run| run.prompted || agent.process.is_some()) {
-            let tokens = workers.records.store.open_session(self.session)?.tokens;
-            let ending = Ending::Interrupted {
-                reason,
-                uncertain: run.begun_tools().cloned().collect(),
-                uncertain_turn: true,
-                detail: Some("nothing is left of the agent's holder".into()),
-            };
-            records.extend(end_run(run, &tokens, ending));
-        }
-        let holder_id = agent.holder_id;
-        records.push(AgentExited { holder_id, code: None, signal: None, stderr_tail: None }.into());
-        workers.records.append(self.session, records)?;
-        Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::compose::launch::bury;
 use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
@@ -86,7 +87,7 @@ impl Worker {
             Step::Dismiss => self.dismiss_agent(workers, &state),
             Step::Harvest => self.harvest(workers, &state),
             Step::Bury { reason } => {
-                self.bury(workers, &state, reason)?;
+                workers.records.append(self.session, bury(&state, &current.tokens, reason))?;
                 Ok(StepOutcome::Again)
             }
             Step::Launch => self.launch(workers, &state),
