@@ -5,26 +5,34 @@ use std::sync::Arc;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Now, Timestamp};
-use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Receipt};
+use rekindle_store::{AppendError, Store};
 use tokio::sync::oneshot;
 
 use crate::boottime::BootClock;
 use crate::error::ServiceError;
-use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// The store and the clocks of a daemon.
 #[derive(Clone)]
 pub(crate) struct Records {
-    pub(crate) store: Arc<dyn Sessions>,
+    pub(crate) store: Arc<Store>,
     clock: Arc<dyn Clock>,
     steady: BootClock,
+    /// How many others come before our next appends, in a test.
+    #[cfg(test)]
+    pub(crate) before_us: Arc<std::sync::atomic::AtomicU32>,
 }
 
 impl Records {
-    pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
-        Records { store, clock, steady }
+    pub(crate) fn new(store: Arc<Store>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
+        Records {
+            store,
+            clock,
+            steady,
+            #[cfg(test)]
+            before_us: Arc::default(),
+        }
     }
 
     /// Appends records that must be on disk before anyone is told.
@@ -49,8 +57,20 @@ impl Records {
                 then();
             }
         };
-        self.store.append_with(append, Box::new(told));
+        #[cfg(test)]
+        if self.is_late() {
+            told(Err(AppendError::Moved { stream: append.stream, expected: 1, found: 2 }));
+            return Appending(appended);
+        }
+        self.store.append_with(append, told);
         Appending(appended)
+    }
+
+    /// Tells whether somebody else comes before an append.
+    #[cfg(test)]
+    fn is_late(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.before_us.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok()
     }
 
     /// Returns the time by both clocks.

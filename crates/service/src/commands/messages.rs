@@ -171,7 +171,7 @@ pub(crate) fn message(
             Plan::Known(taken) => return Ok(taken),
             Plan::New(given) => given,
         };
-        keep_large(&*workers.records.store, &mut given.records)?;
+        keep_large(&workers.records.store, &mut given.records)?;
         let outcome = if given.instead {
             let message_id = given.message_id;
             say_instead(workers, session, given.records, state.last_seq).map(|seq| MessageTaken {

@@ -10,13 +10,12 @@ use rekindle_domain::session::{End, SessionState};
 use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
-use rekindle_store::{LoadError, OpenSessionError, Want};
+use rekindle_store::{LoadError, OpenSessionError, Store, Want};
 
 use super::cursor::PageKey;
 use crate::error::{ServiceError, damaged_log};
 use crate::idempotency::{Key, name};
 use crate::lock::locked;
-use crate::storage::Catalog;
 
 /// An entry of the directory: what is known of a session.
 #[derive(Debug, Clone)]
@@ -43,7 +42,7 @@ impl SessionEntry {
     }
 
     /// Returns what can be shown of a session that cannot be loaded.
-    fn troubled(store: &dyn Catalog, session: SessionId, error: &LoadError) -> SessionEntry {
+    fn troubled(store: &Store, session: SessionId, error: &LoadError) -> SessionEntry {
         let found = store.stand_in(session);
         let (state, tokens, damage) = (Arc::new(found.state), Arc::new(found.tokens), found.damage);
         let trouble = Some(crate::error::chain(error).into());
@@ -139,9 +138,9 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Looks at every session of a home. Whoever asks for any of them meanwhile waits.
-    pub(crate) fn survey(&self, store: &dyn Catalog) -> std::io::Result<()> {
+    pub(crate) fn survey(&self, store: &Store) -> std::io::Result<()> {
         let mut inner = Inner { surveyed: true, ..Inner::default() };
-        store.survey(&mut |id, loaded| match loaded {
+        store.survey(|id, loaded| match loaded {
             Ok(loaded) => {
                 let (damage, examined) = (loaded.damage.map(Arc::new), loaded.read_from == 0);
                 if let Some(key) = &loaded.state.created_by_key {
@@ -211,7 +210,7 @@ impl Directory {
 
     /// Returns a session as it is now. Whoever is the first to ask for this one waits until its log was read: a byte that
     /// rotted behind a snapshot is seen by nobody else.
-    pub(crate) fn get(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
+    pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<SessionEntry> {
         self.refresh(store, session);
         let entry = self.known().entries.get(&session).cloned()?;
         if entry.trouble.is_some() {
@@ -221,7 +220,7 @@ impl Directory {
     }
 
     /// Looks again at a session that could not be loaded: it may have been put right since.
-    fn look_again(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
+    fn look_again(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let fresh = match store.load(session, Want::Everything) {
             Ok(loaded) => SessionEntry {
@@ -246,7 +245,7 @@ impl Directory {
     }
 
     /// Looks at some of the logs that nobody has read since the start, up to so many bytes.
-    pub(crate) fn examine_some(&self, store: &dyn Catalog, most: u64) {
+    pub(crate) fn examine_some(&self, store: &Store, most: u64) {
         let unread = |entry: &&SessionEntry| !entry.examined;
         let unread: Vec<SessionEntry> = self.known().entries.values().filter(unread).cloned().collect();
         let mut bytes = 0;
@@ -260,9 +259,9 @@ impl Directory {
     }
 
     /// Reads the log of a session that nobody has read since the start.
-    fn examine(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
+    fn examine(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
-        let found = store.examine(&entry.state);
+        let found = store.broken_before(session, store.end_of(&entry.state));
         let mut inner = locked(&self.inner);
         let mut known = inner.entries.get(&session)?.clone();
         match found {
@@ -281,7 +280,7 @@ impl Directory {
     }
 
     /// Returns all sessions as they are now, newest first.
-    pub(crate) fn all(&self, store: &dyn Catalog) -> Vec<SessionEntry> {
+    pub(crate) fn all(&self, store: &Store) -> Vec<SessionEntry> {
         self.refresh_all(store);
         let mut all: Vec<SessionEntry> = locked(&self.inner).entries.values().cloned().collect();
         all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
@@ -304,23 +303,19 @@ impl Directory {
     }
 
     /// Returns those sessions that fit, in no order.
-    pub(crate) fn find_all(
-        &self,
-        store: &dyn Catalog,
-        fits: impl Fn(&SessionEntry) -> bool,
-    ) -> Vec<SessionEntry> {
+    pub(crate) fn find_all(&self, store: &Store, fits: impl Fn(&SessionEntry) -> bool) -> Vec<SessionEntry> {
         self.refresh_all(store);
         self.known().entries.values().filter(|entry| fits(entry)).cloned().collect()
     }
 
     /// Returns all sessions, or none if they have not been looked at.
-    pub(crate) fn all_if_surveyed(&self, store: &dyn Catalog) -> Option<Vec<SessionEntry>> {
+    pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<SessionEntry>> {
         self.is_surveyed().then(|| self.all(store))
     }
 
     /// Returns the sessions that may be anything but idle, or none if they have not been looked at. Waits for nobody: one
     /// that has grown and is not at hand is taken as it was when it was last looked at.
-    pub(crate) fn active_if_surveyed(&self, store: &dyn Catalog) -> Option<Active> {
+    pub(crate) fn active_if_surveyed(&self, store: &Store) -> Option<Active> {
         let stale: Vec<(SessionId, u64)> = {
             let inner = locked(&self.inner);
             inner.surveyed.then(|| inner.stale.iter().map(|(id, grown)| (*id, *grown)).collect())?
@@ -337,7 +332,7 @@ impl Directory {
     }
 
     /// Finds the session that has a wait, open or void.
-    pub(crate) fn with_wait(&self, store: &dyn Catalog, wait: WaitId) -> Option<SessionEntry> {
+    pub(crate) fn with_wait(&self, store: &Store, wait: WaitId) -> Option<SessionEntry> {
         let has = |entry: &SessionEntry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
         self.refresh_all(store);
         let found = self.known().entries.values().find(|entry| has(entry)).cloned();
@@ -346,12 +341,12 @@ impl Directory {
     }
 
     /// Finds the session that a token is of.
-    pub(crate) fn with_token(&self, store: &dyn Catalog, token: TokenId) -> Option<SessionEntry> {
+    pub(crate) fn with_token(&self, store: &Store, token: TokenId) -> Option<SessionEntry> {
         self.refresh_all(store);
         self.by_tokens(store, |index| index.tokens.contains_key(&token))
     }
 
-    fn by_tokens(&self, store: &dyn Catalog, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
+    fn by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
         let inner = self.known();
         let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
         let unread: Vec<SessionId> = match &found {
@@ -372,12 +367,12 @@ impl Directory {
     }
 
     /// Looks again at every session whose log has grown.
-    pub(crate) fn refresh_all(&self, store: &dyn Catalog) {
+    pub(crate) fn refresh_all(&self, store: &Store) {
         let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
         stale.into_iter().for_each(|session| self.refresh(store, session));
     }
 
-    fn read_tokens(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
+    fn read_tokens(&self, store: &Store, session: SessionId) -> Option<SessionEntry> {
         let tokens = Arc::new(store.load(session, Want::Everything).ok()?.tokens);
         let mut inner = locked(&self.inner);
         let entry = inner.entries.get_mut(&session).filter(|entry| entry.lacks_tokens())?;
@@ -386,7 +381,7 @@ impl Directory {
     }
 
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.
-    fn refresh(&self, store: &dyn Catalog, session: SessionId) {
+    fn refresh(&self, store: &Store, session: SessionId) {
         let Some(grown) = self.known().stale.get(&session).copied() else { return };
         let current = match store.open_session(session) {
             Ok(current) => current,

@@ -5,6 +5,7 @@ use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, wait_state};
 use rekindle_domain::session::{Run, Wait};
+use rekindle_store::Store;
 use rekindle_store::log::Cursor;
 use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
@@ -12,7 +13,6 @@ use serde_json::value::RawValue;
 use super::Views;
 use super::directory::SessionEntry;
 use crate::drive::live::whole;
-use crate::storage::Sessions;
 
 /// Characters of a question that are told again.
 const MOST_ASKED: usize = 500;
@@ -48,7 +48,7 @@ impl Views {
 }
 
 /// Shows a wait that is over, as the log has it: none if it has no such wait.
-pub(crate) fn ended_wait(store: &dyn Sessions, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
+pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
     let reader = store.reader(session_id).ok()?;
     let mut lines = reader.forward(Cursor::START);
     let mut found: Option<WaitView> = None;
@@ -91,7 +91,7 @@ pub(crate) fn ended_wait(store: &dyn Sessions, session_id: SessionId, wait_id: W
 }
 
 /// Returns what a wait is about, in few words.
-pub(crate) fn asked(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<String> {
+pub(crate) fn asked(store: &Store, entry: &SessionEntry, wait: WaitId) -> Option<String> {
     let wait = entry.state.run.as_ref()?.wait(wait)?;
     let request: serde_json::Value =
         serde_json::from_str(request(store, entry.state.id, wait)?.get()).ok()?;
@@ -101,13 +101,13 @@ pub(crate) fn asked(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) ->
 }
 
 /// Returns what a wait is about, as it was asked.
-pub(crate) fn request_of(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
+pub(crate) fn request_of(store: &Store, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
     let wait = entry.state.run.as_ref()?.wait(wait)?;
     Raw::from_value(&request(store, entry.state.id, wait)?).ok()
 }
 
 /// Reads what the agent asked from the record that began the wait.
-fn request(store: &dyn Sessions, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
+fn request(store: &Store, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
     let reader = store.reader(session).ok()?;
     let mut lines = reader.forward(reader.find(wait.since_seq).ok()??);
     let raw = lines.next().ok()??;

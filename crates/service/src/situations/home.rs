@@ -21,7 +21,6 @@ use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::{MessageTaken, SessionView};
 use serde_json::Value;
 
-use super::contention::Contended;
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::BootClock;
@@ -164,8 +163,8 @@ impl Home {
             },
             environment: Environment::new(self.env.clone(), 0o022),
         };
-        let contended = Contended { store: store.clone(), before_us: self.before_us.clone() };
-        let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
+        let mut records = Records::new(store.clone(), self.clock.clone(), self.steady);
+        records.before_us = self.before_us.clone();
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
@@ -418,9 +417,8 @@ impl Home {
     pub(super) fn views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let directory = Arc::new(Directory::default());
-        directory.survey(&*daemon.store).expect("listed");
-        let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
-        Views { workers, catalog, directory, last_words: Arc::default() }
+        directory.survey(&daemon.store).expect("listed");
+        Views { workers: daemon.workers.clone(), directory, last_words: Arc::default() }
     }
 
     /// The session as it is shown after a start.

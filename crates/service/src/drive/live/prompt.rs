@@ -8,11 +8,11 @@ use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::Run;
+use rekindle_store::Store;
 use rekindle_store::blobs::BlobRef;
 use rekindle_store::log::{Cursor, LogReader};
 
 use super::LiveError;
-use crate::storage::Sessions;
 
 /// Lines looked at at once, from the end.
 const PAGE: usize = 256;
@@ -44,7 +44,7 @@ impl UnsentPrompt {
     /// Finds what an open run has to say to an agent, in the log. A command that is run again knows nothing of the first
     /// time: it gets the same request.
     pub(crate) fn find(
-        store: &dyn Sessions,
+        store: &Store,
         session: SessionId,
         run: &Run,
         profile: &dyn Profile,
@@ -84,7 +84,7 @@ impl UnsentPrompt {
     /// request, whole, unless the agent is known to have it.
     pub(super) fn words(
         &self,
-        store: &dyn Sessions,
+        store: &Store,
         session: SessionId,
         story: &ConversationHistory,
     ) -> Result<Raw<'static>, LiveError> {
@@ -124,11 +124,7 @@ fn around(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
 }
 
 /// Returns the message that a run began with, or the run that it continues.
-fn first_message(
-    store: &dyn Sessions,
-    session: SessionId,
-    run: RunId,
-) -> Result<Option<MessageId>, LiveError> {
+fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>, LiveError> {
     let reader = store.reader(session).map_err(LiveError::Log)?;
     let mut wanted = run;
     // From the newest back: whatever a run continues began before it.
@@ -142,7 +138,7 @@ fn first_message(
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.
-fn content(store: &dyn Sessions, session: SessionId, wanted: MessageId) -> Result<Raw<'static>, LiveError> {
+fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>, LiveError> {
     let reader = store.reader(session).map_err(LiveError::Log)?;
     let found = find_back(&reader, |event| match event {
         Event::MessageUser(message) if message.message_id == wanted => {
@@ -154,7 +150,7 @@ fn content(store: &dyn Sessions, session: SessionId, wanted: MessageId) -> Resul
 }
 
 /// Returns a field of a record, fetched from where it is kept if it was too large for the log.
-pub(crate) fn whole(store: &dyn Sessions, field: &Raw<'_>) -> Result<Raw<'static>, LiveError> {
+pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>, LiveError> {
     let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) else {
         return Ok(field.clone().into_owned());
     };

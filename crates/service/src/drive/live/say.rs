@@ -36,7 +36,7 @@ impl LiveAgent {
         let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
         let words = match plain {
             Some(words) => words.clone(),
-            None => unsent.words(&*self.store, self.session, &self.story)?,
+            None => unsent.words(&self.store, self.session, &self.story)?,
         };
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
@@ -188,7 +188,7 @@ impl LiveAgent {
                 && queued.holder_id == holder
                 && queued.input_seq > accepted
             {
-                let line = whole(&*self.store, &queued.line)?;
+                let line = whole(&self.store, &queued.line)?;
                 let text: String =
                     serde_json::from_str(line.as_json()).map_err(|error| LiveError::Log(error.into()))?;
                 missing.push((queued.input_seq, queued.what, text));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rekindle_agent::connection::{NextSetting, Phase};
 use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
+use rekindle_store::commit::Commits;
 
 use super::progress::Progress;
 use super::say::Queued;
@@ -157,7 +158,7 @@ impl LiveAgent {
         if !now && ticks::since(since) < ACKNOWLEDGE {
             return Ok(false);
         }
-        self.store.sync()?;
+        self.store.committer().sync()?;
         crash_point("live.acknowledge.before");
         self.unacknowledged = None;
         if self.low > 1 {

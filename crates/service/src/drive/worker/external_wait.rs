@@ -62,7 +62,7 @@ impl Worker {
             timeout: new.timeout,
         };
         let mut records = open(self.session, wait);
-        keep_large(&*workers.records.store, &mut records)?;
+        keep_large(&workers.records.store, &mut records)?;
         crash_point("open_wait.before");
         workers.records.append(self.session, records)?;
         crash_point("open_wait.after");
@@ -84,7 +84,7 @@ impl Worker {
         let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
         let consumed = given.consumes(wait);
         let mut records = answer(run_id, wait, &current.tokens, given, None);
-        keep_large(&*workers.records.store, &mut records)?;
+        keep_large(&workers.records.store, &mut records)?;
         crash_point("answer.before_record");
         workers.records.append(self.session, records)?;
         self.note_deadlines(workers)?;
