@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use subtle::ConstantTimeEq;
 
 use crate::id::AccessId;
 use crate::time::Timestamp;
-use crate::token::{hex, sha256_hex};
+use crate::token::Presented;
+use crate::words::words;
 
 /// The version of the list's format this code writes.
 pub const ACCESS_VERSION: u32 = 1;
@@ -25,26 +25,16 @@ pub const MAX_ENDED: usize = 256;
 /// Longest name of a token.
 pub const MAX_NAME: usize = 64;
 
-/// What a token may do; each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Look.
-    Read,
-    /// Look, and answer what agents ask.
-    Answer,
-    /// Everything.
-    Admin,
-}
-
-impl Scope {
-    /// Returns its word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::Read => "read",
-            Scope::Answer => "answer",
-            Scope::Admin => "admin",
-        }
+words! {
+    /// What a token may do; each may do what those before it may.
+    #[derive(JsonSchema)]
+    pub enum Scope {
+        /// Look.
+        Read = "read",
+        /// Look, and answer what agents ask.
+        Answer = "answer",
+        /// Everything.
+        Admin = "admin",
     }
 }
 
@@ -142,18 +132,6 @@ pub enum Denial {
     },
 }
 
-impl Denial {
-    /// Returns the stable code.
-    pub fn code(self) -> &'static str {
-        match self {
-            Denial::Unknown => "token_unknown",
-            Denial::Expired => "token_expired",
-            Denial::Revoked => "token_revoked",
-            Denial::Scope { .. } => "token_scope",
-        }
-    }
-}
-
 /// Who a good token lets in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer {
@@ -166,36 +144,13 @@ pub struct Bearer {
 }
 
 /// An access token as its bearer shows it: `tok_….<secret>`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PresentedToken {
-    /// The token.
-    pub id: AccessId,
-    secret_hash: String,
-}
-
-impl PresentedToken {
-    /// Returns the text to hand out for a fresh token, and what is kept of it.
-    pub fn mint(id: AccessId, secret: [u8; 32]) -> (String, PresentedToken) {
-        let secret = hex(&secret);
-        (format!("{id}.{secret}"), PresentedToken { id, secret_hash: sha256_hex(secret.as_bytes()) })
-    }
-}
+pub type PresentedToken = Presented<AccessId>;
 
 impl FromStr for PresentedToken {
     type Err = Denial;
-    fn from_str(text: &str) -> Result<PresentedToken, Denial> {
-        let (id, secret) = text.split_once('.').ok_or(Denial::Unknown)?;
-        let id = id.parse().map_err(|_| Denial::Unknown)?;
-        if secret.len() != 64 {
-            return Err(Denial::Unknown);
-        }
-        Ok(PresentedToken { id, secret_hash: sha256_hex(secret.as_bytes()) })
-    }
-}
 
-impl fmt::Debug for PresentedToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.<secret>", self.id)
+    fn from_str(text: &str) -> Result<PresentedToken, Denial> {
+        Presented::read(text).ok_or(Denial::Unknown)
     }
 }
 
@@ -235,7 +190,7 @@ impl AccessList {
         let token = AccessToken {
             name: new.name,
             scope: new.scope,
-            secret_hash: shown.secret_hash.clone(),
+            secret_hash: shown.secret_hash().to_owned(),
             created_at: now,
             expires_at: new.ttl_millis.map(|ttl| now.plus_millis(ttl)),
             revoked_at: None,
@@ -262,7 +217,7 @@ impl AccessList {
     /// the token.
     pub fn judge(&self, shown: &PresentedToken, needs: Scope, now: Timestamp) -> Result<Bearer, Denial> {
         let token = self.tokens.get(&shown.id).ok_or(Denial::Unknown)?;
-        if !bool::from(token.secret_hash.as_bytes().ct_eq(shown.secret_hash.as_bytes())) {
+        if !shown.has_hash(&token.secret_hash) {
             return Err(Denial::Unknown);
         }
         match token.standing(now) {

@@ -85,9 +85,7 @@ macro_rules! id_type {
 
             /// Makes a fresh id from the time and 80 random bits; the domain itself has neither.
             pub fn mint(millis: u64, random: u128) -> Self {
-                let text = ulid_text($prefix, Ulid::from_parts(millis, random));
-                // A prefix and a ULID are always within the rules.
-                text.parse().unwrap_or_else(|bad: BadId| unreachable!("{bad}"))
+                Self::from_ulid(Ulid::from_parts(millis, random).0)
             }
 
             /// Returns the id as text.
@@ -103,6 +101,7 @@ macro_rules! id_type {
             /// Returns the id that stands for 128 bits; the reverse of [`Self::to_ulid`].
             pub fn from_ulid(bits: u128) -> Self {
                 let text = ulid_text($prefix, Ulid(bits));
+                // A prefix and a ULID are always within the rules.
                 text.parse().unwrap_or_else(|bad: BadId| unreachable!("{bad}"))
             }
         }

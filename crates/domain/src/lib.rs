@@ -15,3 +15,4 @@ pub mod resume_context;
 pub mod session;
 pub mod time;
 pub mod token;
+mod words;

@@ -73,7 +73,6 @@ pub fn write(
     out: &mut Vec<u8>,
 ) -> Result<ChainHash, WriteError> {
     let start = out.len();
-    let fail = |source| WriteError { kind: draft.event.name().to_owned(), source };
     out.extend_from_slice(br#"{"seq":"#);
     write_number(out, place.seq);
     out.extend_from_slice(br#","ts":""#);
@@ -84,7 +83,7 @@ pub fn write(
     let fields = out.len();
     if let Err(source) = draft.event.write_fields(out) {
         out.truncate(start);
-        return Err(fail(source));
+        return Err(WriteError { kind: draft.event.name().to_owned(), source });
     }
     // `{a,b}` becomes `a,b`; an empty payload leaves no comma behind.
     out.pop();
@@ -179,22 +178,35 @@ impl<'a> Line<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Line<'a>, BadLine> {
         let text = std::str::from_utf8(bytes).map_err(|_| BadLine::NotText)?;
         let (body, hash) = split_hash(text);
-        if let (Some(head), Some(hash)) = (Head::read_fast(text), hash) {
+        if let (Some((seq, ts, kind)), Some(_)) = (read_head(text), hash) {
             let (source, rest) = split_source(body);
             let (at, rest) = if source.is_some() { split_time(rest) } else { (None, rest) };
             let more = rest.as_bytes().ends_with(MORE);
-            return Ok(Line {
-                seq: head.seq,
-                ts: head.ts,
-                at,
-                kind: head.kind,
-                source,
-                more,
-                hash: Some(hash),
-                text,
-            });
+            return Ok(Line { seq, ts, at, kind, source, more, hash, text });
         }
-        Head::read_slow(text, hash)
+        Line::read_slow(text, hash)
+    }
+
+    /// Reads a line whose fields stand in another order: one that an older or foreign writer made.
+    fn read_slow(text: &'a str, hash: Option<ChainHash>) -> Result<Line<'a>, BadLine> {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            seq: u64,
+            ts: &'a str,
+            kind: &'a str,
+            #[serde(default)]
+            src: Option<Source>,
+            #[serde(default, borrow)]
+            at: Option<&'a serde_json::value::RawValue>,
+            #[serde(default)]
+            more: bool,
+        }
+        let whole: Whole<'a> =
+            serde_json::from_str(text).map_err(|error| BadLine::NotRecord(error.to_string()))?;
+        let Whole { seq, ts, kind, src, at, more } = whole;
+        // Without a source it is a field of some other writer's, whatever it may mean there.
+        let at = at.filter(|_| src.is_some()).and_then(|at| serde_json::from_str(at.get()).ok());
+        Ok(Line { seq, ts, at, kind, source: src, more, hash, text })
     }
 
     /// Returns the bytes the hash covers.
@@ -230,43 +242,13 @@ pub fn peek_seq(bytes: &[u8]) -> Option<u64> {
     rest.starts_with(b",").then_some(seq)
 }
 
-/// The fields at the beginning of every record.
-struct Head<'a> {
-    seq: u64,
-    ts: &'a str,
-    kind: &'a str,
-}
-
-impl<'a> Head<'a> {
-    fn read_fast(text: &'a str) -> Option<Head<'a>> {
-        let (seq, rest) = digits(text.as_bytes().strip_prefix(br#"{"seq":"#)?)?;
-        let rest = &text[text.len() - rest.len()..];
-        let (ts, rest) = rest.strip_prefix(r#","ts":""#)?.split_once('"')?;
-        let (kind, _) = rest.strip_prefix(r#","kind":""#)?.split_once('"')?;
-        (!ts.contains('\\') && !kind.contains('\\')).then_some(Head { seq, ts, kind })
-    }
-
-    /// Reads a line whose fields stand in another order: one that an older or foreign writer made.
-    fn read_slow(text: &'a str, hash: Option<ChainHash>) -> Result<Line<'a>, BadLine> {
-        #[derive(Deserialize)]
-        struct Whole<'a> {
-            seq: u64,
-            ts: &'a str,
-            kind: &'a str,
-            #[serde(default)]
-            src: Option<Source>,
-            #[serde(default, borrow)]
-            at: Option<&'a serde_json::value::RawValue>,
-            #[serde(default)]
-            more: bool,
-        }
-        let whole: Whole<'a> =
-            serde_json::from_str(text).map_err(|error| BadLine::NotRecord(error.to_string()))?;
-        let Whole { seq, ts, kind, src, at, more } = whole;
-        // Without a source it is a field of some other writer's, whatever it may mean there.
-        let at = at.filter(|_| src.is_some()).and_then(|at| serde_json::from_str(at.get()).ok());
-        Ok(Line { seq, ts, at, kind, source: src, more, hash, text })
-    }
+/// Reads the fields at the beginning of every record: number, time, kind.
+fn read_head(text: &str) -> Option<(u64, &str, &str)> {
+    let (seq, rest) = digits(text.as_bytes().strip_prefix(br#"{"seq":"#)?)?;
+    let rest = &text[text.len() - rest.len()..];
+    let (ts, rest) = rest.strip_prefix(r#","ts":""#)?.split_once('"')?;
+    let (kind, _) = rest.strip_prefix(r#","kind":""#)?.split_once('"')?;
+    (!ts.contains('\\') && !kind.contains('\\')).then_some((seq, ts, kind))
 }
 
 fn digits(bytes: &[u8]) -> Option<(u64, &[u8])> {

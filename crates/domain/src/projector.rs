@@ -14,46 +14,24 @@ use crate::id::{BootId, HolderId, WaitId};
 use crate::session::{End, Run, SessionState, Wait};
 use crate::time::{Moment, Now, Timestamp};
 use crate::token::TokenIndex;
+use crate::words::words;
 
-/// What a session is doing, in order of precedence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionStatus {
-    /// A run was cut by a restart, of the daemon, the holder or a machine.
-    InterruptedStartup,
-    /// A run was cut, or can no longer be answered, while it was waiting.
-    InterruptedWaiting,
-    /// A run was cut because its agent ended.
-    InterruptedAgent,
-    /// A run waits for someone outside, who can still answer.
-    Waiting,
-    /// A run goes on.
-    Running,
-    /// Nothing is going on.
-    Idle,
-}
-
-impl SessionStatus {
-    /// All of them.
-    pub const ALL: [SessionStatus; 6] = [
-        SessionStatus::InterruptedStartup,
-        SessionStatus::InterruptedWaiting,
-        SessionStatus::InterruptedAgent,
-        SessionStatus::Waiting,
-        SessionStatus::Running,
-        SessionStatus::Idle,
-    ];
-
-    /// Returns the word used everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SessionStatus::InterruptedStartup => "interrupted_startup",
-            SessionStatus::InterruptedWaiting => "interrupted_waiting",
-            SessionStatus::InterruptedAgent => "interrupted_agent",
-            SessionStatus::Waiting => "waiting",
-            SessionStatus::Running => "running",
-            SessionStatus::Idle => "idle",
-        }
+words! {
+    /// What a session is doing, in order of precedence.
+    #[derive(JsonSchema)]
+    pub enum SessionStatus {
+        /// A run was cut by a restart, of the daemon, the holder or a machine.
+        InterruptedStartup = "interrupted_startup",
+        /// A run was cut, or can no longer be answered, while it was waiting.
+        InterruptedWaiting = "interrupted_waiting",
+        /// A run was cut because its agent ended.
+        InterruptedAgent = "interrupted_agent",
+        /// A run waits for someone outside, who can still answer.
+        Waiting = "waiting",
+        /// A run goes on.
+        Running = "running",
+        /// Nothing is going on.
+        Idle = "idle",
     }
 }
 
@@ -202,16 +180,6 @@ pub enum WaitState {
     Open,
     /// Not as it was asked, because whoever asked is gone: the answer to an agent's question begins a new run.
     Void,
-}
-
-impl WaitState {
-    /// Returns the word used everywhere.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WaitState::Open => "open",
-            WaitState::Void => "void",
-        }
-    }
 }
 
 /// Derives whether a wait of a session's latest run can be answered. While the run goes on only proof that the agent is gone

@@ -194,10 +194,12 @@ pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
     if let (Some(run), Some(cut)) = (&state.run, &state.recovery.interruption) {
         return after_interruption(state, run, cut, about);
     }
-    match state.queue.first() {
-        Some(message) if !state.closed => Step::Begin(*message),
-        _ => Step::Rest(None),
-    }
+    next_in_queue(state)
+}
+
+/// The oldest prompt that waits has its turn, if there is one.
+fn next_in_queue(state: &SessionState) -> Step {
+    state.queue.first().filter(|_| !state.closed).map_or(Step::Rest(None), |message| Step::Begin(*message))
 }
 
 /// Nobody has the run: had its prompt reached an agent, that one's end would have ended the run.
@@ -228,10 +230,7 @@ fn still_to_wait(shortage: Shortage) -> Option<Duration> {
 fn after_interruption(state: &SessionState, run: &Run, cut: &Interruption, about: &Circumstances) -> Step {
     // A cancel is never undone (I13).
     if run.cancel.is_some_and(|why| why != CancelReason::WaitTimeout) {
-        return match state.queue.first() {
-            Some(message) if !state.closed => Step::Begin(*message),
-            _ => Step::Rest(None),
-        };
+        return next_in_queue(state);
     }
     let uncertain = !cut.uncertain.is_empty() || cut.uncertain_turn;
     let waited = matches!(run.end, Some(End::Interrupted { waiting: true, .. }));

@@ -55,6 +55,12 @@ pub struct Token {
     pub state: TokenState,
 }
 
+impl Token {
+    fn is_past(&self, moment: Moment) -> bool {
+        self.expires_at.is_some_and(|at| moment.is_past(at))
+    }
+}
+
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token")
@@ -111,19 +117,6 @@ pub enum Rejection {
     Scope,
 }
 
-impl Rejection {
-    /// Returns the stable code.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Rejection::Unknown => "token_unknown",
-            Rejection::Expired => "token_expired",
-            Rejection::Revoked(_) => "token_revoked",
-            Rejection::Consumed => "token_consumed",
-            Rejection::Scope => "token_scope",
-        }
-    }
-}
-
 /// What a valid token leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
@@ -136,41 +129,47 @@ pub enum Accepted {
     },
 }
 
-/// A token as its bearer shows it: `rt_….<secret>`.
+/// A token as its bearer shows it, `rt_….<secret>`: a resume token, or one with another kind of id.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Presented {
+pub struct Presented<Id = TokenId> {
     /// The token.
-    pub id: TokenId,
+    pub id: Id,
     secret_hash: String,
 }
 
-impl Presented {
-    /// Returns the text to hand out for a freshly minted token, and the hash to record.
-    pub fn mint(id: TokenId, secret: [u8; 32]) -> (String, Presented) {
+impl<Id: fmt::Display + FromStr> Presented<Id> {
+    /// Returns the text to hand out for a freshly minted token, and what is kept of it.
+    pub fn mint(id: Id, secret: [u8; 32]) -> (String, Presented<Id>) {
         let secret = hex(&secret);
-        let text = format!("{id}.{secret}");
-        (text, Presented { id, secret_hash: sha256_hex(secret.as_bytes()) })
+        (format!("{id}.{secret}"), Presented { id, secret_hash: sha256_hex(secret.as_bytes()) })
     }
 
-    /// Returns what a `token.minted` record carries.
+    /// Reads a text; none if it is no token.
+    pub(crate) fn read(text: &str) -> Option<Presented<Id>> {
+        let (id, secret) = text.split_once('.').filter(|(_, secret)| secret.len() == 64)?;
+        Some(Presented { id: id.parse().ok()?, secret_hash: sha256_hex(secret.as_bytes()) })
+    }
+
+    /// Returns the SHA-256 of its secret, which is what is recorded of it.
     pub fn secret_hash(&self) -> &str {
         &self.secret_hash
+    }
+
+    /// Tells whether its secret has a hash; compared in constant time.
+    pub(crate) fn has_hash(&self, secret_hash: &str) -> bool {
+        secret_hash.as_bytes().ct_eq(self.secret_hash.as_bytes()).into()
     }
 }
 
 impl FromStr for Presented {
     type Err = Rejection;
+
     fn from_str(text: &str) -> Result<Presented, Rejection> {
-        let (id, secret) = text.split_once('.').ok_or(Rejection::Unknown)?;
-        let id = id.parse().map_err(|_| Rejection::Unknown)?;
-        if secret.len() != 64 {
-            return Err(Rejection::Unknown);
-        }
-        Ok(Presented { id, secret_hash: sha256_hex(secret.as_bytes()) })
+        Presented::read(text).ok_or(Rejection::Unknown)
     }
 }
 
-impl fmt::Debug for Presented {
+impl<Id: fmt::Display> fmt::Debug for Presented<Id> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.<secret>", self.id)
     }
@@ -187,7 +186,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 }
 
 /// Returns bytes in lowercase hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -295,15 +294,12 @@ impl TokenIndex {
 
     /// Tells whether a token may still be used.
     pub fn is_active(&self, id: TokenId, moment: Moment) -> bool {
-        self.tokens.get(&id).is_some_and(|token| {
-            token.state == TokenState::Active && !token.expires_at.is_some_and(|at| moment.is_past(at))
-        })
+        self.tokens.get(&id).is_some_and(|token| token.state == TokenState::Active && !token.is_past(moment))
     }
 
     /// Returns the tokens whose time has run out and of which no record says so yet.
     pub fn expired(&self, moment: Moment) -> impl Iterator<Item = (TokenId, &Token)> {
-        let past = move |token: &Token| token.expires_at.is_some_and(|at| moment.is_past(at));
-        let due = move |token: &Token| token.state == TokenState::Active && past(token);
+        let due = move |token: &Token| token.state == TokenState::Active && token.is_past(moment);
         self.tokens.iter().filter(move |(_, token)| due(token)).map(|(id, token)| (*id, token))
     }
 
@@ -311,7 +307,7 @@ impl TokenIndex {
     /// secret is compared in constant time.
     pub fn scope_of(&self, shown: &Presented) -> Option<TokenScope> {
         let token = self.tokens.get(&shown.id)?;
-        bool::from(token.secret_hash.as_bytes().ct_eq(shown.secret_hash.as_bytes())).then_some(token.scope)
+        shown.has_hash(&token.secret_hash).then_some(token.scope)
     }
 
     /// Decides what a shown token leads to. The secret is compared in constant time, and before anything
@@ -327,7 +323,12 @@ impl TokenIndex {
         if own != *scope {
             return Err(Rejection::Scope);
         }
-        let token = self.tokens.get(&shown.id).ok_or(Rejection::Unknown)?;
+        self.judge(shown.id, answer_hash, moment)
+    }
+
+    /// Decides what a token leads to whose bearer is known.
+    pub fn judge(&self, id: TokenId, answer_hash: &str, moment: Moment) -> Result<Accepted, Rejection> {
+        let token = self.tokens.get(&id).ok_or(Rejection::Unknown)?;
         match &token.state {
             TokenState::Consumed { seq, answer_hash: Some(first) } if first == answer_hash => {
                 Ok(Accepted::Repeated { seq: *seq })
@@ -335,9 +336,7 @@ impl TokenIndex {
             TokenState::Consumed { .. } => Err(Rejection::Consumed),
             TokenState::Revoked { reason, .. } => Err(Rejection::Revoked(reason.clone())),
             TokenState::Expired { .. } => Err(Rejection::Expired),
-            TokenState::Active if token.expires_at.is_some_and(|at| moment.is_past(at)) => {
-                Err(Rejection::Expired)
-            }
+            TokenState::Active if token.is_past(moment) => Err(Rejection::Expired),
             TokenState::Active => Ok(Accepted::Fresh),
         }
     }

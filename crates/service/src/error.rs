@@ -189,8 +189,8 @@ impl From<OpenSessionError> for ServiceError {
     }
 }
 
-impl From<&Rejection> for ServiceError {
-    fn from(why: &Rejection) -> ServiceError {
+impl From<Rejection> for ServiceError {
+    fn from(why: Rejection) -> ServiceError {
         let code = match why {
             Rejection::Unknown => Code::TokenUnknown,
             Rejection::Scope => Code::TokenScope,
@@ -202,12 +202,6 @@ impl From<&Rejection> for ServiceError {
     }
 }
 
-impl From<Rejection> for ServiceError {
-    fn from(why: Rejection) -> ServiceError {
-        ServiceError::from(&why)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,8 +209,14 @@ mod tests {
     #[test]
     fn every_rejection_keeps_its_word() {
         let revoked = Rejection::Revoked("cancelled".into());
-        for why in [Rejection::Unknown, Rejection::Scope, Rejection::Consumed, Rejection::Expired, revoked] {
-            assert_eq!(ServiceError::from(&why).code.as_str(), why.code());
+        for (why, word) in [
+            (Rejection::Unknown, "token_unknown"),
+            (Rejection::Scope, "token_scope"),
+            (Rejection::Consumed, "token_consumed"),
+            (Rejection::Expired, "token_expired"),
+            (revoked, "token_revoked"),
+        ] {
+            assert_eq!(ServiceError::from(why).code.as_str(), word);
         }
     }
 

@@ -8,6 +8,7 @@ use super::session::is_false;
 use super::{Raw, Usage};
 use crate::id::{BootId, HolderId, MessageId, RunId, TokenId, WaitId};
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// A turn began. Every attempt is a run of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -121,42 +122,20 @@ pub struct RunWaiting<'a> {
     pub idempotency_key: Option<Cow<'a, str>>,
 }
 
-/// How a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResumeHow {
-    /// Someone answered.
-    Answered,
-    /// The agent took its request back.
-    Withdrawn,
-    /// The run was cancelled.
-    Cancelled,
-    /// Time ran out.
-    Timeout,
-    /// A way a newer version wrote.
-    #[serde(other)]
-    Unknown,
-}
-
-impl ResumeHow {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [ResumeHow; 5] = [
-        ResumeHow::Answered,
-        ResumeHow::Withdrawn,
-        ResumeHow::Cancelled,
-        ResumeHow::Timeout,
-        ResumeHow::Unknown,
-    ];
-
-    /// Returns the word on disk.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ResumeHow::Answered => "answered",
-            ResumeHow::Withdrawn => "withdrawn",
-            ResumeHow::Cancelled => "cancelled",
-            ResumeHow::Timeout => "timeout",
-            ResumeHow::Unknown => "unknown",
-        }
+words! {
+    /// How a wait ended.
+    pub enum ResumeHow {
+        /// Someone answered.
+        Answered = "answered",
+        /// The agent took its request back.
+        Withdrawn = "withdrawn",
+        /// The run was cancelled.
+        Cancelled = "cancelled",
+        /// Time ran out.
+        Timeout = "timeout",
+        /// A way a newer version wrote.
+        #[serde(other)]
+        Unknown = "unknown",
     }
 }
 
@@ -228,50 +207,24 @@ pub struct RunCancelled<'a> {
     pub by: Option<Cow<'a, str>>,
 }
 
-/// What cut a run short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InterruptReason {
-    /// The daemon restarted and nothing was left of the agent.
-    ProcessRestart,
-    /// The machine restarted.
-    MachineRestart,
-    /// The agent ended by itself.
-    AgentExit,
-    /// The holder was lost, and the agent with it.
-    HolderLost,
-    /// Nobody answered in time.
-    WaitTimeout,
-    /// Another machine ran it and is gone.
-    NodeLost,
-    /// A reason of an older or newer version.
-    #[serde(other)]
-    Unknown,
-}
-
-impl InterruptReason {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [InterruptReason; 7] = [
-        InterruptReason::ProcessRestart,
-        InterruptReason::MachineRestart,
-        InterruptReason::AgentExit,
-        InterruptReason::HolderLost,
-        InterruptReason::WaitTimeout,
-        InterruptReason::NodeLost,
-        InterruptReason::Unknown,
-    ];
-
-    /// Returns the word on disk.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            InterruptReason::ProcessRestart => "process_restart",
-            InterruptReason::MachineRestart => "machine_restart",
-            InterruptReason::AgentExit => "agent_exit",
-            InterruptReason::HolderLost => "holder_lost",
-            InterruptReason::WaitTimeout => "wait_timeout",
-            InterruptReason::NodeLost => "node_lost",
-            InterruptReason::Unknown => "unknown",
-        }
+words! {
+    /// What cut a run short.
+    pub enum InterruptReason {
+        /// The daemon restarted and nothing was left of the agent.
+        ProcessRestart = "process_restart",
+        /// The machine restarted.
+        MachineRestart = "machine_restart",
+        /// The agent ended by itself.
+        AgentExit = "agent_exit",
+        /// The holder was lost, and the agent with it.
+        HolderLost = "holder_lost",
+        /// Nobody answered in time.
+        WaitTimeout = "wait_timeout",
+        /// Another machine ran it and is gone.
+        NodeLost = "node_lost",
+        /// A reason of an older or newer version.
+        #[serde(other)]
+        Unknown = "unknown",
     }
 }
 

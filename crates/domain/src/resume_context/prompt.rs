@@ -88,25 +88,18 @@ impl ConversationHistory {
         let more = chain.iter().map(|turn| turn.more_tools).sum();
         let mut done: Vec<String> = done.map(super::Tool::label).collect();
         keep_first_of_each(&mut done);
-        if !done.is_empty() {
-            text.push_str("\nFinished steps, not to be repeated:\n");
-            list(text, &done, more, "earlier steps");
-        }
+        list(text, "Finished steps, not to be repeated", &done, more, "earlier steps");
         let uncertain = self.cut.as_ref().map(|(_, tools)| tools.as_slice()).unwrap_or_default();
-        if !uncertain.is_empty() {
-            text.push_str("\nThese steps had begun; whether they had their effect is not known. Look before you repeat them:\n");
-            let labels: Vec<String> =
-                uncertain.iter().map(|tool| super::first(&tool.label(), super::STEP)).collect();
-            list(text, &labels, 0, "steps");
-        }
+        let labels: Vec<String> =
+            uncertain.iter().map(|tool| super::first(&tool.label(), super::STEP)).collect();
+        let head =
+            "These steps had begun; whether they had their effect is not known. Look before you repeat them";
+        list(text, head, &labels, 0, "steps");
         self.tell_asked(text, chain);
         text.push_str("\nSteps that are not listed here may have begun as well: look before you do anything that must happen once.\n");
         let mut files: Vec<String> = chain.iter().flat_map(|turn| &turn.files).cloned().collect();
         keep_first_of_each(&mut files);
-        if !files.is_empty() {
-            text.push_str("\nFiles touched:\n");
-            list(text, &files, 0, "files");
-        }
+        list(text, "Files touched", &files, 0, "files");
         // Agents drop what they were saying when they died: of each attempt only the log knows it.
         let attempts = chain.iter().filter(|turn| turn.cut).count();
         for (index, turn) in chain.iter().enumerate().filter(|(_, turn)| !turn.answer.is_empty()) {
@@ -114,15 +107,9 @@ impl ConversationHistory {
             text.push_str(&format!("\nThe last words{of} before the cut:\n{}\n", turn.answer));
         }
     }
-}
 
-impl ConversationHistory {
     /// Tells what the agent had asked and nobody had answered.
     fn tell_asked(&self, text: &mut String, chain: &[&Turn]) {
-        if self.asked.is_empty() {
-            return;
-        }
-        text.push_str("\nYou had asked and nobody had answered. Ask again before you go on with it:\n");
         let label = |id: &String| {
             let mut tools = chain.iter().flat_map(|turn| &turn.tools);
             tools.find(|tool| tool.id == *id).map(super::Tool::label)
@@ -131,7 +118,8 @@ impl ConversationHistory {
         let mut asked: Vec<String> =
             asked.map(|asked| asked.unwrap_or_else(|| "your question".into())).collect();
         keep_first_of_each(&mut asked);
-        list(text, &asked, 0, "questions");
+        let head = "You had asked and nobody had answered. Ask again before you go on with it";
+        list(text, head, &asked, 0, "questions");
     }
 }
 
@@ -189,8 +177,12 @@ impl Turn {
     }
 }
 
-/// Lists the newest of some lines, and says how many are left out.
-fn list(text: &mut String, lines: &[String], more: usize, what: &str) {
+/// Lists the newest of some lines below a heading, if there are any, and says how many are left out.
+fn list(text: &mut String, head: &str, lines: &[String], more: usize, what: &str) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(&format!("\n{head}:\n"));
     let skipped = lines.len().saturating_sub(LISTED);
     if skipped + more > 0 {
         text.push_str(&format!("({} {what} are left out here.)\n", skipped + more));

@@ -234,16 +234,15 @@ fn neither_secret_nor_hash_is_shown_for_debugging() {
 }
 
 #[test]
-fn every_refusal_has_its_own_code_and_words() {
+fn every_refusal_has_its_own_words() {
     let all = [
-        (Rejection::Unknown, "token_unknown", "not known"),
-        (Rejection::Expired, "token_expired", "has expired"),
-        (Rejection::Revoked("cancelled".into()), "token_revoked", "revoked: cancelled"),
-        (Rejection::Consumed, "token_consumed", "another answer"),
-        (Rejection::Scope, "token_scope", "another wait"),
+        (Rejection::Unknown, "not known"),
+        (Rejection::Expired, "has expired"),
+        (Rejection::Revoked("cancelled".into()), "revoked: cancelled"),
+        (Rejection::Consumed, "another answer"),
+        (Rejection::Scope, "another wait"),
     ];
-    for (rejection, code, words) in all {
-        assert_eq!(rejection.code(), code);
+    for (rejection, words) in all {
         assert!(rejection.to_string().contains(words), "{rejection}");
     }
 }

@@ -2,7 +2,6 @@
 //! message of a new run.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::sync_channel;
 
 use rekindle_agent::profile::AnswerError;
 use rekindle_domain::id::WaitId;
@@ -14,7 +13,7 @@ use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed};
 use super::message_deduplication::known;
 use super::messages::{self, is_void};
 use super::resume_tokens;
-use crate::drive::answer::{Answered, ChosenAnswer};
+use crate::drive::answer::ChosenAnswer;
 use crate::drive::live::LiveError;
 use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
@@ -59,16 +58,16 @@ pub(crate) fn answer(
             as_message(views, &entry, wait, &own)
         };
     }
-    let (reply, answered) = sync_channel(1);
-    let asked = Answering { wait, answer: own.clone(), by: by.to_owned(), token, reply };
-    views.workers.tell(entry.state.id, Command::Answer(Box::new(asked)))?;
-    let taken = answered.recv().unwrap_or_else(|_| Err(ServiceError::leaving()));
+    let taken = views.workers.ask(entry.state.id, |reply| {
+        let (answer, by) = (own.clone(), by.to_owned());
+        Command::Answer(Box::new(Answering { wait, answer, by, token, reply }))
+    });
     // It may just have been found that nobody waits any more.
     let after = entry_with(views, wait).ok();
     let after = after.filter(|after| taken.is_err() && !outside && is_void(&after.state, wait));
     match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
         Some(after) => as_message(views, &after, wait, &own),
-        None => taken.map(|Answered { run_id, resume_token_id }| AnswerTaken { run_id, resume_token_id }),
+        None => taken,
     }
 }
 
@@ -141,7 +140,7 @@ pub(crate) fn resume(
     let Some(mut given) = given else {
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };
-    let shown: Presented = token.parse().map_err(|error| ServiceError::from(&error))?;
+    let shown: Presented = token.parse()?;
     let wait = resume_tokens::owner(views, &shown)?.1.wait_id;
     let own = ChosenAnswer::from_request(&given)?;
     resume_tokens::show(views, entry.state.id, wait, &token, &own.hash())?;

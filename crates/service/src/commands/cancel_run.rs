@@ -1,14 +1,13 @@
 //! Cancels: of what goes on in a session, asked for by somebody or by a message that comes instead.
 
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use rekindle_domain::compose::cancel::is_possible;
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
 
-use crate::drive::worker::{Cancelling, Command, Workers};
+use crate::drive::worker::{Cancelled, Cancelling, Command, Workers};
 use crate::error::ServiceError;
 
 /// Cancels what goes on, what is about to go on and what waits for its turn.
@@ -25,10 +24,7 @@ pub(crate) fn cancel(
     if !is_possible(&current.state) {
         return Err(ServiceError::nothing_running());
     }
-    let (reply, answer) = sync_channel(1);
-    let cancelling = Cancelling { why, by: by.to_owned(), behind: Vec::new(), after: None, reply };
-    workers.tell(session, Command::Cancel(Box::new(cancelling)))?;
-    answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving())).map(|cancelled| cancelled.run_id)
+    ask(workers, session, why, by, Vec::new(), None).map(|cancelled| cancelled.run_id)
 }
 
 /// Cancels what is waited for because a message comes instead, in one append with that message. Fails if anything has
@@ -39,12 +35,21 @@ pub(crate) fn say_instead(
     message: Vec<Draft>,
     after: u64,
 ) -> Result<u64, ServiceError> {
-    let (reply, answer) = sync_channel(1);
-    let (why, by, after) = (CancelReason::NewMessage, "user".to_owned(), Some(after));
-    let cancelling = Cancelling { why, by, behind: message, after, reply };
-    workers.tell(session, Command::Cancel(Box::new(cancelling)))?;
-    let cancelled = answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?;
+    let cancelled = ask(workers, session, CancelReason::NewMessage, "user", message, Some(after))?;
     // Someone else cancelled just before: then the message was not recorded, and is looked at again.
     let recorded = cancelled.recorded.ok_or_else(ServiceError::moved)?;
     Ok(recorded.last_seq)
+}
+
+fn ask(
+    workers: &Arc<Workers>,
+    session: SessionId,
+    why: CancelReason,
+    by: &str,
+    behind: Vec<Draft>,
+    after: Option<u64>,
+) -> Result<Cancelled, ServiceError> {
+    workers.ask(session, |reply| {
+        Command::Cancel(Box::new(Cancelling { why, by: by.to_owned(), behind, after, reply }))
+    })
 }

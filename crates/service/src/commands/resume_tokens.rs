@@ -20,14 +20,14 @@ const FURTHER: i64 = 24 * 3600 * 1000;
 pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope), ServiceError> {
     let owner = views.directory.with_token(views.store(), shown.id);
     let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
-    found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(&Rejection::Unknown))
+    found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(Rejection::Unknown))
 }
 
 /// Tells whose token it is that a caller shows and nothing else, and what it is for. Whoever does not have its secret is told
 /// that it is unknown, whatever there is.
 pub(crate) fn bearer(views: &Views, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
-    let unknown = || ServiceError::from(&Rejection::Unknown);
-    let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
+    let unknown = || ServiceError::from(Rejection::Unknown);
+    let shown: Presented = text.parse()?;
     let (owner, _) = owner(views, &shown)?;
     if owner.state.deleted {
         return Err(unknown());
@@ -44,7 +44,7 @@ pub(crate) fn show(
     text: &str,
     hash: &str,
 ) -> Result<TokenId, ServiceError> {
-    let shown: Presented = text.parse().map_err(|error: Rejection| ServiceError::from(&error))?;
+    let shown: Presented = text.parse()?;
     let (owner, own) = owner(views, &shown)?;
     let scope = TokenScope { session_id, wait_id, ..own };
     let moment = Moment { now: views.workers.records.time(), newest: owner.state.updated_at };
@@ -53,7 +53,7 @@ pub(crate) fn show(
             // The log says so too, from the first time that it is noticed.
             let _ = views.workers.tell(owner.state.id, Command::Expire);
         }
-        ServiceError::from(&error)
+        ServiceError::from(error)
     })?;
     Ok(shown.id)
 }

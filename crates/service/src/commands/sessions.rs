@@ -163,9 +163,7 @@ pub(crate) fn delete(
 
 /// Sets aside what there is of a damaged session: its removal cannot be recorded, and what is left may be wanted.
 fn set_aside(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<(), ServiceError> {
-    let (reply, answer) = sync_channel(1);
-    workers.tell(session, Command::SetAside { by: by.to_owned(), reply })?;
-    answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving())).map(drop)
+    workers.ask(session, |reply| Command::SetAside { by: by.to_owned(), reply }).map(drop)
 }
 
 fn title(content: &Raw<'static>) -> String {

@@ -1,6 +1,5 @@
 //! Waits that programs open on a run that goes on, and one wait as it is shown, over or not.
 
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use rekindle_domain::event::{Raw, WaitKind};
@@ -31,10 +30,10 @@ pub(crate) fn open(
         NewWaitKind::External => WaitKind::External,
     };
     let timeout = new.timeout_s.map(Duration::from_secs);
-    let (reply, opened) = sync_channel(1);
-    let opening = Opening { kind, request, timeout, key, by: by.to_owned(), reply };
-    views.workers.tell(session, Command::OpenWait(Box::new(opening)))?;
-    show(views, opened.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))?)
+    let opened = views.workers.ask(session, |reply| {
+        Command::OpenWait(Box::new(Opening { kind, request, timeout, key, by: by.to_owned(), reply }))
+    });
+    show(views, opened?)
 }
 
 /// Shows a wait: open, void, or over, with its answer.

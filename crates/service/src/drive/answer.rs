@@ -5,23 +5,15 @@ use std::collections::BTreeMap;
 use rekindle_agent::profile::Answer;
 use rekindle_agent::said::Choice;
 use rekindle_domain::event::{Permissions, Raw};
-use rekindle_domain::id::{RunId, TokenId, WaitId};
+use rekindle_domain::id::{TokenId, WaitId};
 use rekindle_domain::time::{Moment, Now};
 use rekindle_domain::token::{Rejection, Token, TokenIndex, TokenState, sha256};
 use rekindle_store::commit::Current;
 use rekindle_wire::code::Code;
 use rekindle_wire::request::{NewAnswer, whole_json};
+use rekindle_wire::view::AnswerTaken;
 
 use crate::error::ServiceError;
-
-/// An answer that was recorded.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answered {
-    /// The run that goes on.
-    pub(crate) run_id: RunId,
-    /// The token that was consumed.
-    pub(crate) resume_token_id: Option<TokenId>,
-}
 
 /// An answer that has left its caller.
 #[derive(Debug, Clone)]
@@ -70,13 +62,18 @@ impl ChosenAnswer {
 
     /// Returns the SHA-256 of the answer.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        let (sort, value) = match self {
-            ChosenAnswer::Kind(value) => ("option", value.as_str()),
-            ChosenAnswer::OptionId(value) => ("option_id", value.as_str()),
-            ChosenAnswer::Text(value) => ("text", value.as_str()),
-            ChosenAnswer::Form(value) => ("form", value.as_json()),
-        };
+        let (sort, value) = self.parts();
         sha256(format!("{sort}:{value}").as_bytes())
+    }
+
+    /// Returns in which way it was given, and what.
+    fn parts(&self) -> (&'static str, &str) {
+        match self {
+            ChosenAnswer::Kind(value) => ("option", value),
+            ChosenAnswer::OptionId(value) => ("option_id", value),
+            ChosenAnswer::Text(value) => ("text", value),
+            ChosenAnswer::Form(value) => ("form", value.as_json()),
+        }
     }
 
     /// Returns the name of the option that was chosen, as the agent offered it.
@@ -91,11 +88,10 @@ impl ChosenAnswer {
 
     /// Returns it in the shape in which it was given, for whoever opened the wait.
     pub(crate) fn as_given(&self) -> Raw<'static> {
-        let (sort, value) = match self {
-            ChosenAnswer::Kind(value) => ("option", Raw::text(value)),
-            ChosenAnswer::OptionId(value) => ("option_id", Raw::text(value)),
-            ChosenAnswer::Text(value) => ("text", Raw::text(value)),
-            ChosenAnswer::Form(value) => ("form", value.clone()),
+        let (sort, value) = self.parts();
+        let value = match self {
+            ChosenAnswer::Form(form) => form.clone(),
+            _ => Raw::text(value),
         };
         let given: BTreeMap<&str, Raw<'_>> = BTreeMap::from([(sort, value)]);
         // A map of JSON is JSON.
@@ -104,10 +100,7 @@ impl ChosenAnswer {
 
     /// Returns what a person would read, for an answer that becomes a message.
     pub(crate) fn words(&self) -> &str {
-        match self {
-            ChosenAnswer::Kind(value) | ChosenAnswer::OptionId(value) | ChosenAnswer::Text(value) => value,
-            ChosenAnswer::Form(value) => value.as_json(),
-        }
+        self.parts().1
     }
 }
 
@@ -120,54 +113,32 @@ pub(crate) fn chosen_by_policy(permissions: Permissions) -> Option<&'static str>
     }
 }
 
-/// What a token is worth.
-pub(crate) enum Verdict {
-    /// The answer may be given.
-    Fresh,
-    /// It was given before: this was the result.
-    Repeated(Answered),
-}
-
-/// Decides whether a wait may be answered now, with a token that was shown or the wait's own.
+/// Decides whether a wait may be answered now, with a token that was shown or the wait's own. Returns what came of the same answer
+/// if it was given before.
 pub(crate) fn judge(
     current: &Current,
     wait: WaitId,
     token: Option<TokenId>,
     hash: &str,
     now: Now,
-) -> Result<Verdict, ServiceError> {
+) -> Result<Option<AnswerTaken>, ServiceError> {
     let moment = Moment { now, newest: current.state.updated_at };
+    if let Some((id, used)) = consumed(&current.tokens, wait) {
+        current.tokens.judge(id, hash, moment)?;
+        return Ok(Some(AnswerTaken { run_id: used.scope.run_id, resume_token_id: Some(id) }));
+    }
     let open = current.state.open_run().and_then(|run| run.wait(wait));
-    let used =
-        current.tokens.tokens.iter().find(|(_, token)| {
-            token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. })
-        });
-    if let Some((id, consumed)) = used {
-        return match &consumed.state {
-            TokenState::Consumed { answer_hash: Some(first), .. } if first == hash => {
-                let run_id = consumed.scope.run_id;
-                Ok(Verdict::Repeated(Answered { run_id, resume_token_id: Some(*id) }))
-            }
-            _ => Err(ServiceError::from(Rejection::Consumed)),
-        };
+    let open = open.ok_or_else(|| ServiceError::wait_closed(wait))?;
+    current.tokens.judge(token.unwrap_or(open.resume_token_id), hash, moment)?;
+    if open.deadline_at.is_some_and(|deadline| moment.is_past(deadline)) {
+        return Err(Rejection::Expired.into());
     }
-    let Some(open) = open else { return Err(ServiceError::wait_closed(wait)) };
-    let id = token.unwrap_or(open.resume_token_id);
-    let known = current.tokens.tokens.get(&id).ok_or_else(|| ServiceError::from(Rejection::Unknown))?;
-    match &known.state {
-        TokenState::Revoked { reason, .. } => Err(ServiceError::from(Rejection::Revoked(reason.clone()))),
-        TokenState::Expired { .. } => Err(ServiceError::from(Rejection::Expired)),
-        _ if !current.tokens.is_active(id, moment) => Err(ServiceError::from(Rejection::Expired)),
-        _ if open.deadline_at.is_some_and(|deadline| moment.is_past(deadline)) => {
-            Err(ServiceError::from(Rejection::Expired))
-        }
-        _ => Ok(Verdict::Fresh),
-    }
+    Ok(None)
 }
 
 /// Returns the token that a wait was answered with.
-pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<TokenId> {
+pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<(TokenId, &Token)> {
     let used =
         |token: &Token| token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. });
-    tokens.tokens.iter().find(|(_, token)| used(token)).map(|(id, _)| *id)
+    tokens.tokens.iter().find(|(_, token)| used(token)).map(|(id, token)| (*id, token))
 }

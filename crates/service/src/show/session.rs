@@ -24,7 +24,7 @@ impl Views {
         let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
         SessionView {
             missing_env: self.workers.agents.environment.missing(state),
-            connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link.into()),
+            connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link),
             held: self.held(entry, seen),
             last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
             health: match (&entry.damage, &entry.trouble) {

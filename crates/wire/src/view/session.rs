@@ -13,8 +13,10 @@ use crate::words::words;
 
 words! {
     /// How a daemon stands with a session's agent: in its memory only, and never taken for the session's status.
+    #[derive(Default)]
     pub enum Connection {
         /// There is none.
+        #[default]
         Idle = "idle",
         /// One is being made: the agent is launched, or taken over, and does not take prompts yet.
         Starting = "starting",

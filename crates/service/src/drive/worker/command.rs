@@ -10,8 +10,9 @@ use rekindle_domain::event::{CancelReason, Raw, WaitKind};
 use rekindle_domain::id::{HolderId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_store::commit::Receipt;
+use rekindle_wire::view::AnswerTaken;
 
-use crate::drive::answer::{Answered, ChosenAnswer};
+use crate::drive::answer::ChosenAnswer;
 use crate::drive::live::UnsentPrompt;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
@@ -55,7 +56,7 @@ pub(crate) struct Answering {
     pub(crate) answer: ChosenAnswer,
     pub(crate) by: String,
     pub(crate) token: Option<TokenId>,
-    pub(crate) reply: SyncSender<Result<Answered, ServiceError>>,
+    pub(crate) reply: SyncSender<Result<AnswerTaken, ServiceError>>,
 }
 
 pub(crate) struct Opening {

@@ -11,9 +11,10 @@ use rekindle_domain::session::Run;
 use rekindle_store::{LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
+use rekindle_wire::view::AnswerTaken;
 
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
-use crate::drive::answer::{Answered, Verdict, consumed, judge};
+use crate::drive::answer::{consumed, judge};
 use crate::drive::live::{LiveError, UnsentPrompt, wanted};
 use crate::error::{ServiceError, chain};
 use crate::test_knobs::crash_point;
@@ -130,14 +131,12 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, workers: &Arc<Workers>, asked: &Answering) -> Result<Answered, ServiceError> {
+    fn answer(&mut self, workers: &Arc<Workers>, asked: &Answering) -> Result<AnswerTaken, ServiceError> {
         let hash = asked.answer.hash();
         // Looked at here, where nobody else can answer at the same time.
         let current = workers.records.store.open_session(self.session)?;
-        let moment = workers.records.time();
-        match judge(&current, asked.wait, asked.token, &hash, moment)? {
-            Verdict::Repeated(taken) => return Ok(taken),
-            Verdict::Fresh => {}
+        if let Some(taken) = judge(&current, asked.wait, asked.token, &hash, workers.records.time())? {
+            return Ok(taken);
         }
         let run = current.state.run.as_ref();
         let run_id = run.map(|run| run.run_id).ok_or_else(|| ServiceError::wait_closed(asked.wait))?;
@@ -160,7 +159,7 @@ impl Worker {
         }
         answered?;
         let after = workers.records.store.open_session(self.session)?;
-        Ok(Answered { run_id, resume_token_id: consumed(&after.tokens, asked.wait) })
+        Ok(AnswerTaken { run_id, resume_token_id: consumed(&after.tokens, asked.wait).map(|(id, _)| id) })
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.

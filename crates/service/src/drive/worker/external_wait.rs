@@ -13,9 +13,9 @@ use rekindle_domain::token::TokenIndex;
 use rekindle_store::commit::Current;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
+use rekindle_wire::view::AnswerTaken;
 
 use super::{Answering, Opening, Worker, Workers};
-use crate::drive::answer::Answered;
 use crate::drive::live::keep_large;
 use crate::error::ServiceError;
 use crate::idempotency::Key;
@@ -78,7 +78,7 @@ impl Worker {
         run_id: RunId,
         wait: &Wait,
         asked: &Answering,
-    ) -> Result<Answered, ServiceError> {
+    ) -> Result<AnswerTaken, ServiceError> {
         let Answering { by, token, .. } = asked;
         let (hash, as_given) = (asked.answer.hash(), Some(asked.answer.as_given()));
         let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
@@ -88,7 +88,7 @@ impl Worker {
         crash_point("answer.before_record");
         workers.records.append(self.session, records)?;
         self.note_deadlines(workers)?;
-        Ok(Answered { run_id, resume_token_id: Some(consumed) })
+        Ok(AnswerTaken { run_id, resume_token_id: Some(consumed) })
     }
 
     /// Records what has run out: tokens, and waits that programs opened. Done again, it does nothing.

@@ -196,7 +196,7 @@ impl Worker {
     /// Something happens to the connection.
     fn turn(&self, turn: ConnectionEvent) {
         let mut seen = locked(&self.seat.seen);
-        seen.link = seen.link.after(turn);
+        seen.link = turn.apply(seen.link);
     }
 
     fn hold(&self, why: Option<String>) {

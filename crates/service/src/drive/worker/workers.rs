@@ -1,6 +1,7 @@
 //! All workers: who has one, how one is hired, told something and let go, and what others see of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use rekindle_domain::projector::HolderProof;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::check_descriptors;
 use rekindle_store::meter::Gauge;
+use rekindle_wire::view::Connection;
 
 use super::Worker;
 use super::command::Command;
 use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
-use crate::drive::connection_state::ConnectionState;
 use crate::drive::live::AgentContext;
 use crate::error::ServiceError;
 use crate::lock::locked;
@@ -65,7 +66,7 @@ pub(crate) struct AgentSighting {
     pub(crate) holder: Option<HolderProof>,
     pub(crate) held: Option<String>,
     /// Where the connection stands.
-    pub(crate) link: ConnectionState,
+    pub(crate) link: Connection,
     /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) spoken: Spoken,
@@ -158,6 +159,17 @@ impl Workers {
             Ok(()) => self.missed.remove(session),
         }
         told
+    }
+
+    /// Gives a session's worker something to do, and waits for what comes of it.
+    pub(crate) fn ask<T>(
+        self: &Arc<Workers>,
+        session: SessionId,
+        command: impl FnOnce(SyncSender<Result<T, ServiceError>>) -> Command,
+    ) -> Result<T, ServiceError> {
+        let (reply, answer) = sync_channel(1);
+        self.tell(session, command(reply))?;
+        answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))
     }
 
     fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<(), ServiceError> {
