@@ -9,7 +9,7 @@ use rekindle_domain::id::{MessageId, RunId, SessionId, WaitId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::projector::{HolderProof, WaitState, wait_state};
 use rekindle_domain::session::SessionState;
-use rekindle_store::commit::{Append, Expect, Receipt};
+use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::NewMessage;
@@ -52,7 +52,8 @@ enum Plan {
 
 /// A message that nobody has given before.
 struct New {
-    message_id: MessageId,
+    /// What is answered to it, but for the number of its record.
+    taken: MessageTaken,
     records: Vec<Draft>,
     /// What is said in the run that begins with it; else it waits for its turn.
     begun: Option<UnsentPrompt>,
@@ -61,24 +62,9 @@ struct New {
     expect: Expect,
 }
 
-/// What the answer to a message names.
-#[derive(Clone, Copy)]
-struct Names {
-    message_id: MessageId,
-    run_id: Option<RunId>,
-}
-
-/// A message on its way to the disk.
-struct Giving {
-    appending: Appending,
-    names: Names,
-}
-
 impl New {
     /// Begins to record the message; its session's worker is told then.
-    fn begin(self, workers: &Arc<Workers>, session: SessionId) -> Giving {
-        let run_id = self.begun.as_ref().map(|unsent| unsent.run_id);
-        let names = Names { message_id: self.message_id, run_id };
+    fn begin(self, workers: &Arc<Workers>, session: SessionId) -> (Appending, MessageTaken) {
         let append = Append { expect: self.expect, ..Append::durable(session, self.records.clone()) };
         let at = workers.clone();
         let told = move || {
@@ -90,19 +76,12 @@ impl New {
                 tracing::error!(%session, "nobody takes the message: {}", error.text());
             }
         };
-        Giving { appending: workers.records.begin_append(append, told), names }
+        (workers.records.begin_append(append, told), self.taken)
     }
 
     /// Tells whether giving it needs a file, or the session's worker.
     fn blocks(&self) -> bool {
         self.instead || self.records.iter().any(|draft| oversize(draft).is_some())
-    }
-}
-
-impl Names {
-    fn taken(self, receipt: &Receipt) -> MessageTaken {
-        let Names { message_id, run_id } = self;
-        MessageTaken { message_id, run_id, seq: receipt.first_seq, queued: run_id.is_none() }
     }
 }
 
@@ -140,7 +119,9 @@ fn plan(
     // Whoever gives another message its turn must have seen the queue as it is.
     let expect = if turn == Placement::BehindOldest { now } else { expect };
     let instead = turn == Placement::InsteadOfAnswer;
-    Ok(Plan::New(New { message_id, records, begun, instead, expect }))
+    let run_id = begun.as_ref().map(|unsent| unsent.run_id);
+    let taken = MessageTaken { message_id, run_id, seq: 0, queued: run_id.is_none() };
+    Ok(Plan::New(New { taken, records, begun, instead, expect }))
 }
 
 /// Tells whether a wait is void by what is recorded: only then its answer can begin a run. What is only seen of an agent is
@@ -173,16 +154,11 @@ pub(crate) fn message(
         };
         keep_large(&workers.records.store, &mut given.records)?;
         let outcome = if given.instead {
-            let message_id = given.message_id;
-            say_instead(workers, session, given.records, state.last_seq).map(|seq| MessageTaken {
-                message_id,
-                run_id: None,
-                seq,
-                queued: true,
-            })
+            let recorded = say_instead(workers, session, given.records, state.last_seq);
+            recorded.map(|seq| MessageTaken { seq, ..given.taken })
         } else {
-            let giving = given.begin(workers, session);
-            giving.appending.wait().map(|receipt| giving.names.taken(&receipt))
+            let (appending, taken) = given.begin(workers, session);
+            appending.wait().map(|receipt| MessageTaken { seq: receipt.first_seq, ..taken })
         };
         match outcome {
             Err(error) if is_late(&error) => {}
@@ -212,12 +188,12 @@ pub(crate) fn try_message(
         Err(error) => Err(Err(error)),
     };
     Some(async move {
-        let giving = match begun {
-            Ok(giving) => giving,
+        let (appending, taken) = match begun {
+            Ok(begun) => begun,
             Err(answer) => return answer,
         };
-        match giving.appending.done().await {
-            Ok(receipt) => Ok(Some(giving.names.taken(&receipt))),
+        match appending.done().await {
+            Ok(receipt) => Ok(Some(MessageTaken { seq: receipt.first_seq, ..taken })),
             Err(error) if is_late(&error) => Ok(None),
             Err(error) => Err(error),
         }

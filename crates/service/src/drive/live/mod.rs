@@ -22,7 +22,6 @@ pub use prompt::UnsentPrompt;
 use agent_memory::{Own, OwnSession};
 pub(crate) use command::command;
 pub(crate) use prompt::{find_back, whole};
-use say::Answerer;
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -30,12 +29,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_agent::connection::{Connection, Delta, Wanted};
-use rekindle_agent::profile::{Answer, Profile};
+use rekindle_agent::profile::Profile;
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::compose::begin::Life;
 use rekindle_domain::compose::launch::adopt;
 use rekindle_domain::event::{Event, ResumeHow};
-use rekindle_domain::id::{BootId, RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::id::{BootId, RunId, SessionId};
 use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::{Run, SessionState};
@@ -312,22 +311,6 @@ impl LiveAgent {
         self.control.as_mut().map_or(Ok(()), |control| control.stop(reason, actor, grace))?;
         crash_point("live.stop.after");
         Ok(())
-    }
-
-    /// Answers a wait; `hash` names the answer, so that the same one is known again.
-    pub fn answer(
-        &mut self,
-        wait: WaitId,
-        answer: Answer<'_>,
-        by: &str,
-        token: Option<TokenId>,
-        hash: &str,
-    ) -> Result<(), LiveError> {
-        let ask = self.connection.asks().find(|ask| ask.wait_id == Some(wait));
-        let ask = ask.cloned().ok_or(LiveError::NoSuchWait(wait))?;
-        let outgoing = self.connection.answer(ask.key, answer).ok_or(LiveError::NoSuchWait(wait))??;
-        let granted = ask.grants(answer);
-        self.say_answer(wait, &ask, outgoing, Answerer { by, token, hash, granted })
     }
 
     /// Sends an input that is in the log.

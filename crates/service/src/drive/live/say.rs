@@ -1,6 +1,6 @@
 //! Inputs to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
-use rekindle_agent::connection::{Ask, NextSetting};
+use rekindle_agent::connection::NextSetting;
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::compose::answer::{self, answer};
 use rekindle_domain::compose::begin::prompt;
@@ -16,15 +16,6 @@ use rekindle_store::log::Cursor;
 use super::prompt::{UnsentPrompt, whole};
 use super::{LiveAgent, LiveError, Progress};
 use crate::test_knobs::crash_point;
-
-/// What an input belongs to.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Queued {
-    /// Its run.
-    pub(super) run_id: Option<RunId>,
-    /// The wait it answers.
-    pub(super) wait_id: Option<WaitId>,
-}
 
 impl LiveAgent {
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
@@ -48,20 +39,23 @@ impl LiveAgent {
     }
 
     /// Records an input and sends it.
-    pub(super) fn queue_and_send(&mut self, outgoing: Outgoing, of: Queued) -> Result<(), LiveError> {
+    pub(super) fn queue_and_send(
+        &mut self,
+        outgoing: Outgoing,
+        run_id: Option<RunId>,
+        wait_id: Option<WaitId>,
+    ) -> Result<(), LiveError> {
         self.input_seq += 1;
-        let queued = self.queued(outgoing.what, &outgoing.line, of.run_id, of.wait_id);
+        let queued = self.queued(outgoing.what, &outgoing.line, run_id, wait_id);
         self.append(vec![queued.into()])?;
-        self.send(self.input_seq, word(outgoing.what), &outgoing.line)?;
-        Ok(())
+        self.send(self.input_seq, word(outgoing.what), &outgoing.line)
     }
 
     /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
     pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<(), LiveError> {
         let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
         let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
-        let of = Queued { run_id, wait_id: None };
-        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, of))
+        outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, run_id, None))
     }
 
     /// Ends a run of which nothing was said: the agent does not work as it was asked to.
@@ -88,18 +82,26 @@ impl LiveAgent {
         }
     }
 
-    pub(super) fn say_answer(
+    /// Answers a wait; `hash` names the answer, so that the same one is known again.
+    pub fn answer(
         &mut self,
         wait_id: WaitId,
-        ask: &Ask,
-        outgoing: Outgoing,
-        who: Answerer<'_>,
+        given: Answer<'_>,
+        by: &str,
+        token: Option<TokenId>,
+        hash: &str,
     ) -> Result<(), LiveError> {
-        let Answerer { by, token, hash, granted } = who;
-        let Some(run_id) = ask.run_id else { return Err(LiveError::NoSuchWait(wait_id)) };
+        let gone = LiveError::NoSuchWait(wait_id);
+        let Some(ask) = self.connection.asks().find(|ask| ask.wait_id == Some(wait_id)) else {
+            return Err(gone);
+        };
+        let (key, run_id, granted) = (ask.key, ask.run_id, ask.grants(given));
+        let (Some(outgoing), Some(run_id)) = (self.connection.answer(key, given).transpose()?, run_id) else {
+            return Err(gone);
+        };
         let current = self.store.open_session(self.session)?;
         let wait = current.state.run.as_ref().and_then(|run| run.wait(wait_id));
-        let wait = wait.ok_or(LiveError::NoSuchWait(wait_id))?;
+        let wait = wait.ok_or(gone)?;
         self.input_seq += 1;
         let line = std::str::from_utf8(&outgoing.line).ok();
         let line = line.map(|line| Raw::text(line.trim_end()).into_owned());
@@ -161,11 +163,11 @@ impl LiveAgent {
         let run_id = Some(run_id);
         for ask in std::mem::take(&mut self.own.unanswered) {
             if let Ok(outgoing) = self.connection.profile().answer(&ask.request, Answer::Cancelled) {
-                self.queue_and_send(outgoing, Queued { run_id, wait_id: ask.wait_id })?;
+                self.queue_and_send(outgoing, run_id, ask.wait_id)?;
             }
         }
         for (_, outgoing) in self.connection.cancel() {
-            self.queue_and_send(outgoing, Queued { run_id, wait_id: None })?;
+            self.queue_and_send(outgoing, run_id, None)?;
         }
         Ok(())
     }
@@ -218,15 +220,6 @@ impl LiveAgent {
         crash_point("live.close_input.after");
         Ok(())
     }
-}
-
-/// Who answers, with which token, and what names the answer.
-pub(super) struct Answerer<'a> {
-    pub(super) by: &'a str,
-    pub(super) token: Option<TokenId>,
-    pub(super) hash: &'a str,
-    /// Whether it gives a permission that was asked for.
-    pub(super) granted: Option<bool>,
 }
 
 fn word(what: InputKind) -> &'static str {

@@ -9,7 +9,6 @@ use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
 use super::progress::Progress;
-use super::say::Queued;
 use super::{LiveAgent, LiveError};
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -47,10 +46,7 @@ impl LiveAgent {
 
     /// Asks the holder for a sign of life; whatever it tells next is one.
     pub(crate) fn beat(&mut self) -> Result<(), LiveError> {
-        match self.control.as_mut().map(|control| control.beat()) {
-            Some(Err(RequestError::Closed)) | None => Ok(()),
-            Some(asked) => Ok(asked?),
-        }
+        unless_closed(self.control.as_mut().map(|control| control.beat()))
     }
 
     /// Tells whether the agent is at work, or about to be.
@@ -134,12 +130,12 @@ impl LiveAgent {
         match self.connection.phase() {
             Phase::Silent if self.input_seq == 0 => {
                 let greeting = self.connection.profile().greet(1);
-                greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, Queued::default()))
+                greeting.map_or(Ok(()), |greeting| self.queue_and_send(greeting, None, None))
             }
             Phase::Greeted if !opening && !self.refused => {
                 let how = self.how_to_open();
                 let outgoing = self.connection.profile().open(self.input_seq + 1, how, &self.working_dir);
-                outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, Queued::default()))
+                outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, None, None))
             }
             Phase::Ready if self.is_replaying() => Ok(()),
             Phase::Ready => self.settle_and_say(progress),
@@ -162,13 +158,18 @@ impl LiveAgent {
         crash_point("live.acknowledge.before");
         self.unacknowledged = None;
         if self.low > 1 {
-            match self.control.as_mut().map(|control| control.ack(self.low - 1)) {
-                // It needs no acknowledgement any more.
-                Some(Err(RequestError::Closed)) | None => {}
-                Some(outcome) => outcome?,
-            }
+            // One that is gone needs no acknowledgement any more.
+            unless_closed(self.control.as_mut().map(|control| control.ack(self.low - 1)))?;
         }
         crash_point("live.acknowledge.after");
         Ok(self.low > 1)
+    }
+}
+
+/// A holder that is gone does not fail us: its lock tells what became of it.
+fn unless_closed(outcome: Option<Result<(), RequestError>>) -> Result<(), LiveError> {
+    match outcome {
+        Some(Err(RequestError::Closed)) | None => Ok(()),
+        Some(outcome) => Ok(outcome?),
     }
 }

@@ -6,6 +6,7 @@ use rekindle_domain::compose::begin::{continuation, from_queue};
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{MessageId, RunId};
+use rekindle_domain::recovery::MOST_LAUNCHES;
 use rekindle_domain::session::SessionState;
 use rekindle_store::AppendError;
 use rekindle_wire::hint::Hint;
@@ -39,7 +40,8 @@ impl Worker {
                     Some(Hint::InstallAgent { command }) => format!("; {command}"),
                     _ => String::new(),
                 };
-                self.fail(workers, state, format!("{}{install}", error.text()))?;
+                let error = format!("{}{install}", error.text());
+                self.end_run(workers, state, Ending::Failed { error })?;
                 return Ok(StepOutcome::Again);
             }
         };
@@ -47,52 +49,50 @@ impl Worker {
         let profile = profile(&state.provider)?;
         self.turn(ConnectionEvent::Begins);
         let context = workers.context(self.session, profile);
-        match LiveAgent::launch(context, &workers.agents.places, launching) {
+        let error = match LiveAgent::launch(context, &workers.agents.places, launching) {
             Ok(live) => {
                 crash_point("start.after_launch");
                 self.shortage = None;
                 self.listen(workers, live);
-                Ok(StepOutcome::Again)
+                return Ok(StepOutcome::Again);
             }
-            // No other try would come to anything else.
-            Err(
-                error @ (LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })),
-            ) => {
-                self.turn(ConnectionEvent::Fails);
-                self.fail(workers, state, format!("the agent could not be launched: {}", chain(&error)))?;
-                Ok(StepOutcome::Again)
-            }
-            Err(error @ (LiveError::Append(_) | LiveError::Session(_))) => Err(error.into()),
-            // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
-            Err(error) if error.is_shortage() => {
-                self.turn(ConnectionEvent::Fails);
-                let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
-                self.shortage = Some((launches, ticks::now()));
-                let why = format!("its agent cannot be launched yet: {}", chain(&error));
-                if launches == 1 {
-                    tracing::warn!(session = %self.session, "{why}");
-                }
-                self.hold(Some(why));
-                Ok(StepOutcome::Again)
-            }
-            Err(error) => {
-                self.turn(ConnectionEvent::Fails);
-                tracing::warn!(session = %self.session, "launch failed: {}", chain(&error));
-                let after = workers.records.store.open_session(self.session)?.state;
-                // Whatever there is of it is found, read and counted by the next step.
-                if after.agent.as_ref().is_none_or(|agent| agent.exited) {
-                    self.note_failed_launch(workers)?;
-                    if self.failed_launches.1 >= rekindle_domain::recovery::MOST_LAUNCHES {
-                        self.fail(
-                            workers,
-                            state,
-                            format!("the agent could not be launched: {}", chain(&error)),
-                        )?;
-                    }
-                }
-                Ok(StepOutcome::Again)
-            }
+            Err(error) => error,
+        };
+        // No other try would come to anything else.
+        let hopeless = matches!(
+            error,
+            LiveError::ArgumentTooLong { .. } | LiveError::Append(AppendError::TooLarge { .. })
+        );
+        if !hopeless && matches!(error, LiveError::Append(_) | LiveError::Session(_)) {
+            return Err(error.into());
         }
+        self.turn(ConnectionEvent::Fails);
+        let why = chain(&error);
+        if error.is_shortage() {
+            // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
+            let launches = self.shortage.map_or(0, |(launches, _)| launches).saturating_add(1);
+            self.shortage = Some((launches, ticks::now()));
+            let why = format!("its agent cannot be launched yet: {why}");
+            if launches == 1 {
+                tracing::warn!(session = %self.session, "{why}");
+            }
+            self.hold(Some(why));
+            return Ok(StepOutcome::Again);
+        }
+        if !hopeless {
+            tracing::warn!(session = %self.session, "launch failed: {why}");
+            let after = workers.records.store.open_session(self.session)?.state;
+            // Whatever there is of it is found, read and counted by the next step.
+            if after.agent.as_ref().is_some_and(|agent| !agent.exited) {
+                return Ok(StepOutcome::Again);
+            }
+            self.note_failed_launch(workers)?;
+        }
+        if hopeless || self.failed_launches.1 >= MOST_LAUNCHES {
+            let error = format!("the agent could not be launched: {why}");
+            self.end_run(workers, state, Ending::Failed { error })?;
+        }
+        Ok(StepOutcome::Again)
     }
 
     /// Returns how the last agent ended, for people.
@@ -127,16 +127,16 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the open run as failed.
-    pub(super) fn fail(
+    /// Ends the open run, which no agent ends.
+    pub(super) fn end_run(
         &mut self,
         workers: &Workers,
         state: &SessionState,
-        error: String,
+        ending: Ending,
     ) -> Result<(), ServiceError> {
         if let Some(run) = state.open_run() {
             let tokens = workers.records.store.open_session(self.session)?.tokens;
-            workers.records.append(self.session, end_run(run, &tokens, Ending::Failed { error }))?;
+            workers.records.append(self.session, end_run(run, &tokens, ending))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rekindle_domain::compose::interrupt::{Ending, end_run};
+use rekindle_domain::compose::interrupt::Ending;
 use rekindle_domain::compose::launch::bury;
 use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Shortage, Step, next_step};
 use rekindle_domain::session::SessionState;
@@ -81,55 +81,40 @@ impl Worker {
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
             Step::Launch | Step::Continue { .. } | Step::Begin(_) if workers.is_stopping() => {
-                Ok(StepOutcome::Rest(None))
+                return Ok(StepOutcome::Rest(None));
             }
-            Step::Adopt => self.adopt(workers, &state),
-            Step::Dismiss => self.dismiss_agent(workers, &state),
-            Step::Harvest => self.harvest(workers, &state),
+            Step::Adopt => return self.adopt(workers, &state),
+            Step::Dismiss => return self.dismiss_agent(workers, &state),
+            Step::Harvest => return self.harvest(workers, &state),
+            Step::Launch => return self.launch(workers, &state),
             Step::Bury { reason } => {
                 workers.records.append(self.session, bury(&state, &current.tokens, reason))?;
-                Ok(StepOutcome::Again)
             }
-            Step::Launch => self.launch(workers, &state),
-            Step::Cancel => {
-                let Some(run) = state.open_run() else { return Ok(StepOutcome::Again) };
-                workers.records.append(self.session, end_run(run, &current.tokens, Ending::Cancelled))?;
-                Ok(StepOutcome::Again)
+            Step::Cancel => self.end_run(workers, &state, Ending::Cancelled)?,
+            Step::Fail(Held::NoDirectory) => {
+                let error = format!("the working directory {} is not there", state.working_dir);
+                self.end_run(workers, &state, Ending::Failed { error })?;
             }
-            Step::Fail(held) => {
-                let error = match held {
-                    Held::NoDirectory => format!("the working directory {} is not there", state.working_dir),
-                    _ => {
-                        format!(
-                            "the agent ended before it could be given its prompt{}",
-                            self.last_end(workers)
-                        )
-                    }
-                };
-                self.fail(workers, &state, error)?;
-                Ok(StepOutcome::Again)
+            Step::Fail(_) => {
+                let how = self.last_end(workers);
+                let error = format!("the agent ended before it could be given its prompt{how}");
+                self.end_run(workers, &state, Ending::Failed { error })?;
             }
-            Step::Continue { .. } => {
-                self.begin_continuation(workers, &state)?;
-                Ok(StepOutcome::Again)
-            }
-            Step::Begin(message) => {
-                self.begin(workers, message)?;
-                Ok(StepOutcome::Again)
-            }
+            Step::Continue { .. } => self.begin_continuation(workers, &state)?,
+            Step::Begin(message) => self.begin(workers, message)?,
             Step::Remove => {
                 self.remove(workers)?;
-                Ok(StepOutcome::Rest(None))
+                return Ok(StepOutcome::Rest(None));
             }
             Step::Wait(_) if found == AgentPresence::Silent => {
-                Ok(StepOutcome::Rest(Some(self.back_off.next())))
+                return Ok(StepOutcome::Rest(Some(self.back_off.next())));
             }
-            // What ran out is said already.
-            Step::Wait(most) if self.shortage.is_some() => Ok(StepOutcome::Rest(Some(most))),
             Step::Wait(most) => {
-                // It goes on by itself: whatever held it does not any more.
-                self.hold(None);
-                Ok(StepOutcome::Rest(Some(most)))
+                // It goes on by itself: whatever held it does not any more. What ran out is said already.
+                if self.shortage.is_none() {
+                    self.hold(None);
+                }
+                return Ok(StepOutcome::Rest(Some(most)));
             }
             Step::AwaitLoad(most) => {
                 self.hold(Some(format!(
@@ -137,13 +122,14 @@ impl Worker {
                     most.as_secs() + 1
                 )));
                 // Looked at every second: it is shown, and the clock may be set.
-                Ok(StepOutcome::Rest(Some(most.min(Duration::from_secs(1)))))
+                return Ok(StepOutcome::Rest(Some(most.min(Duration::from_secs(1)))));
             }
             Step::Rest(held) => {
                 self.hold(held.map(|held| workers.agents.environment.held_words(&state, held)));
-                Ok(StepOutcome::Rest(None))
+                return Ok(StepOutcome::Rest(None));
             }
         }
+        Ok(StepOutcome::Again)
     }
 
     /// Removes the files of a session whose deletion is recorded and whose agent is gone.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rekindle_domain::compose::interrupt::Ending;
 use rekindle_domain::event::{CancelReason, WaitKind};
 use rekindle_domain::id::WaitId;
 use rekindle_domain::recovery::AgentPresence;
@@ -130,7 +131,8 @@ impl Worker {
         if let Some(refused) = &progress.refused {
             let state = workers.records.store.open_session(self.session)?.state;
             let why = self.live.as_ref().map(|live| refusal(refused, &state.provider, live.connection()));
-            self.fail(workers, &state, format!("the agent refused: {}", why.unwrap_or_default()))?;
+            let error = format!("the agent refused: {}", why.unwrap_or_default());
+            self.end_run(workers, &state, Ending::Failed { error })?;
             if let Some(live) = &mut self.live {
                 live.stop("the agent makes no session", "daemon", GRACE)?;
             }
