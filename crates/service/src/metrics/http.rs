@@ -77,11 +77,8 @@ impl Http {
                 page.sample(&[("method", method), ("route", path), ("status", class)], count.get());
             }
         }
-        page.family(
-            "rekindle_http_request_duration_seconds",
-            Kind::Histogram,
-            "From a request's head until its answer's head",
-        );
+        let help = "From a request's head until its answer's head";
+        page.family("rekindle_http_request_duration_seconds", Kind::Histogram, help);
         for (method, (path, route)) in all() {
             page.histogram(&[("method", method), ("route", path)], &route.took.read());
         }

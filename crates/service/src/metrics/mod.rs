@@ -21,7 +21,7 @@ use crate::show::{DIRECTORIES, directory_state};
 use http::Http;
 
 /// What is counted above the store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// When the daemon began.
     began: Timestamp,
@@ -39,15 +39,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(began: Timestamp) -> Metrics {
-        Metrics {
-            began,
-            http: Http::default(),
-            opening: Took::default(),
-            listing: Took::default(),
-            looking: Took::default(),
-            unfinished: Gauge::default(),
-            directories: Default::default(),
-        }
+        Metrics { began, ..Metrics::default() }
     }
 
     /// A sweep has looked at the directories of all holders.

@@ -83,6 +83,17 @@ impl Page {
         self.sample(&[], value);
     }
 
+    /// Writes a family whose values differ in one label.
+    pub(super) fn labelled<'a, V: Display>(
+        &mut self,
+        (name, kind, help): (&'static str, Kind, &str),
+        label: &'static str,
+        values: impl IntoIterator<Item = (&'a str, V)>,
+    ) {
+        self.family(name, kind, help);
+        values.into_iter().for_each(|(which, value)| self.sample(&[(label, which)], value));
+    }
+
     /// Writes the classes of a histogram.
     pub(super) fn histogram(&mut self, labels: &Labels<'_>, reading: &Reading) {
         for (bound, count) in &reading.classes {

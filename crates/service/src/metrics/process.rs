@@ -10,12 +10,8 @@ use super::page::{Kind, Page, seconds};
 
 pub(super) fn show(page: &mut Page) {
     if let Some(fields) = std::fs::read_to_string("/proc/self/stat").ok().as_deref().and_then(Stat::read) {
-        page.single(
-            "process_cpu_seconds_total",
-            Kind::Counter,
-            "Processor time that the daemon has used",
-            seconds(fields.cpu),
-        );
+        let help = "Processor time that the daemon has used";
+        page.single("process_cpu_seconds_total", Kind::Counter, help, seconds(fields.cpu));
         page.single("process_resident_memory_bytes", Kind::Gauge, "Memory of the daemon", fields.resident);
     }
     if let Some(open) = open_descriptors() {

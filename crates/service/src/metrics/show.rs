@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rekindle_domain::event::Kind as Record;
 use rekindle_domain::projector::SessionStatus;
-use rekindle_store::meter::Meter;
+use rekindle_store::meter::{Gauge, Meter};
 
 use super::census::{Census, PROOFS};
 use super::page::{Format, Kind, Page, seconds};
@@ -19,15 +19,11 @@ impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.
     pub(crate) fn show(&self, views: &Views, meter: &Meter, feed: &Feed, format: Format) -> String {
         let mut page = Page::new(format);
-        page.family("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
-        page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+        let family = ("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
+        page.labelled(family, "version", [(env!("CARGO_PKG_VERSION"), 1)]);
         let began = Duration::from_millis(u64::try_from(self.began.as_millis()).unwrap_or(0));
-        page.single(
-            "process_start_time_seconds",
-            Kind::Gauge,
-            "When the daemon began, since 1970",
-            seconds(began),
-        );
+        let help = "When the daemon began, since 1970";
+        page.single("process_start_time_seconds", Kind::Gauge, help, seconds(began));
         process::show(&mut page);
         if let Some(census) = Census::take(views) {
             sessions(&mut page, &census);
@@ -47,89 +43,67 @@ impl Metrics {
         let help = "Bytes that holders have written down and no log has yet";
         page.single("rekindle_holder_journal_unread_bytes", Kind::Gauge, help, unread);
         let help = "Directories of holders as the last sweep found them, once a minute";
-        page.family("rekindle_holder_directories", Kind::Gauge, help);
-        for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
-            page.sample(&[("state", state.as_str())], gauge.get());
-        }
+        let found =
+            DIRECTORIES.iter().map(|state| state.as_str()).zip(self.directories.iter().map(Gauge::get));
+        page.labelled(("rekindle_holder_directories", Kind::Gauge, help), "state", found);
     }
 
     fn start(&self, page: &mut Page) {
-        page.family(
-            "rekindle_recovery_duration_seconds",
-            Kind::Gauge,
-            "How long each part of the start took; 0 while it is not over",
-        );
-        for (phase, took) in [("open", &self.opening), ("list", &self.listing), ("look", &self.looking)] {
-            page.sample(&[("phase", phase)], seconds(took.get()));
-        }
+        let help = "How long each part of the start took; 0 while it is not over";
+        let phases = [("open", &self.opening), ("list", &self.listing), ("look", &self.looking)];
+        let took = phases.map(|(phase, took)| (phase, seconds(took.get())));
+        page.labelled(("rekindle_recovery_duration_seconds", Kind::Gauge, help), "phase", took);
         let help = "Sessions in which something was going on when the daemon began";
         page.single("rekindle_recovery_sessions", Kind::Gauge, help, self.unfinished.get());
     }
 }
 
 fn sessions(page: &mut Page, census: &Census) {
-    page.family("rekindle_sessions", Kind::Gauge, "Sessions by derived status");
-    for (status, count) in SessionStatus::ALL.iter().zip(census.statuses) {
-        page.sample(&[("status", status.as_str())], count);
-    }
+    let statuses = SessionStatus::ALL.map(SessionStatus::as_str).into_iter().zip(census.statuses);
+    page.labelled(("rekindle_sessions", Kind::Gauge, "Sessions by derived status"), "status", statuses);
     let help = "Sessions whose log is damaged: they are shown and take no more records";
     page.single("rekindle_sessions_damaged", Kind::Gauge, help, census.damaged);
     page.single("rekindle_waits_open", Kind::Gauge, "Questions that someone has to answer", census.waits);
     let oldest = seconds(Duration::from_millis(census.oldest_wait));
     let help = "How long the oldest open question has waited; 0 if there is none";
     page.single("rekindle_wait_oldest_age_seconds", Kind::Gauge, help, oldest);
-    page.family(
-        "rekindle_holders",
-        Kind::Gauge,
-        "Holders that a log says are there, by what is known of them",
-    );
-    for (state, count) in PROOFS.iter().zip(census.holders) {
-        page.sample(&[("state", state)], count);
-    }
+    let help = "Holders that a log says are there, by what is known of them";
+    page.labelled(("rekindle_holders", Kind::Gauge, help), "state", PROOFS.into_iter().zip(census.holders));
 }
 
 fn records(page: &mut Page, meter: &Meter) {
     let records = &meter.records;
-    page.family("rekindle_records_total", Kind::Counter, "Records appended to logs");
-    for kind in Record::ALL {
-        page.sample(&[("kind", kind.as_str())], records.of(*kind));
-    }
+    let kinds = Record::ALL.iter().map(|kind| (kind.as_str(), records.of(*kind)));
+    page.labelled(("rekindle_records_total", Kind::Counter, "Records appended to logs"), "kind", kinds);
     let started = records.of(Record::RunStarted);
     page.single("rekindle_runs_started_total", Kind::Counter, "Runs begun, continuations included", started);
-    page.family("rekindle_runs_ended_total", Kind::Counter, "Runs by their end");
-    for (end, kind) in [
+    let ends = [
         ("completed", Record::RunCompleted),
         ("failed", Record::RunFailed),
         ("cancelled", Record::RunCancelled),
         ("interrupted", Record::RunInterrupted),
-    ] {
-        page.sample(&[("end", end)], records.of(kind));
-    }
-    page.family("rekindle_interruptions_total", Kind::Counter, "Runs cut short, by what cut them");
-    records.interruptions().for_each(|(reason, count)| page.sample(&[("reason", reason)], count));
+    ];
+    let ends = ends.map(|(end, kind)| (end, records.of(kind)));
+    page.labelled(("rekindle_runs_ended_total", Kind::Counter, "Runs by their end"), "end", ends);
+    let family = ("rekindle_interruptions_total", Kind::Counter, "Runs cut short, by what cut them");
+    page.labelled(family, "reason", records.interruptions());
     let adopted = records.of(Record::RunAdopted);
     page.single("rekindle_adoptions_total", Kind::Counter, "Runs taken over from a daemon before", adopted);
-    page.family("rekindle_restores_total", Kind::Counter, "Conversations brought back to agents, by verdict");
-    records.restored().for_each(|(verdict, count)| page.sample(&[("verdict", verdict)], count));
+    let help = "Conversations brought back to agents, by verdict";
+    page.labelled(("rekindle_restores_total", Kind::Counter, help), "verdict", records.restored());
     let asked = records.of(Record::RunWaiting);
     page.single("rekindle_waits_opened_total", Kind::Counter, "Questions that agents asked", asked);
-    page.family("rekindle_waits_ended_total", Kind::Counter, "Questions that are over, by how");
-    records.ended_waits().for_each(|(how, count)| page.sample(&[("how", how)], count));
+    let family = ("rekindle_waits_ended_total", Kind::Counter, "Questions that are over, by how");
+    page.labelled(family, "how", records.ended_waits());
 }
 
 fn store(page: &mut Page, meter: &Meter, records: &Records) {
+    let appends = "From handing records over until they are answered";
+    let checkpoints = "Checkpoints, during which nothing is committed";
     for (name, help, histogram) in [
-        (
-            "rekindle_append_duration_seconds",
-            "From handing records over until they are answered",
-            &meter.appends,
-        ),
+        ("rekindle_append_duration_seconds", appends, &meter.appends),
         ("rekindle_sync_duration_seconds", "Syncs of the write-ahead log", &meter.syncs),
-        (
-            "rekindle_checkpoint_duration_seconds",
-            "Checkpoints, during which nothing is committed",
-            &meter.checkpoints,
-        ),
+        ("rekindle_checkpoint_duration_seconds", checkpoints, &meter.checkpoints),
     ] {
         page.family(name, Kind::Histogram, help);
         page.histogram(&[], &histogram.read());
@@ -143,24 +117,19 @@ fn store(page: &mut Page, meter: &Meter, records: &Records) {
     let help = "Files of the write-ahead log since its last checkpoint";
     page.single("rekindle_wal_segments", Kind::Gauge, help, meter.wal_segments.get());
     let help = "Writes of the write-ahead log that did not succeed, by what is known of them";
-    page.family("rekindle_storage_failures_total", Kind::Counter, help);
-    for (outcome, counter) in [("full", &meter.full), ("failed", &meter.failed), ("unknown", &meter.unknown)]
-    {
-        page.sample(&[("outcome", outcome)], counter.get());
-    }
+    let outcomes = [("full", &meter.full), ("failed", &meter.failed), ("unknown", &meter.unknown)];
+    let outcomes = outcomes.map(|(outcome, count)| (outcome, count.get()));
+    page.labelled(("rekindle_storage_failures_total", Kind::Counter, help), "outcome", outcomes);
     let help = "Whether the room for the last words is there: 0 on a full disk";
     page.single("rekindle_storage_reserve_kept", Kind::Gauge, help, meter.reserve_kept.get());
 }
 
 fn streams(page: &mut Page, feed: &Feed) {
     let streams = [("session", &feed.one), ("all", &feed.every)];
-    page.family("rekindle_sse_subscribers", Kind::Gauge, "Followers of server-sent events");
-    for (stream, counted) in streams {
-        page.sample(&[("stream", stream)], counted.subscribers.get());
-    }
+    let subscribers = streams.map(|(stream, counted)| (stream, counted.subscribers.get()));
+    let family = ("rekindle_sse_subscribers", Kind::Gauge, "Followers of server-sent events");
+    page.labelled(family, "stream", subscribers);
     let help = "Followers that were sent away because they were too slow";
-    page.family("rekindle_sse_dropped_total", Kind::Counter, help);
-    for (stream, counted) in streams {
-        page.sample(&[("stream", stream)], counted.dropped.get());
-    }
+    let dropped = streams.map(|(stream, counted)| (stream, counted.dropped.get()));
+    page.labelled(("rekindle_sse_dropped_total", Kind::Counter, help), "stream", dropped);
 }

@@ -10,10 +10,10 @@ use rekindle_domain::session::{End, SessionState};
 use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
-use rekindle_store::{LoadError, OpenSessionError, Store, Want};
+use rekindle_store::{LoadError, Loaded, OpenSessionError, Store, Want};
 
 use super::cursor::PageKey;
-use crate::error::{ServiceError, damaged_log};
+use crate::error::{ServiceError, chain, damaged_log};
 use crate::idempotency::{Key, name};
 use crate::lock::locked;
 
@@ -41,12 +41,21 @@ impl SessionEntry {
         self.damage.is_none() && self.trouble.is_none()
     }
 
+    /// Returns what a session's files say.
+    fn of(loaded: Loaded) -> SessionEntry {
+        SessionEntry {
+            state: Arc::new(loaded.state),
+            tokens: Arc::new(loaded.tokens),
+            damage: loaded.damage.map(Arc::new),
+            trouble: None,
+            examined: loaded.read_from == 0,
+        }
+    }
+
     /// Returns what can be shown of a session that cannot be loaded.
     fn troubled(store: &Store, session: SessionId, error: &LoadError) -> SessionEntry {
-        let found = store.stand_in(session);
-        let (state, tokens, damage) = (Arc::new(found.state), Arc::new(found.tokens), found.damage);
-        let trouble = Some(crate::error::chain(error).into());
-        SessionEntry { state, tokens, damage: damage.map(Arc::new), trouble, examined: true }
+        let trouble = Some(chain(error).into());
+        SessionEntry { trouble, examined: true, ..SessionEntry::of(store.stand_in(session)) }
     }
 
     fn lacks_tokens(&self) -> bool {
@@ -142,18 +151,16 @@ impl Directory {
         let mut inner = Inner { surveyed: true, ..Inner::default() };
         store.survey(|id, loaded| match loaded {
             Ok(loaded) => {
-                let (damage, examined) = (loaded.damage.map(Arc::new), loaded.read_from == 0);
                 if let Some(key) = &loaded.state.created_by_key {
                     inner.keys.insert(name(key).to_owned(), (key.clone(), id));
                 }
-                let (state, tokens) = (Arc::new(loaded.state), Arc::new(loaded.tokens));
-                inner.put(id, SessionEntry { state, tokens, damage, trouble: None, examined });
+                inner.put(id, SessionEntry::of(loaded));
             }
             // Removed while it was looked at.
             Err(LoadError::NotFound(_)) => {}
             // It hides no other, and is not hidden itself (I10, I12); doctor says more.
             Err(error) => {
-                tracing::error!(session = %id, "cannot be loaded: {}", crate::error::chain(&error));
+                tracing::error!(session = %id, "cannot be loaded: {}", chain(&error));
                 inner.put(id, SessionEntry::troubled(store, id, &error));
             }
         })?;
@@ -223,21 +230,13 @@ impl Directory {
     fn look_again(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let fresh = match store.load(session, Want::Everything) {
-            Ok(loaded) => SessionEntry {
-                state: Arc::new(loaded.state),
-                tokens: Arc::new(loaded.tokens),
-                damage: loaded.damage.map(Arc::new),
-                trouble: None,
-                examined: loaded.read_from == 0,
-            },
+            Ok(loaded) => SessionEntry::of(loaded),
             Err(LoadError::NotFound(_)) => {
                 self.forget(session);
                 return None;
             }
             // Nobody adds to its log meanwhile: what was read of it is still so.
-            Err(error) if entry.trouble.as_deref() == Some(&*crate::error::chain(&error)) => {
-                return Some(entry);
-            }
+            Err(error) if entry.trouble.as_deref() == Some(&*chain(&error)) => return Some(entry),
             Err(error) => SessionEntry::troubled(store, session, &error),
         };
         locked(&self.inner).put(session, fresh.clone());
@@ -273,7 +272,7 @@ impl Directory {
                 known.examined = true;
             }
             // It may be gone, or come back: whoever asks next looks again.
-            Err(error) => tracing::warn!(%session, "{}", crate::error::chain(&error)),
+            Err(error) => tracing::warn!(%session, "{}", chain(&error)),
         }
         inner.put(session, known.clone());
         Some(known)
@@ -349,15 +348,8 @@ impl Directory {
     fn by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
         let inner = self.known();
         let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
-        let unread: Vec<SessionId> = match &found {
-            None => inner
-                .entries
-                .values()
-                .filter(|entry| entry.lacks_tokens())
-                .map(|entry| entry.state.id)
-                .collect(),
-            Some(_) => Vec::new(),
-        };
+        let lacking = inner.entries.values().filter(|entry| found.is_none() && entry.lacks_tokens());
+        let unread: Vec<SessionId> = lacking.map(|entry| entry.state.id).collect();
         drop(inner);
         // The list of a start that was short has no tokens: those of answered waits are read when someone asks.
         found.or_else(|| {

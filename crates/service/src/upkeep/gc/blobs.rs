@@ -12,7 +12,7 @@ use rekindle_store::check::{Finding, Report, Severity};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
-use super::{Freed, Gone, Left};
+use super::{Freed, Gone};
 use crate::test_knobs::crash_point;
 
 /// Removes the blobs that no file of the home names.
@@ -23,7 +23,6 @@ pub(super) fn collect(
     dry_run: bool,
     freed: &mut Freed,
 ) -> io::Result<()> {
-    let left = |what: String| Left { kind: "blobs", path: layout.blobs(), why: what };
     let doubtful = |finding: &&Finding| {
         let says_names = finding.session.is_some() || finding.code.as_str().starts_with("wal_");
         finding.severity == Severity::Error && says_names
@@ -32,7 +31,7 @@ pub(super) fn collect(
     if let Some(finding) = damaged {
         let why =
             format!("all are kept: {} is damaged, and may have named any of them", finding.path.display());
-        freed.left.push(left(why));
+        freed.leave("blobs", layout.blobs(), why);
         return Ok(());
     }
     if aside::any(&**disk, layout)? {
@@ -40,7 +39,7 @@ pub(super) fn collect(
             "all are kept: the damaged logs in {} may have named any of them; remove those you have no use for",
             layout.damaged().display()
         );
-        freed.left.push(left(why));
+        freed.leave("blobs", layout.blobs(), why);
         return Ok(());
     }
     let blobs = Blobs::reading(disk.clone(), layout.clone());
@@ -53,7 +52,7 @@ pub(super) fn collect(
     let references = referenced_blobs(&**disk, layout)?;
     if let Some(closed) = references.unreadable.first() {
         let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
-        freed.left.push(left(why));
+        freed.leave("blobs", layout.blobs(), why);
         return Ok(());
     }
     crash_point("gc.blobs_named");

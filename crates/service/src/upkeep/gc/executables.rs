@@ -7,7 +7,7 @@ use rekindle_store::disk::SharedDisk;
 use rekindle_store::home::{self, HomeError};
 use rekindle_store::offline::Offline;
 
-use super::{Freed, GcOptions, Gone, Left, size_of};
+use super::{Freed, GcOptions, remove_tree};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::holders::look_at_holders;
@@ -38,7 +38,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             let why = why.unwrap_or_else(|| {
                 "a daemon runs and starts holders from them; stop it first, agents work on".into()
             });
-            return freed.left.push(Left { kind: "executable", path: bin, why });
+            return freed.leave("executable", bin, why);
         }
     };
     let Ok(all) = look_at_holders(offline) else { return };
@@ -50,7 +50,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             FileContents::There(launch) => used.push(launch.executable.clone()),
             FileContents::Missing | FileContents::Unreadable(_) => {
                 let why = format!("{} may run any of them", holder.seen.holder_id);
-                return freed.left.push(Left { kind: "executable", path: bin, why });
+                return freed.leave("executable", bin, why);
             }
         }
     }
@@ -59,15 +59,9 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         if used.contains(&name) {
             continue;
         }
-        let bytes = size_of(&path);
         crash_point("gc.before_executable");
-        match if options.dry_run { Ok(()) } else { std::fs::remove_dir_all(&path) } {
-            Ok(()) => {
-                let why = "no living holder runs it, and a daemon makes its own again".into();
-                freed.gone.push(Gone { kind: "executable", path, bytes, why });
-            }
-            Err(error) => freed.failed.push(Left { kind: "executable", path, why: error.to_string() }),
-        }
+        let why = "no living holder runs it, and a daemon makes its own again".into();
+        freed.remove(("executable", path, why), options, remove_tree);
     }
 }
 

@@ -7,7 +7,7 @@ use rekindle_holder::client::{DirLock, remove_leftovers, remove_under};
 use rekindle_store::disk::{OpenMode, SharedDisk};
 use rekindle_store::offline::Offline;
 
-use super::{Freed, GcOptions, Gone, Left, age_of, size_of};
+use super::{Freed, GcOptions, Left, age_of};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::holders::{Holder, Standing, look_at_holders};
@@ -33,8 +33,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
         .filter_map(|holder| match may_go(&holder, options) {
             Ok(why) => Some((holder, why)),
             Err(Some(why)) => {
-                let path = holder.seen.dir.path().to_owned();
-                freed.left.push(Left { kind: "holder", path, why });
+                freed.leave("holder", holder.seen.dir.path().to_owned(), why);
                 None
             }
             Err(None) => None,
@@ -51,11 +50,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
     }
     for (holder, why) in going {
         let path = holder.seen.dir.path().to_owned();
-        let bytes = size_of(&path);
-        match if options.dry_run { Ok(()) } else { remove_holder(&holder) } {
-            Ok(()) => freed.gone.push(Gone { kind: "holder", path, bytes, why }),
-            Err(why) => freed.failed.push(Left { kind: "holder", path, why }),
-        }
+        freed.remove(("holder", path, why), options, |_| remove_holder(&holder));
     }
 }
 

@@ -71,6 +71,25 @@ impl Freed {
     pub fn bytes(&self) -> u64 {
         self.gone.iter().map(|gone| gone.bytes).sum()
     }
+
+    /// Removes something, unless it is only to be said, and notes what came of it.
+    fn remove(
+        &mut self,
+        (kind, path, why): (&'static str, PathBuf, String),
+        options: GcOptions,
+        remove: impl FnOnce(&Path) -> Result<(), String>,
+    ) {
+        let bytes = size_of(&path);
+        match if options.dry_run { Ok(()) } else { remove(&path) } {
+            Ok(()) => self.gone.push(Gone { kind, path, bytes, why }),
+            Err(why) => self.failed.push(Left { kind, path, why }),
+        }
+    }
+
+    /// Notes that something stays, and why.
+    fn leave(&mut self, kind: &'static str, path: PathBuf, why: String) {
+        self.left.push(Left { kind, path, why });
+    }
 }
 
 /// Removes what is there for nothing.
@@ -97,16 +116,14 @@ fn old_repairs(layout: &Layout, options: GcOptions, freed: &mut Freed) {
     old.retain(|path| path.is_dir() && age_of(path) >= least);
     old.sort();
     for path in old {
-        let bytes = size_of(&path);
         crash_point("gc.before_repairs");
-        match if options.dry_run { Ok(()) } else { std::fs::remove_dir_all(&path) } {
-            Ok(()) => {
-                let why = "it is what a repair took away, and old enough".into();
-                freed.gone.push(Gone { kind: "repairs", path, bytes, why });
-            }
-            Err(error) => freed.failed.push(Left { kind: "repairs", path, why: error.to_string() }),
-        }
+        let why = "it is what a repair took away, and old enough".into();
+        freed.remove(("repairs", path, why), options, remove_tree);
     }
+}
+
+fn remove_tree(path: &Path) -> Result<(), String> {
+    std::fs::remove_dir_all(path).map_err(|error| error.to_string())
 }
 
 /// How long nothing in a directory was changed; nothing if that cannot be told.
