@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::boottime::BootClock;
 use crate::error::{ServiceError, chain};
-use crate::ids::{millis, random};
+use crate::ids::{NoRandomness, millis, random, random_bytes};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
 
@@ -149,15 +149,11 @@ fn unreadable() -> ServiceError {
 }
 
 fn denied(denial: Denial) -> ServiceError {
-    let code = match denial {
-        Denial::Unknown => Code::TokenUnknown,
-        Denial::Scope { .. } => Code::TokenScope,
-        Denial::Expired => Code::TokenExpired,
-        Denial::Revoked => Code::TokenRevoked,
-    };
-    let scope = match denial {
-        Denial::Scope { needs, .. } => Some(needs),
-        _ => None,
+    let (code, scope) = match denial {
+        Denial::Unknown => (Code::TokenUnknown, None),
+        Denial::Scope { needs, .. } => (Code::TokenScope, Some(needs)),
+        Denial::Expired => (Code::TokenExpired, None),
+        Denial::Revoked => (Code::TokenRevoked, None),
     };
     ServiceError::new(code, denial).hint(Hint::CreateToken { scope })
 }
@@ -172,8 +168,8 @@ pub enum ChangeError {
     #[error(transparent)]
     Bad(#[from] BadAccess),
     /// There are no random numbers.
-    #[error("the system has no random numbers")]
-    NoRandomness,
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// There is no such token.
     #[error("no access token's id begins with {0}")]
     Unknown(String),
@@ -209,12 +205,8 @@ impl AccessFile<'_> {
 
     /// Makes a token; returns its id and its text, which is not to be had again.
     pub fn create(&self, new: NewAccess) -> Result<(AccessId, String), ChangeError> {
-        let random = || random().map_err(|_| ChangeError::NoRandomness);
         let id = AccessId::mint(millis(self.now), random()?);
-        let mut secret = [0; 32];
-        secret[..16].copy_from_slice(&random()?.to_le_bytes());
-        secret[16..].copy_from_slice(&random()?.to_le_bytes());
-        let (text, shown) = PresentedToken::mint(id, secret);
+        let (text, shown) = PresentedToken::mint(id, random_bytes()?);
         crash_point("access.before");
         access_list::change(self.disk, &self.layout, |list| list.add(&shown, new, self.now))??;
         crash_point("access.after");

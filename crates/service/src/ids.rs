@@ -6,7 +6,7 @@ use rekindle_domain::time::Timestamp;
 /// There are no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("the system has no random numbers")]
-pub(crate) struct NoRandomness;
+pub struct NoRandomness;
 
 /// Returns 128 random bits for an id.
 pub(crate) fn random() -> Result<u128, NoRandomness> {

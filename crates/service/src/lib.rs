@@ -16,6 +16,7 @@ pub mod home;
 pub mod idempotency;
 mod ids;
 mod lock;
+mod log_search;
 pub mod metrics;
 mod records;
 mod show;

@@ -280,7 +280,7 @@ fn refused(error: ChangeError) -> Failure {
             Failure::usage("token_ambiguous", error.to_string()).hint(format!("give more of it:{list}"))
         }
         ChangeError::Bad(error) => Failure::usage("bad_token", error.to_string()),
-        ChangeError::NoRandomness => Failure::failed("no_random_numbers", error),
+        ChangeError::NoRandomness(_) => Failure::failed("no_random_numbers", error),
     }
 }
 

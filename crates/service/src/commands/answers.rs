@@ -90,9 +90,9 @@ fn as_message(
             words = own.name_among(&asked.options).unwrap_or(words);
             about = asked.tool.map(|tool| tool.call.label()).filter(|label| !label.is_empty());
         }
+        about = about.or_else(|| asked(&request));
     }
-    let asked = about.or_else(|| asked(views.store(), entry, wait));
-    let asked = asked.map(|asked| format!(" ({asked})")).unwrap_or_default();
+    let asked = about.map(|about| format!(" ({about})")).unwrap_or_default();
     let text = format!(
         "You were interrupted while you waited for an answer to your question{asked}. The answer is: {words}\n\n\
          Go on from there and finish the request. Do not repeat what is finished."

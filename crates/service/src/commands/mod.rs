@@ -2,7 +2,6 @@
 
 pub(crate) mod answers;
 pub(crate) mod cancel_run;
-mod message_content;
 mod message_deduplication;
 pub(crate) mod messages;
 pub(crate) mod resume_session;

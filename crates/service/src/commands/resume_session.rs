@@ -45,8 +45,7 @@ pub(crate) fn resume(
             // Options are recorded whole, and a umask is one of them.
             let _one_at_a_time = locked(&locks.options);
             let state = workers.records.store.open_session(session)?.state;
-            let names = bring_what_it_lacks(workers, &state, &resume)?;
-            if let Some(names) = names {
+            if let Some(names) = bring_what_it_lacks(workers, &state, &resume)? {
                 workers.records.append(session, vec![names])?;
             }
             workers.tell(session, Command::Look)?;
@@ -64,13 +63,10 @@ pub(crate) fn resume(
     let records = names.into_iter().chain([started.into()]).collect();
     let append = Append { expect, ..Append::durable(session, records) };
     crash_point("resume.before_record");
-    match workers.records.store.append(append) {
-        Ok(_) => {}
-        Err(AppendError::Moved { .. }) => {
-            return Err(ServiceError::moved().hint(Hint::TryAgain));
-        }
-        Err(error) => return Err(error.into()),
-    }
+    workers.records.store.append(append).map_err(|error| match error {
+        AppendError::Moved { .. } => ServiceError::moved().hint(Hint::TryAgain),
+        error => error.into(),
+    })?;
     crash_point("resume.after_record");
     let unsent = UnsentPrompt::continuation(run_id, attempt);
     workers.tell(session, Command::Prompt(unsent, Vec::new()))?;

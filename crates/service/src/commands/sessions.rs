@@ -15,8 +15,7 @@ use rekindle_wire::request::NewSession;
 
 use super::Locks;
 use super::cancel_run::cancel;
-use super::message_content::content;
-use super::messages::named;
+use super::messages::{content, named};
 use super::update_session::no_settings;
 use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};

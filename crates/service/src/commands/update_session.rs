@@ -79,7 +79,7 @@ fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Re
     if state.provider.is_command() {
         return Err(no_settings());
     }
-    let Some(seat) = workers.seat(state.id) else { return Ok(()) };
+    let Some(seat) = workers.pool.get(state.id) else { return Ok(()) };
     let (reply, answer) = sync_channel(1);
     let wanted = Wanted { mode: change.mode.clone(), model: change.model.clone() };
     seat.inbox.push(Command::Offers { wanted, reply });

@@ -119,7 +119,7 @@ fn look_after(recovery: &Weak<Recovery>, missed: &[SessionId]) {
 fn attend(workers: &Arc<Workers>, all: &[SessionEntry]) {
     for entry in all.iter().filter(|entry| entry.is_usable() && entry.state.is_unfinished()) {
         let state = &entry.state;
-        if workers.seat(state.id).is_none() && !rests(workers, state) {
+        if workers.pool.get(state.id).is_none() && !rests(workers, state) {
             let _ = workers.tell(state.id, Command::Look);
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
     // Those that nobody has met since we began, too; and those that are just being launched.
     let may_live = |entry: &&SessionEntry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
-    let mut untold: BTreeSet<SessionId> = living.chain(workers.sessions()).collect();
+    let mut untold: BTreeSet<SessionId> = living.chain(workers.pool.keys()).collect();
     tell_all(workers, &mut untold, by);
     let (begin, mut tried) = (Instant::now(), Instant::now());
     loop {
@@ -93,7 +93,7 @@ pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
     let workers = &views.workers;
     workers.tell_all(|| Command::Leave);
     access.keep_used();
-    let left = workers.await_all(LEFT_WITHIN);
+    let left = workers.pool.await_empty(LEFT_WITHIN);
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");
     }

@@ -1,6 +1,7 @@
 //! The agents of a home: who supervises them and where their holders live, and what is launched for a session.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ use rekindle_wire::hint::Hint;
 use super::environment::{Environment, lacking};
 use super::holders::{HolderPaths, Holders};
 use super::live::{Launching, Supervisor};
-use super::observe::has_directory;
 use super::provider::{known, quirks};
 use crate::error::ServiceError;
 use crate::test_knobs::hurried;
@@ -119,4 +119,9 @@ fn limits(environment: &Environment) -> Limits {
     let usual = Limits::default();
     let free = environment.own(MIN_FREE_BYTES).and_then(|text| text.trim().parse().ok());
     Limits { free_bytes: free.unwrap_or(usual.free_bytes), ..usual }
+}
+
+/// Tells whether a session has a place to work in.
+pub(crate) fn has_directory(state: &SessionState) -> bool {
+    Path::new(&state.working_dir).is_dir()
 }

@@ -7,10 +7,8 @@ pub(crate) mod connection_state;
 pub(crate) mod environment;
 pub(crate) mod holders;
 pub mod live;
-mod observe;
 pub(crate) mod provider;
 pub(crate) mod sign_in;
 pub(crate) mod worker;
 
-pub(crate) use observe::has_directory;
-pub use observe::look_for_holder;
+pub use holders::look_for_holder;

@@ -13,7 +13,7 @@ pub use follow::{Following, Since};
 pub use stream::{Stream, Subscription};
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rekindle_agent::connection;
 use rekindle_agent::said::Voice;
@@ -22,6 +22,7 @@ use rekindle_domain::projector::Derived;
 use rekindle_wire::event::{Delta, DeltaKind};
 use tokio::sync::broadcast;
 
+use crate::lock::locked;
 use crate::show::log::{Damage, LogLine};
 use recent::{Read, Recent};
 
@@ -109,19 +110,19 @@ impl Feed {
         if let News::Appended(last_seq) = news {
             let _ = self.all.send(Anywhere { session, last_seq });
         }
-        if let Some(followed) = self.lock().get(&session) {
+        if let Some(followed) = locked(&self.sessions).get(&session) {
             let _ = followed.news.send(news);
         }
     }
 
     /// Tells whether anyone follows a session.
     pub fn is_followed(&self, session: SessionId) -> bool {
-        self.lock().contains_key(&session)
+        locked(&self.sessions).contains_key(&session)
     }
 
     /// Follows a session from now on.
     pub fn follow(&self, session: SessionId) -> Subscription<News> {
-        let mut sessions = self.lock();
+        let mut sessions = locked(&self.sessions);
         // Those whom nobody follows any more are forgotten when somebody comes.
         sessions.retain(|_, followed| followed.news.receiver_count() > 0);
         let followed = sessions
@@ -132,14 +133,14 @@ impl Feed {
 
     /// Returns cached records that another follower has read: from one number through another.
     pub(crate) fn recent(&self, session: SessionId, from: u64, through: u64) -> Vec<Read> {
-        let sessions = self.lock();
+        let sessions = locked(&self.sessions);
         let recent = sessions.get(&session).map(|followed| followed.recent.from(from));
         recent.into_iter().flatten().take_while(|read| read.line.seq <= through).cloned().collect()
     }
 
     /// Caches a record that a follower has read from the log, if there are others.
     pub(crate) fn keep(&self, session: SessionId, read: &Read) {
-        if let Some(followed) = self.lock().get_mut(&session)
+        if let Some(followed) = locked(&self.sessions).get_mut(&session)
             && followed.news.receiver_count() > 1
         {
             followed.recent.keep(read);
@@ -149,9 +150,5 @@ impl Feed {
     /// Follows everything from now on.
     pub fn follow_all(&self) -> Subscription<Anywhere> {
         Subscription::new(self.all.subscribe(), self.every.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Followed>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,9 +12,9 @@ use rekindle_domain::line::Line;
 use rekindle_store::Store;
 use rekindle_store::log::{Cursor, LogReader};
 
-use crate::drive::live::find_back;
 use crate::drive::worker::last_line;
 use crate::lock::locked;
+use crate::log_search::find_last_event;
 
 /// The record that has them.
 const MESSAGE: &str = "message.agent";
@@ -84,7 +84,7 @@ fn read_on(reader: &LogReader, mut known: Known) -> io::Result<Known> {
 
 /// Looks through a log from its end. Its last line is read again the next time: it may not have been whole.
 fn look_back(reader: &LogReader) -> Option<Known> {
-    let found = find_back(reader, |event| match event {
+    let found = find_last_event(reader, |event| match event {
         Event::MessageAgent(said) => Some(plain_text(&said.content)),
         Event::SessionCreated(_) => Some(String::new()),
         _ => None,

@@ -4,16 +4,11 @@ use std::io;
 
 use rekindle_domain::event::{CancelReason, Event};
 use rekindle_domain::id::RunId;
-use rekindle_domain::line::Line;
 use rekindle_domain::session::{End, Run, SessionState};
-use rekindle_store::log::{Cursor, LogReader};
+use rekindle_store::log::LogReader;
 use rekindle_wire::view::{RunState, RunView, UncertainView};
 
-/// Lines looked at at first. The end of the latest run is among the last few, unless others spoke after it.
-const FIRST_PAGE: usize = 4;
-
-/// Lines looked at at once, if it takes long.
-const MOST_LINES: usize = 256;
+use crate::log_search::find_last;
 
 /// Characters of a reason that are shown.
 const SHOWN: usize = 500;
@@ -46,24 +41,11 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
 
 /// Finds why a run ended as it did.
 fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
-    let (mut end, mut count) = (log.end(), FIRST_PAGE);
-    while end > Cursor::START {
-        let lines = log.last(end, count)?;
-        let Some((first, _)) = lines.first() else { break };
-        for (_, bytes) in lines.iter().rev() {
-            let Ok(line) = Line::parse(bytes) else { continue };
-            if !line.kind.starts_with("run.") || cut && line.kind == "run.cancel_requested" {
-                continue;
-            }
-            if let Ok(event) = line.event()
-                && let Some(why) = why(&event, run)
-            {
-                return Ok(why.map(|why| shown(&why)));
-            }
-        }
-        (end, count) = (*first, (count * 4).min(MOST_LINES));
-    }
-    Ok(None)
+    let found = find_last(log, |line| {
+        let about_run = line.kind.starts_with("run.") && !(cut && line.kind == "run.cancel_requested");
+        about_run.then(|| why(&line.event().ok()?, run)).flatten()
+    });
+    Ok(found?.flatten().map(|why| shown(&why)))
 }
 
 /// Returns what an event says of why a run ended, or that there is nothing more to look for; nothing of any other event.
@@ -106,6 +88,8 @@ fn shown(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_domain::line::Line;
+
     use super::*;
 
     #[test]

@@ -18,7 +18,7 @@ impl Views {
     /// Shows a session.
     pub(crate) fn session(&self, entry: &SessionEntry) -> SessionView {
         let state = &*entry.state;
-        let seen = self.workers.seat(state.id).map(|seat| seat.seen());
+        let seen = self.workers.pool.get(state.id).map(|seat| seat.seen());
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
         let waits: Vec<WaitView> = self.waits(entry);
         let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
@@ -43,7 +43,7 @@ impl Views {
 
     /// Derives the status of a session from what is known of it here.
     pub(crate) fn status(&self, state: &SessionState, tokens: &TokenIndex) -> Derived {
-        let seen = self.workers.seat(state.id).map(|seat| seat.seen());
+        let seen = self.workers.pool.get(state.id).map(|seat| seat.seen());
         self.derived(state, tokens, seen.as_ref())
     }
 

@@ -31,7 +31,7 @@ impl Views {
     }
 
     fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
-        let seen = self.workers.seat(session_id).and_then(|seat| seat.seen().holder);
+        let seen = self.workers.pool.get(session_id).and_then(|seat| seat.seen().holder);
         WaitView {
             wait_id: wait.wait_id,
             session_id,
@@ -90,11 +90,9 @@ pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) 
     found
 }
 
-/// Returns what a wait is about, in few words.
-pub(crate) fn asked(store: &Store, entry: &SessionEntry, wait: WaitId) -> Option<String> {
-    let wait = entry.state.run.as_ref()?.wait(wait)?;
-    let request: serde_json::Value =
-        serde_json::from_str(request(store, entry.state.id, wait)?.get()).ok()?;
+/// Returns what a request is about, in few words.
+pub(crate) fn asked(request: &Raw<'_>) -> Option<String> {
+    let request: serde_json::Value = serde_json::from_str(request.as_json()).ok()?;
     let places = ["/params/toolCall/title", "/params/message", "/params/question"];
     let words = places.iter().find_map(|place| request.pointer(place)?.as_str())?;
     Some(words.chars().take(MOST_ASKED).collect())

@@ -361,12 +361,8 @@ impl Journal for Reading {
         None
     }
 
-    fn next_seq(&self) -> u64 {
-        self.next
-    }
-
-    fn low(&self) -> u64 {
-        self.next
+    fn unfinished(&self) -> Option<u64> {
+        None
     }
 
     fn unread(&self) -> io::Result<u64> {

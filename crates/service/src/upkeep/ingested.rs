@@ -4,9 +4,10 @@ use std::io;
 
 use rekindle_domain::event::{Event, Kind};
 use rekindle_domain::id::HolderId;
-use rekindle_domain::line::Line;
 use rekindle_domain::session::SessionState;
-use rekindle_store::log::{Cursor, LogReader};
+use rekindle_store::log::LogReader;
+
+use crate::log_search::for_each_line;
 
 /// Tells whether a holder's journal is wholly in a log: its end is recorded, or another holder was launched after it, which
 /// nobody does before. A holder that the log does not know proves nothing, whatever came later: the log may have lost
@@ -25,12 +26,13 @@ pub(crate) fn is_ingested(
 
 /// Returns every holder that a log says was launched.
 pub(crate) fn launched(log: &LogReader) -> io::Result<Vec<HolderId>> {
-    let (mut holders, mut lines) = (Vec::new(), log.forward(Cursor::START));
-    while let Some(raw) = lines.next()? {
-        let line = Line::parse(raw.bytes).ok().filter(|line| line.kind == Kind::AgentLaunching.as_str());
-        if let Some(Ok(Event::AgentLaunching(launching))) = line.map(|line| line.event()) {
+    let mut holders = Vec::new();
+    for_each_line(log, |line| {
+        if line.kind == Kind::AgentLaunching.as_str()
+            && let Ok(Event::AgentLaunching(launching)) = line.event()
+        {
             holders.push(launching.holder_id);
         }
-    }
+    })?;
     Ok(holders)
 }

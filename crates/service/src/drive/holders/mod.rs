@@ -4,7 +4,7 @@
 
 mod processes;
 
-pub use processes::Processes;
+pub use processes::{Processes, look_for_holder};
 
 use std::collections::BTreeMap;
 use std::io;
@@ -125,11 +125,8 @@ pub trait Journal: Send {
     /// Ends the journal of a dead holder: returns the line that was not finished, if there is one.
     fn finish(&mut self) -> Option<Item<'static>>;
 
-    /// Returns the number of the record that comes next.
-    fn next_seq(&self) -> u64;
-
-    /// Returns the oldest record that is still needed.
-    fn low(&self) -> u64;
+    /// Returns the oldest record of a line that is not whole yet, if there is one.
+    fn unfinished(&self) -> Option<u64>;
 
     /// Returns how many bytes have not been read.
     fn unread(&self) -> io::Result<u64>;

@@ -8,18 +8,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::recovery::AgentPresence;
-use rekindle_domain::session::SessionState;
+use rekindle_domain::session::{AgentProcess, SessionState};
 use rekindle_holder::client::{
     self, ConnectError, FollowError, Follower, Harvest, HarvestError, Inspection, LockState, PrepareError,
     Prepared, RemoveError, RequestError, SpawnError, Spec,
 };
 use rekindle_holder::dir::{EpochNote, ExitNote, HolderDir, Launch, LockNote};
-use rekindle_holder::identity::Identity;
+use rekindle_holder::identity::{Identity, Presence, machine_boot};
 use rekindle_holder::journal::Item;
 use rekindle_holder::wire::{Event, Marks, Mode};
 
 use super::{Control, HolderPaths, Holders, Journal};
-use crate::drive::observe::look_for_holder;
 
 /// Holders that are processes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,6 +110,37 @@ impl Holders for Processes {
     }
 }
 
+/// Looks for the recorded holder of a session in the directory of all holders; needs no daemon.
+pub fn look_for_holder(holders: &Path, state: &SessionState) -> AgentPresence {
+    let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) else {
+        return AgentPresence::Nobody;
+    };
+    let dir = HolderDir::new(holders.join(agent.holder_id.to_string()));
+    if !dir.path().is_dir() {
+        return vanished(agent.process.as_ref());
+    }
+    match client::inspect(&dir).lock {
+        LockState::Held { .. } => AgentPresence::Lives,
+        LockState::Free { .. } | LockState::Missing | LockState::Copied { .. } => AgentPresence::Dead,
+        LockState::Unreadable(_) => AgentPresence::Silent,
+    }
+}
+
+/// Without a directory only the processes themselves can tell.
+fn vanished(process: Option<&AgentProcess>) -> AgentPresence {
+    let Ok(boot) = machine_boot() else { return AgentPresence::Silent };
+    let Some(process) = process else { return AgentPresence::Vanished { rebooted: false } };
+    if process.machine_boot != boot {
+        return AgentPresence::Vanished { rebooted: true };
+    }
+    let lives = [process.holder, process.agent].into_iter().any(|one| {
+        let Ok(pid) = i32::try_from(one.pid) else { return true };
+        let identity = Identity { pid, start_ticks: one.started, machine_boot: boot.clone() };
+        !matches!(identity.presence(), Ok(Presence::Gone))
+    });
+    if lives { AgentPresence::Silent } else { AgentPresence::Vanished { rebooted: false } }
+}
+
 /// Collects a holder of ours when it ends, should we live that long.
 fn reap(mut child: std::process::Child) {
     // Without a thread it stays to be collected by whoever collects us.
@@ -164,12 +194,8 @@ impl Journal for Follower {
         self.finish()
     }
 
-    fn next_seq(&self) -> u64 {
-        self.next_seq()
-    }
-
-    fn low(&self) -> u64 {
-        self.low()
+    fn unfinished(&self) -> Option<u64> {
+        Some(self.low()).filter(|low| *low < self.next_seq())
     }
 
     fn unread(&self) -> io::Result<u64> {

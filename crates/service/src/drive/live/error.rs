@@ -66,7 +66,7 @@ pub enum LiveError {
     Blob(#[from] BlobError),
     /// The log cannot be read.
     #[error("cannot read the session's log")]
-    Log(#[source] std::io::Error),
+    Log(#[from] std::io::Error),
     /// The prompt is part of the command, and there is none.
     #[error("the command cannot be launched before there is a prompt for it")]
     NoPrompt,
@@ -91,8 +91,8 @@ pub enum LiveError {
     #[error("the wait {0} is not open")]
     NoSuchWait(WaitId),
     /// There are no random numbers.
-    #[error("the system has no random numbers")]
-    Random,
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
 }
 
 impl LiveError {
@@ -129,12 +129,6 @@ pub(super) fn tells_of_shortage(words: &str) -> bool {
 fn os_error(words: &str) -> Option<i32> {
     let (_, rest) = words.rsplit_once("(os error ")?;
     rest.split(')').next()?.parse().ok()
-}
-
-impl From<NoRandomness> for LiveError {
-    fn from(_: NoRandomness) -> LiveError {
-        LiveError::Random
-    }
 }
 
 impl From<LiveError> for ServiceError {

@@ -82,8 +82,8 @@ impl LiveAgent {
 
     /// Records that the agent runs, and which processes are meant.
     pub(super) fn record_start(&mut self, agent: &Identity) -> Result<(), LiveError> {
-        let launch = self.holders.launch(&self.dir).map_err(LiveError::Log)?;
-        let lock = self.holders.lock(&self.dir).map_err(LiveError::Log)?;
+        let launch = self.holders.launch(&self.dir)?;
+        let lock = self.holders.lock(&self.dir)?;
         let process = |identity: &Identity| ProcessIdentity {
             pid: identity.pid.unsigned_abs(),
             started: identity.start_ticks,

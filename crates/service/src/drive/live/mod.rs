@@ -7,7 +7,6 @@ mod command;
 mod error;
 mod launch;
 mod load;
-mod progress;
 mod prompt;
 mod say;
 mod turn;
@@ -16,12 +15,12 @@ pub use crate::drive::holders::{HolderPaths, Holders, Processes};
 pub use append::keep_large;
 pub use error::LiveError;
 pub use launch::Launching;
-pub use progress::Progress;
 pub use prompt::UnsentPrompt;
+pub use turn::Progress;
 
 use agent_memory::{Own, OwnSession};
 pub(crate) use command::command;
-pub(crate) use prompt::{find_back, whole};
+pub(crate) use prompt::whole;
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -35,7 +34,7 @@ use rekindle_domain::compose::begin::Life;
 use rekindle_domain::compose::launch::adopt;
 use rekindle_domain::event::{Event, ResumeHow};
 use rekindle_domain::id::{BootId, RunId, SessionId};
-use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::line::Draft;
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::{Run, SessionState};
 use rekindle_holder::client::{FollowError, RequestError};
@@ -45,11 +44,11 @@ use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::Store;
 use rekindle_store::commit::Commits;
 use rekindle_store::disk::check_descriptors;
-use rekindle_store::log::Cursor;
 
 use crate::boottime::BootClock;
 use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::supposed;
+use crate::log_search::for_each_line;
 use crate::test_knobs::crash_point;
 
 /// Who hears words that are in no record yet.
@@ -219,17 +218,15 @@ impl LiveAgent {
         let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
         let (mut spoken, mut story) = (Spoken::default(), ConversationHistory::default());
         let (mut own, mut own_session) = (Own::default(), OwnSession::default());
-        let reader = store.reader(session).map_err(LiveError::Log)?;
-        let mut lines = reader.forward(Cursor::START);
-        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
-            let Ok(line) = Line::parse(raw.bytes) else { continue };
-            if let Ok(Event::RunResumed(resumed)) = line.event() {
+        for_each_line(&store.reader(session)?, |line| {
+            let event = line.event();
+            if let Ok(Event::RunResumed(resumed)) = &event {
                 let ask = connection.asks().find(|ask| ask.wait_id == Some(resumed.wait_id));
                 own.unanswered.extend(ask.filter(|_| resumed.how == ResumeHow::Cancelled).cloned());
             }
             // A record that cannot be read is none of a connection's: the store refused to write such.
-            let _ = connection.note_line(&line);
-            let Ok(event) = line.event() else { continue };
+            let _ = connection.note_line(line);
+            let Ok(event) = event else { return };
             spoken.note(&event);
             story.note(&event);
             own_session.note(&event);
@@ -237,7 +234,7 @@ impl LiveAgent {
                 Event::AgentLaunching(_) => own = Own::default(),
                 event => own.note(event, agent.holder_id),
             }
-        }
+        })?;
         Ok(LiveAgent {
             follower: holders.follow(&dir, connection.start()),
             low: connection.start(),

@@ -5,17 +5,13 @@
 use rekindle_agent::profile::Profile;
 use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId};
-use rekindle_domain::line::Line;
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::Run;
 use rekindle_store::Store;
 use rekindle_store::blobs::BlobRef;
-use rekindle_store::log::{Cursor, LogReader};
 
 use super::LiveError;
-
-/// Lines looked at at once, from the end.
-const PAGE: usize = 256;
+use crate::log_search::find_last_event;
 
 /// A prompt that is to be said.
 #[derive(Debug, Clone)]
@@ -125,22 +121,21 @@ fn around(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
 
 /// Returns the message that a run began with, or the run that it continues.
 fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>, LiveError> {
-    let reader = store.reader(session).map_err(LiveError::Log)?;
     let mut wanted = run;
     // From the newest back: whatever a run continues began before it.
-    find_back(&reader, |event| match event {
+    let found = find_last_event(&store.reader(session)?, |event| match event {
         Event::RunStarted(started) if started.run_id == wanted => {
             wanted = started.continues.unwrap_or(wanted);
             started.message_id
         }
         _ => None,
-    })
+    });
+    Ok(found?)
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.
 fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>, LiveError> {
-    let reader = store.reader(session).map_err(LiveError::Log)?;
-    let found = find_back(&reader, |event| match event {
+    let found = find_last_event(&store.reader(session)?, |event| match event {
         Event::MessageUser(message) if message.message_id == wanted => {
             Some(message.content.clone().into_owned())
         }
@@ -157,26 +152,4 @@ pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>, Live
     let bytes = store.blobs().get(&reference.blob)?;
     let read = serde_json::from_slice::<Raw<'_>>(&bytes).map(Raw::into_owned);
     read.map_err(|error| LiveError::Log(error.into()))
-}
-
-/// Looks through a log from its end until something is found.
-pub(crate) fn find_back<T>(
-    reader: &LogReader,
-    mut pick: impl FnMut(&Event<'_>) -> Option<T>,
-) -> Result<Option<T>, LiveError> {
-    let mut end = reader.end();
-    while end > Cursor::START {
-        let lines = reader.last(end, PAGE).map_err(LiveError::Log)?;
-        let Some((first, _)) = lines.first() else { break };
-        for (_, bytes) in lines.iter().rev() {
-            if let Ok(line) = Line::parse(bytes)
-                && let Ok(event) = line.event()
-                && let Some(found) = pick(&event)
-            {
-                return Ok(Some(found));
-            }
-        }
-        end = *first;
-    }
-    Ok(None)
 }

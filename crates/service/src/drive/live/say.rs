@@ -8,13 +8,13 @@ use rekindle_domain::compose::cancel::{Agent, Cancel, cancel};
 use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::{CancelReason, Event, InputKind, Raw};
 use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
-use rekindle_domain::line::{Draft, Line};
+use rekindle_domain::line::Draft;
 use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
-use rekindle_store::log::Cursor;
 
 use super::prompt::{UnsentPrompt, whole};
 use super::{LiveAgent, LiveError, Progress};
+use crate::log_search::for_each_line;
 use crate::test_knobs::crash_point;
 
 impl LiveAgent {
@@ -181,22 +181,18 @@ impl LiveAgent {
             return Ok(());
         }
         let holder = self.connection.holder();
-        let reader = self.store.reader(self.session).map_err(LiveError::Log)?;
-        let mut lines = reader.forward(Cursor::START);
         let mut missing = Vec::new();
-        while let Some(raw) = lines.next().map_err(LiveError::Log)? {
-            let Ok(line) = Line::parse(raw.bytes) else { continue };
+        for_each_line(&self.store.reader(self.session)?, |line| {
             if let Ok(Event::InputQueued(queued)) = line.event()
                 && queued.holder_id == holder
                 && queued.input_seq > accepted
             {
-                let line = whole(&self.store, &queued.line)?;
-                let text: String =
-                    serde_json::from_str(line.as_json()).map_err(|error| LiveError::Log(error.into()))?;
-                missing.push((queued.input_seq, queued.what, text));
+                missing.push((queued.input_seq, queued.what, queued.line.into_owned()));
             }
-        }
-        for (number, what, text) in missing {
+        })?;
+        for (number, what, line) in missing {
+            let line = whole(&self.store, &line)?;
+            let text: String = serde_json::from_str(line.as_json()).map_err(std::io::Error::from)?;
             self.send(number, word(what), text.as_bytes())?;
         }
         Ok(())

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use rekindle_agent::connection::{NextSetting, Phase};
+use rekindle_agent::said::Failure;
+use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
-use super::progress::Progress;
 use super::{LiveAgent, LiveError};
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -18,6 +19,25 @@ const TURN: Duration = Duration::from_millis(50);
 
 /// What was read is acknowledged within this.
 const ACKNOWLEDGE: Duration = Duration::from_millis(200);
+
+/// What a turn of the loop brought.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Waits that were opened.
+    pub waits: Vec<WaitId>,
+    /// The run that ended.
+    pub ended: Option<RunId>,
+    /// The agent is gone: its end is recorded.
+    pub exited: bool,
+    /// The connection is gone, and with it maybe the holder: only its lock tells.
+    pub lost: bool,
+    /// The holder has told something, or written to its journal: it is at work.
+    pub heard: bool,
+    /// There is more to read than one turn takes.
+    pub more: bool,
+    /// The agent does not want to be greeted, or makes no session: why.
+    pub refused: Option<Failure>,
+}
 
 /// What a holder has told.
 enum News {
@@ -116,8 +136,7 @@ impl LiveAgent {
             && let Some(item) = self.follower.next_item()?
         {
             read = true;
-            let unfinished = Some(self.follower.low()).filter(|low| *low < self.follower.next_seq());
-            let taken = self.connection.take(&item, unfinished);
+            let taken = self.connection.take(&item, self.follower.unfinished());
             self.carry_out(taken, progress)?;
         }
         self.mind_the_replay(read);

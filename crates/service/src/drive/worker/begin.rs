@@ -16,10 +16,11 @@ use super::{Worker, Workers};
 use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing;
-use crate::drive::live::{LiveAgent, LiveError, find_back};
+use crate::drive::live::{LiveAgent, LiveError};
 use crate::drive::provider::profile;
 use crate::error::{ServiceError, chain};
 use crate::ids::{millis, random};
+use crate::log_search::find_last_event;
 use crate::test_knobs::crash_point;
 use crate::ticks;
 
@@ -98,7 +99,7 @@ impl Worker {
     /// Returns how the last agent ended, for people.
     pub(super) fn last_end(&self, workers: &Workers) -> String {
         let Ok(reader) = workers.records.store.reader(self.session) else { return String::new() };
-        let end = find_back(&reader, |event| match event {
+        let end = find_last_event(&reader, |event| match event {
             Event::AgentExited(end) => {
                 let how = match (end.code, end.signal) {
                     (Some(code), _) => format!(", with exit code {code}"),

@@ -104,7 +104,7 @@ impl Work for Worker {
         }
         if self.leaving {
             self.live = None;
-            workers.dismiss(self.session, &self.seat, true);
+            workers.pool.dismiss(self.session, &self.seat, true);
             return None;
         }
         match &self.live {
@@ -113,7 +113,7 @@ impl Work for Worker {
             None => {}
         }
         // Whoever was told something meanwhile tells the one who asked that there is nothing.
-        if self.removed && workers.dismiss(self.session, &self.seat, false) {
+        if self.removed && workers.pool.dismiss(self.session, &self.seat, false) {
             return None;
         }
         Some(self.patience())
@@ -133,7 +133,7 @@ impl Work for Worker {
             return false;
         }
         self.snapshot(&workers);
-        let left = workers.dismiss(self.session, &self.seat, false);
+        let left = workers.pool.dismiss(self.session, &self.seat, false);
         if left {
             workers.records.store.close_session(self.session);
         }

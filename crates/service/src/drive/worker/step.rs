@@ -10,8 +10,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
-use crate::drive::agents::load_in;
-use crate::drive::has_directory;
+use crate::drive::agents::{has_directory, load_in};
 use crate::error::{ServiceError, damaged_log};
 use crate::test_knobs::crash_point;
 use crate::ticks;

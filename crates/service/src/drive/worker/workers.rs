@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use rekindle_agent::connection::Delta;
 use rekindle_agent::profile::Profile;
@@ -42,7 +41,7 @@ pub(crate) struct Workers {
     pub(crate) records: Records,
     pub(crate) agents: Agents,
     pub(super) watcher: Arc<dyn Watcher>,
-    pool: Pool<SessionId, Seat>,
+    pub(crate) pool: Pool<SessionId, Seat>,
     pub(super) gate: Semaphore,
     /// Sessions for which no worker could be had.
     pub(crate) missed: Arc<Unattended>,
@@ -197,36 +196,16 @@ impl Workers {
         (seats.len(), seats.iter().map(|seat| seat.unread.get()).sum())
     }
 
-    /// Returns a session's worker, if it has one.
-    pub(crate) fn seat(&self, session: SessionId) -> Option<Arc<Seat>> {
-        self.pool.get(session)
-    }
-
     /// Tells a session's worker, if it has one.
     pub(crate) fn mention(&self, session: SessionId, command: Command) {
-        if let Some(seat) = self.seat(session) {
+        if let Some(seat) = self.pool.get(session) {
             seat.inbox.push(command);
         }
-    }
-
-    /// Returns the sessions that have a worker.
-    pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        self.pool.keys()
     }
 
     /// Tells all workers.
     pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
         self.pool.seats().iter().for_each(|seat| seat.inbox.push(command()));
-    }
-
-    /// Waits until all workers have left, but not for ever; returns how many have not.
-    pub(crate) fn await_all(&self, most: Duration) -> usize {
-        self.pool.await_empty(most)
-    }
-
-    /// Lets go of a worker that has nothing to do, unless it was just told something.
-    pub(super) fn dismiss(&self, session: SessionId, seat: &Seat, leaving: bool) -> bool {
-        self.pool.dismiss(session, seat, leaving)
     }
 }
 

@@ -58,6 +58,12 @@ impl Repair<'_> {
         self.done.push(Done { kept, error, ..done });
     }
 
+    fn tell_failed(&mut self, mends: &[(RepairAction, &Finding)], why: &str) {
+        for (mend, finding) in mends {
+            self.tell(Done::of(*mend, finding), Err(io::Error::other(why.to_owned())));
+        }
+    }
+
     fn one(&mut self, mend: RepairAction, finding: &Finding) -> io::Result<Option<PathBuf>> {
         let (path, why) = (&finding.path, reason(finding));
         match mend {
@@ -104,19 +110,14 @@ impl Repair<'_> {
         }
         if let Some(error) = kept.iter().find_map(|kept| kept.as_ref().err()) {
             let why = format!("nothing was recovered, because a copy could not be made: {error}");
-            for (mend, finding) in mends {
-                self.tell(Done::of(*mend, finding), Err(io::Error::other(why.clone())));
-            }
+            self.tell_failed(mends, &why);
             return Ok(());
         }
         crash_point("repair.before_start");
         let store = match self.open()? {
             Ok(store) => store,
             Err(error) => {
-                let why = chain(&error);
-                for (mend, finding) in mends {
-                    self.tell(Done::of(*mend, finding), Err(io::Error::other(why.clone())));
-                }
+                self.tell_failed(mends, &chain(&error));
                 return Ok(());
             }
         };
