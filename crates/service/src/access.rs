@@ -17,7 +17,7 @@ use rekindle_wire::hint::Hint;
 use tokio::sync::watch;
 
 use crate::boottime::BootClock;
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, ServiceError, chain};
 use crate::ids::{NoRandomness, millis, random, random_bytes};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
@@ -62,7 +62,7 @@ impl Access {
     }
 
     /// Decides whether a caller is let in, by the list as it is now; may block.
-    pub fn judge(&self, shown: &PresentedToken, needs: Scope) -> Result<Bearer, ServiceError> {
+    pub fn judge(&self, shown: &PresentedToken, needs: Scope) -> Result<Bearer> {
         let looking = locked(&self.looking);
         self.look();
         let now = self.steady.now();

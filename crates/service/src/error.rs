@@ -15,6 +15,9 @@ use rekindle_wire::hint::Hint;
 
 use crate::ids::NoRandomness;
 
+/// What comes of a request: done, or why not.
+pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
+
 /// A request that was not done.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]

@@ -4,7 +4,7 @@ use rekindle_domain::session::MessageKey;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// A caller's key for something that must happen once, and what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Key {
     }
 
     /// Tells whether a stored key is this one; one that was used for something else is an error.
-    pub(crate) fn is(&self, stored: &str) -> Result<bool, ServiceError> {
+    pub(crate) fn is(&self, stored: &str) -> Result<bool> {
         if name(stored) != self.key {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use rekindle_store::{AppendError, Store};
 use tokio::sync::oneshot;
 
 use crate::boottime::BootClock;
-use crate::error::ServiceError;
+use crate::error::Result;
 use crate::test_knobs::crash_point;
 
 /// The store and the clocks of a daemon.
@@ -36,7 +36,7 @@ impl Records {
     }
 
     /// Appends records that must be on disk before anyone is told.
-    pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt, ServiceError> {
+    pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt> {
         crash_point("append.before");
         let receipt = self.store.append(Append::durable(session, records))?;
         crash_point("append.after");
@@ -92,12 +92,12 @@ pub(crate) struct Appending(oneshot::Receiver<Result<Receipt, AppendError>>);
 
 impl Appending {
     /// Waits until it is there, on a thread that may block.
-    pub(crate) fn wait(self) -> Result<Receipt, ServiceError> {
+    pub(crate) fn wait(self) -> Result<Receipt> {
         Ok(self.0.blocking_recv().unwrap_or(Err(AppendError::Closed))?)
     }
 
     /// Waits until it is there, without keeping a thread.
-    pub(crate) async fn done(self) -> Result<Receipt, ServiceError> {
+    pub(crate) async fn done(self) -> Result<Receipt> {
         Ok(self.0.await.unwrap_or(Err(AppendError::Closed))?)
     }
 }

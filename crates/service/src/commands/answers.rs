@@ -17,12 +17,12 @@ use crate::drive::answer::ChosenAnswer;
 use crate::drive::live::LiveError;
 use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::show::{SessionEntry, Views, asked, request_of};
 
 /// Finds the session that has a wait.
-pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<SessionEntry, ServiceError> {
+pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<SessionEntry> {
     views
         .directory
         .with_wait(views.store(), wait)
@@ -31,12 +31,7 @@ pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<SessionEntry, Se
 }
 
 /// Answers a wait. A caller on our own socket is known; any other brings a token.
-pub(crate) fn answer(
-    views: &Views,
-    wait: WaitId,
-    answer: &NewAnswer,
-    by: &str,
-) -> Result<AnswerTaken, ServiceError> {
+pub(crate) fn answer(views: &Views, wait: WaitId, answer: &NewAnswer, by: &str) -> Result<AnswerTaken> {
     let entry = entry_with(views, wait)?;
     let own = ChosenAnswer::from_request(answer)?;
     let token = match &answer.token {
@@ -72,12 +67,7 @@ pub(crate) fn answer(
 }
 
 /// Nobody waits for it any more: it begins a run.
-fn as_message(
-    views: &Views,
-    entry: &SessionEntry,
-    wait: WaitId,
-    own: &ChosenAnswer,
-) -> Result<AnswerTaken, ServiceError> {
+fn as_message(views: &Views, entry: &SessionEntry, wait: WaitId, own: &ChosenAnswer) -> Result<AnswerTaken> {
     // Words may be anything now; an option is one of those that were offered.
     let mut words = own.words().to_owned();
     let mut about = None;
@@ -117,7 +107,7 @@ fn given_before(
     entry: &SessionEntry,
     wait: WaitId,
     own: &ChosenAnswer,
-) -> Result<Option<AnswerTaken>, ServiceError> {
+) -> Result<Option<AnswerTaken>> {
     match known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
         Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
             Ok(Some(AnswerTaken { run_id, resume_token_id: None }))
@@ -136,7 +126,7 @@ pub(crate) fn resume(
     token: String,
     given: Option<NewAnswer>,
     by: &str,
-) -> Result<Resumed, ServiceError> {
+) -> Result<Resumed> {
     let Some(mut given) = given else {
         return Err(ServiceError::new(Code::InvalidAnswer, "a token comes with the answer to its wait"));
     };

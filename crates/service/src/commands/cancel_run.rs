@@ -8,7 +8,7 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Draft;
 
 use crate::drive::worker::{Cancelled, Cancelling, Command, Workers};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// Cancels what goes on, what is about to go on and what waits for its turn.
 pub(crate) fn cancel(
@@ -16,7 +16,7 @@ pub(crate) fn cancel(
     session: SessionId,
     why: CancelReason,
     by: &str,
-) -> Result<Option<RunId>, ServiceError> {
+) -> Result<Option<RunId>> {
     let current = workers.records.store.open_session(session)?;
     if let Some(damage) = &current.damage {
         return Err(ServiceError::damaged(damage));
@@ -34,7 +34,7 @@ pub(crate) fn say_instead(
     session: SessionId,
     message: Vec<Draft>,
     after: u64,
-) -> Result<u64, ServiceError> {
+) -> Result<u64> {
     let cancelled = ask(workers, session, CancelReason::NewMessage, "user", message, Some(after))?;
     // Someone else cancelled just before: then the message was not recorded, and is looked at again.
     let recorded = cancelled.recorded.ok_or_else(ServiceError::moved)?;
@@ -48,7 +48,7 @@ fn ask(
     by: &str,
     behind: Vec<Draft>,
     after: Option<u64>,
-) -> Result<Cancelled, ServiceError> {
+) -> Result<Cancelled> {
     workers.ask(session, |reply| {
         Command::Cancel(Box::new(Cancelling { why, by: by.to_owned(), behind, after, reply }))
     })

@@ -11,7 +11,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::view::MessageTaken;
 
 use crate::drive::worker::Workers;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 
 /// Returns the records that may be of a message with a key.
@@ -25,7 +25,7 @@ pub(crate) fn known(
     workers: &Workers,
     state: &SessionState,
     key: Option<&Key>,
-) -> Result<Option<MessageTaken>, ServiceError> {
+) -> Result<Option<MessageTaken>> {
     let Some(key) = key else { return Ok(None) };
     for seq in candidates(state, key) {
         let taken = taken_before(workers, state.id, key, seq).map_err(|error| {
@@ -47,7 +47,7 @@ fn taken_before(
     session: SessionId,
     key: &Key,
     seq: u64,
-) -> io::Result<Option<Result<MessageTaken, ServiceError>>> {
+) -> io::Result<Option<Result<MessageTaken>>> {
     let reader = workers.records.store.reader(session)?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     let mut lines = reader.forward(reader.find(seq)?.ok_or_else(missing)?);

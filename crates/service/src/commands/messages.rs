@@ -21,7 +21,7 @@ use super::message_deduplication::{candidates, known};
 use crate::drive::environment::check;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::worker::{Command, Workers};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::records::Appending;
@@ -35,7 +35,7 @@ pub(crate) fn named(
     content: Raw<'static>,
     key: Option<&Key>,
     wait_id: Option<WaitId>,
-) -> Result<(composed::NewMessage, RunId), ServiceError> {
+) -> Result<(composed::NewMessage, RunId)> {
     let now = millis(workers.records.now());
     let (message_id, run_id) = (MessageId::mint(now, random()?), RunId::mint(now, random()?));
     let idempotency_key = key.map(Key::as_stored);
@@ -92,7 +92,7 @@ fn plan(
     names: Option<Draft>,
     key: Option<&Key>,
     wait_id: Option<WaitId>,
-) -> Result<Plan, ServiceError> {
+) -> Result<Plan> {
     if state.deleted {
         return Err(ServiceError::no_session(state.id));
     }
@@ -143,7 +143,7 @@ pub(crate) fn message(
     new: &NewMessage,
     key: Option<&Key>,
     wait: Option<WaitId>,
-) -> Result<MessageTaken, ServiceError> {
+) -> Result<MessageTaken> {
     let content = checked(new)?;
     for _ in 0..TRIES {
         let state = workers.records.store.open_session(session)?.state;
@@ -174,7 +174,7 @@ pub(crate) fn try_message(
     session: SessionId,
     new: &NewMessage,
     key: Option<&Key>,
-) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
+) -> Option<impl Future<Output = Result<Option<MessageTaken>>> + Send + 'static> {
     let state = workers.records.store.at_hand(session)?.state;
     // What was answered before is in the log, and reading it may block.
     if key.is_some_and(|key| candidates(&state, key).next().is_some()) {
@@ -200,14 +200,14 @@ pub(crate) fn try_message(
     })
 }
 
-fn checked(new: &NewMessage) -> Result<Raw<'static>, ServiceError> {
+fn checked(new: &NewMessage) -> Result<Raw<'static>> {
     let content = content(&new.content)?;
     check(&new.env)?;
     Ok(content)
 }
 
 /// Checks that a message is something an agent can be told: a text, or blocks.
-pub(crate) fn content(content: &Content) -> Result<Raw<'static>, ServiceError> {
+pub(crate) fn content(content: &Content) -> Result<Raw<'static>> {
     let invalid = |why: &str| ServiceError::new(Code::InvalidContent, why);
     // Read whole: what only looks like JSON, as half a surrogate pair does, would reach an agent that cannot read it.
     let value = whole_json(&content.0).map_err(|error| ServiceError::new(Code::InvalidContent, error))?;

@@ -20,7 +20,7 @@ use super::Locks;
 use crate::drive::agents::Obstacle;
 use crate::drive::live::UnsentPrompt;
 use crate::drive::worker::{Command, Workers};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::ids::{millis, random};
 use crate::lock::locked;
 use crate::test_knobs::crash_point;
@@ -35,7 +35,7 @@ pub(crate) fn resume(
     locks: &Locks,
     session: SessionId,
     resume: Resume,
-) -> Result<Resumed, ServiceError> {
+) -> Result<Resumed> {
     let state = found_and_recorded(workers, session)?;
     let waited = lacks_an_agent(&state) && workers.agents.environment.lacks(&state).is_some();
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
@@ -75,7 +75,7 @@ pub(crate) fn resume(
 
 /// Returns the state of a session in which everything is recorded that there is to be found: a daemon that has just begun may
 /// not have looked at it, and an agent that was killed may not be gone yet.
-fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>, ServiceError> {
+fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>> {
     let begin = Instant::now();
     loop {
         let state = workers.records.store.open_session(session)?.state;
@@ -100,11 +100,7 @@ fn lacks_an_agent(state: &SessionState) -> bool {
 }
 
 /// Keeps what a caller brings, if an agent can be launched with it; returns the record of names that are new.
-fn bring_what_it_lacks(
-    workers: &Workers,
-    state: &SessionState,
-    resume: &Resume,
-) -> Result<Option<Draft>, ServiceError> {
+fn bring_what_it_lacks(workers: &Workers, state: &SessionState, resume: &Resume) -> Result<Option<Draft>> {
     let names = workers.agents.environment.bring(state, &resume.env, resume.umask);
     if let Err(Obstacle::Env(missing)) = workers.agents.launching(state) {
         let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));

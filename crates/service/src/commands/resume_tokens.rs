@@ -8,7 +8,7 @@ use rekindle_domain::token::{Presented, Rejection};
 use rekindle_wire::view::TokenShown;
 
 use crate::drive::worker::Command;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::ids::{millis, random, random_bytes};
 use crate::records::Records;
 use crate::show::{SessionEntry, Views};
@@ -17,7 +17,7 @@ use crate::show::{SessionEntry, Views};
 const FURTHER: i64 = 24 * 3600 * 1000;
 
 /// Finds the session whose token a caller shows, and what it is good for.
-pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope), ServiceError> {
+pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope)> {
     let owner = views.directory.with_token(views.store(), shown.id);
     let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
     found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(Rejection::Unknown))
@@ -25,7 +25,7 @@ pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, T
 
 /// Tells whose token it is that a caller shows and nothing else, and what it is for. Whoever does not have its secret is told
 /// that it is unknown, whatever there is.
-pub(crate) fn bearer(views: &Views, text: &str) -> Result<(TokenId, TokenScope), ServiceError> {
+pub(crate) fn bearer(views: &Views, text: &str) -> Result<(TokenId, TokenScope)> {
     let unknown = || ServiceError::from(Rejection::Unknown);
     let shown: Presented = text.parse()?;
     let (owner, _) = owner(views, &shown)?;
@@ -43,7 +43,7 @@ pub(crate) fn show(
     wait_id: WaitId,
     text: &str,
     hash: &str,
-) -> Result<TokenId, ServiceError> {
+) -> Result<TokenId> {
     let shown: Presented = text.parse()?;
     let (owner, own) = owner(views, &shown)?;
     let scope = TokenScope { session_id, wait_id, ..own };
@@ -59,12 +59,7 @@ pub(crate) fn show(
 }
 
 /// Mints a further token for an open wait. Only its hash is kept.
-pub(crate) fn mint(
-    records: &Records,
-    entry: &SessionEntry,
-    wait: WaitId,
-    by: &str,
-) -> Result<TokenShown, ServiceError> {
+pub(crate) fn mint(records: &Records, entry: &SessionEntry, wait: WaitId, by: &str) -> Result<TokenShown> {
     let now = records.time().steady;
     let id = TokenId::mint(millis(now), random()?);
     let (token, presented) = Presented::mint(id, random_bytes()?);

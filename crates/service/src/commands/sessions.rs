@@ -21,7 +21,7 @@ use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::provider::provider;
 use crate::drive::worker::{Command, GRACE, Workers};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::lock::locked;
@@ -42,7 +42,7 @@ pub(crate) fn create(
     locks: &Locks,
     new: NewSession,
     key: Option<&Key>,
-) -> Result<SessionId, ServiceError> {
+) -> Result<SessionId> {
     // Two with the same key, at the same time: the second finds what the first made.
     let _one_at_a_time = key.map(|_| locked(&locks.keyed));
     if let Some(key) = key
@@ -113,7 +113,7 @@ pub(crate) fn made_and_removed(session: SessionId) -> ServiceError {
 }
 
 /// Ends a session: its agent goes, its log stays.
-pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<(), ServiceError> {
+pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<()> {
     let state = workers.records.store.open_session(session)?.state;
     if state.open_run().is_some() {
         return Err(ServiceError::new(Code::StillRunning, "its run has not ended").hint(Hint::CancelFirst));
@@ -125,12 +125,7 @@ pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Res
 }
 
 /// Removes a session: recorded first, then its agent goes, then its files. Returns when nothing is left of it.
-pub(crate) fn delete(
-    workers: &Arc<Workers>,
-    session: SessionId,
-    force: bool,
-    by: &str,
-) -> Result<(), ServiceError> {
+pub(crate) fn delete(workers: &Arc<Workers>, session: SessionId, force: bool, by: &str) -> Result<()> {
     let current = workers.records.store.open_session(session)?;
     if let Some(damage) = &current.damage {
         return if force { set_aside(workers, session, by) } else { Err(ServiceError::damaged(damage)) };
@@ -161,7 +156,7 @@ pub(crate) fn delete(
 }
 
 /// Sets aside what there is of a damaged session: its removal cannot be recorded, and what is left may be wanted.
-fn set_aside(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<(), ServiceError> {
+fn set_aside(workers: &Arc<Workers>, session: SessionId, by: &str) -> Result<()> {
     workers.ask(session, |reply| Command::SetAside { by: by.to_owned(), reply }).map(drop)
 }
 

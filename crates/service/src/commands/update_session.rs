@@ -15,7 +15,7 @@ use rekindle_wire::request::Change;
 
 use super::Locks;
 use crate::drive::worker::{Command, Workers};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::records::Appending;
 use crate::test_knobs::crash_point;
@@ -30,7 +30,7 @@ pub(crate) fn change(
     locks: &Locks,
     session: SessionId,
     change: Change,
-) -> Result<(), ServiceError> {
+) -> Result<()> {
     // Options are recorded whole: two who changed some at once would each record those of the other as they were.
     let _one_at_a_time = change.names_options().then(|| locked(&locks.options));
     let state = workers.records.store.open_session(session)?.state;
@@ -45,7 +45,7 @@ pub(crate) fn try_change(
     workers: &Arc<Workers>,
     session: SessionId,
     change: Change,
-) -> Option<impl Future<Output = Result<(), ServiceError>> + Send + 'static> {
+) -> Option<impl Future<Output = Result<()>> + Send + 'static> {
     if change.names_options() {
         return None;
     }
@@ -54,7 +54,7 @@ pub(crate) fn try_change(
 }
 
 /// Begins to record a change, and tells the session's worker of it then.
-fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result<Appending, ServiceError> {
+fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result<Appending> {
     let (session, settles) = (state.id, change.names_settings());
     let updated = updated(state, change)?;
     let decides_anew = updated.options.is_some() && state.recovery.interruption.is_some();
@@ -75,7 +75,7 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
 }
 
 /// Refuses a mode or a model that the agent does not offer, as far as that is known: it is, while one is met.
-fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Result<(), ServiceError> {
+fn check_offered(workers: &Workers, state: &SessionState, change: &Change) -> Result<()> {
     if state.provider.is_command() {
         return Err(no_settings());
     }
@@ -101,7 +101,7 @@ pub(super) fn no_settings() -> ServiceError {
         .hint(Hint::PassArguments)
 }
 
-fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>, ServiceError> {
+fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'static>> {
     let mut updated = SessionUpdated::default();
     if change.names_options() {
         let mut options = state.options.clone();

@@ -10,7 +10,7 @@ use rekindle_wire::view::WaitView;
 
 use crate::commands::answers::entry_with;
 use crate::drive::worker::{Command, Opening};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::show::{Views, ended_wait};
 
@@ -21,7 +21,7 @@ pub(crate) fn open(
     new: &NewWait,
     key: Option<Key>,
     by: &str,
-) -> Result<WaitView, ServiceError> {
+) -> Result<WaitView> {
     let invalid = |error| ServiceError::new(Code::InvalidContent, error);
     whole_json(&new.request).map_err(invalid)?;
     let request = Raw::from_value(&new.request).map_err(invalid)?;
@@ -37,7 +37,7 @@ pub(crate) fn open(
 }
 
 /// Shows a wait: open, void, or over, with its answer.
-pub(crate) fn show(views: &Views, wait: WaitId) -> Result<WaitView, ServiceError> {
+pub(crate) fn show(views: &Views, wait: WaitId) -> Result<WaitView> {
     let entry = entry_with(views, wait)?;
     let shown = views.wait_of(&entry, wait).or_else(|| ended_wait(views.store(), entry.state.id, wait));
     shown.ok_or_else(|| ServiceError::no_wait(wait))

@@ -37,7 +37,7 @@ use crate::commands::{
 };
 use crate::drive::environment;
 use crate::drive::worker::Workers;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
@@ -117,7 +117,7 @@ impl Daemon {
     }
 
     /// Makes a session, and begins its first run if there is a prompt.
-    pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView, ServiceError> {
+    pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView> {
         let session = sessions::create(&self.workers, &self.views.directory, &self.locks, new, key)?;
         self.session(session).map_err(|error| match error.code {
             Code::SessionUnknown => sessions::made_and_removed(session),
@@ -126,19 +126,14 @@ impl Daemon {
     }
 
     /// Gives a session a message.
-    pub fn message(
-        &self,
-        id: SessionId,
-        new: &NewMessage,
-        key: Option<&Key>,
-    ) -> Result<MessageTaken, ServiceError> {
+    pub fn message(&self, id: SessionId, new: &NewMessage, key: Option<&Key>) -> Result<MessageTaken> {
         self.entry(id)?;
         messages::message(&self.workers, id, new, key, None)
     }
 
     /// Waits for the outcome of a message that was taken, through every interruption of its run. Whoever died meanwhile
     /// waits again, with the same message.
-    pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<MessageOutcome, ServiceError> {
+    pub async fn outcome(&self, id: SessionId, taken: &MessageTaken) -> Result<MessageOutcome> {
         feed::await_outcome(&self.feed, &self.views, id, taken.message_id, taken.seq).await
     }
 
@@ -149,12 +144,12 @@ impl Daemon {
         id: SessionId,
         new: &NewMessage,
         key: Option<&Key>,
-    ) -> Option<impl Future<Output = Result<Option<MessageTaken>, ServiceError>> + Send + 'static> {
+    ) -> Option<impl Future<Output = Result<Option<MessageTaken>>> + Send + 'static> {
         messages::try_message(&self.workers, id, new, key)
     }
 
     /// Changes a session.
-    pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView, ServiceError> {
+    pub fn change(&self, id: SessionId, change: Change) -> Result<SessionView> {
         update_session::change(&self.workers, &self.locks, id, change)?;
         self.session(id)
     }
@@ -164,7 +159,7 @@ impl Daemon {
         self: &Arc<Daemon>,
         id: SessionId,
         change: Change,
-    ) -> Option<impl Future<Output = Result<SessionView, ServiceError>> + Send + 'static> {
+    ) -> Option<impl Future<Output = Result<SessionView>> + Send + 'static> {
         let changed = update_session::try_change(&self.workers, id, change)?;
         let daemon = self.clone();
         Some(async move {
@@ -174,13 +169,13 @@ impl Daemon {
     }
 
     /// Cancels what a session is doing, is about to do and has queued.
-    pub fn cancel(&self, id: SessionId, by: &str) -> Result<Option<RunId>, ServiceError> {
+    pub fn cancel(&self, id: SessionId, by: &str) -> Result<Option<RunId>> {
         self.entry(id)?;
         cancel_run::cancel(&self.workers, id, CancelReason::User, by)
     }
 
     /// Continues an interrupted session, or answers a wait by its token.
-    pub fn resume(&self, id: SessionId, resume: Resume, by: &str) -> Result<Resumed, ServiceError> {
+    pub fn resume(&self, id: SessionId, resume: Resume, by: &str) -> Result<Resumed> {
         let entry = self.entry(id)?;
         if let Some(damage) = &entry.damage {
             return Err(ServiceError::damaged(damage));
@@ -201,39 +196,39 @@ impl Daemon {
     }
 
     /// Ends a session: its agent goes, its log stays.
-    pub fn close(&self, id: SessionId, by: &str) -> Result<(), ServiceError> {
+    pub fn close(&self, id: SessionId, by: &str) -> Result<()> {
         self.entry(id)?;
         sessions::close(&self.workers, id, by)
     }
 
     /// Removes a session; one whose run has not ended only if forced.
-    pub fn delete(&self, id: SessionId, force: bool, by: &str) -> Result<(), ServiceError> {
+    pub fn delete(&self, id: SessionId, force: bool, by: &str) -> Result<()> {
         self.entry(id)?;
         sessions::delete(&self.workers, id, force, by)
     }
 
     /// Shows a session.
-    pub fn session(&self, id: SessionId) -> Result<SessionView, ServiceError> {
+    pub fn session(&self, id: SessionId) -> Result<SessionView> {
         Ok(self.views.session(&self.entry(id)?))
     }
 
     /// Lists sessions.
-    pub fn sessions(&self, filter: &Filter) -> Result<SessionList, ServiceError> {
+    pub fn sessions(&self, filter: &Filter) -> Result<SessionList> {
         self.views.list_sessions(filter)
     }
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
-    pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage, ServiceError> {
+    pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage> {
         log::page(&self.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Returns a payload that is kept apart from the log that names it.
-    pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>, ServiceError> {
+    pub fn blob(&self, id: &BlobId) -> Result<Vec<u8>> {
         Ok(self.store.blobs().get(id)?)
     }
 
     /// Follows a session's log and what its agent says.
-    pub fn follow(&self, id: SessionId, since: Since) -> Result<Following, ServiceError> {
+    pub fn follow(&self, id: SessionId, since: Since) -> Result<Following> {
         self.entry(id)?;
         Following::new(&self.feed, &self.views, id, since)
     }
@@ -244,7 +239,7 @@ impl Daemon {
     }
 
     /// Lists open and void waits.
-    pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+    pub fn waits(&self, filter: &WaitFilter) -> Result<WaitList> {
         self.views.list_waits(filter)
     }
 
@@ -255,30 +250,30 @@ impl Daemon {
         new: &NewWait,
         key: Option<Key>,
         by: &str,
-    ) -> Result<WaitView, ServiceError> {
+    ) -> Result<WaitView> {
         let entry = self.entry(session)?;
         waits::open(&self.views, entry.state.id, new, key, by)
     }
 
     /// Shows one wait, over or not.
-    pub fn wait(&self, wait: WaitId) -> Result<WaitView, ServiceError> {
+    pub fn wait(&self, wait: WaitId) -> Result<WaitView> {
         waits::show(&self.views, wait)
     }
 
     /// Makes a further token for a wait.
-    pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown, ServiceError> {
+    pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown> {
         resume_tokens::mint(&self.workers.records, &answers::entry_with(&self.views, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
     /// is gone becomes, once, the message of a new run.
-    pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken, ServiceError> {
+    pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken> {
         answers::answer(&self.views, wait, &answer, by)
     }
 
     /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the
     /// token's id. Whether it can still be used is told when it is.
-    pub fn let_in_by_token(&self, text: &str, way: TokenUse) -> Result<TokenId, ServiceError> {
+    pub fn let_in_by_token(&self, text: &str, way: TokenUse) -> Result<TokenId> {
         let (id, scope) = resume_tokens::bearer(&self.views, text)?;
         let fits = match way {
             TokenUse::Wait(wait) => scope.wait_id == wait,
@@ -288,7 +283,7 @@ impl Daemon {
     }
 
     /// Lists holders.
-    pub fn holders(&self, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+    pub fn holders(&self, filter: &HolderFilter) -> Result<HolderList> {
         self.views.list_holders(filter)
     }
 
@@ -322,7 +317,7 @@ impl Daemon {
         shutdown::leave(&self.store, &self.views, &self.access);
     }
 
-    fn entry(&self, id: SessionId) -> Result<SessionEntry, ServiceError> {
+    fn entry(&self, id: SessionId) -> Result<SessionEntry> {
         let entry = self.views.directory.get(self.views.store(), id).filter(|entry| !entry.state.deleted);
         entry.ok_or_else(|| ServiceError::no_session(id))
     }

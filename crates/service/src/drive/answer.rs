@@ -13,7 +13,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::{NewAnswer, whole_json};
 use rekindle_wire::view::AnswerTaken;
 
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// An answer that has left its caller.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(crate) enum ChosenAnswer {
 
 impl ChosenAnswer {
     /// Takes the one thing that was answered.
-    pub(crate) fn from_request(new: &NewAnswer) -> Result<ChosenAnswer, ServiceError> {
+    pub(crate) fn from_request(new: &NewAnswer) -> Result<ChosenAnswer> {
         let form = new.form.as_ref().map(|form| whole_json(form).and_then(|_| Raw::from_value(form)));
         let form = form.transpose().map_err(|error| ServiceError::new(Code::InvalidAnswer, error))?;
         let mut given = [
@@ -121,7 +121,7 @@ pub(crate) fn judge(
     token: Option<TokenId>,
     hash: &str,
     now: Now,
-) -> Result<Option<AnswerTaken>, ServiceError> {
+) -> Result<Option<AnswerTaken>> {
     let moment = Moment { now, newest: current.state.updated_at };
     if let Some((id, used)) = consumed(&current.tokens, wait) {
         current.tokens.judge(id, hash, moment)?;

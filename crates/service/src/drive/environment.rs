@@ -16,14 +16,14 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::Umask;
 
 use super::provider::known_agent;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 
 /// Values of environment variables, by name.
 pub(crate) type Env = BTreeMap<String, String>;
 
 /// Refuses what no process can have in its environment: it would be found out only when the agent is launched.
-pub(crate) fn check(env: &Env) -> Result<(), ServiceError> {
+pub(crate) fn check(env: &Env) -> Result<()> {
     let wrong = |message: String| Err(ServiceError::new(Code::InvalidEnv, message));
     for (name, value) in env {
         if name.is_empty() || name.contains(['=', '\0']) {

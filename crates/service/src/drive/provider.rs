@@ -12,10 +12,10 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::AgentChoice;
 
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// Checks a choice and returns what a session's log says of it.
-pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Provider, ServiceError> {
+pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Provider> {
     let (profile, agent, command) = match choice {
         AgentChoice::Known(name) => {
             known(&name)?;
@@ -33,11 +33,11 @@ pub(crate) fn provider(choice: AgentChoice, model: Option<String>) -> Result<Pro
 }
 
 /// Returns how a session's agent is spoken with.
-pub(crate) fn profile(provider: &Provider) -> Result<Arc<dyn Profile>, ServiceError> {
+pub(crate) fn profile(provider: &Provider) -> Result<Arc<dyn Profile>> {
     named_profile(&provider.profile, provider.command.as_deref().unwrap_or_default())
 }
 
-fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>, ServiceError> {
+fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>> {
     match name {
         "acp" => Ok(Arc::new(Acp::default())),
         "exec" => Ok(Arc::new(Exec::of(command))),
@@ -46,7 +46,7 @@ fn named_profile(name: &str, command: &[String]) -> Result<Arc<dyn Profile>, Ser
     }
 }
 
-pub(super) fn known(name: &str) -> Result<&'static KnownAgent, ServiceError> {
+pub(super) fn known(name: &str) -> Result<&'static KnownAgent> {
     by_id(name).ok_or_else(|| {
         ServiceError::new(Code::AgentUnknown, format!("there is no agent called {name:?}"))
             .hint(Hint::ListAgents)

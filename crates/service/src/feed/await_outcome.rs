@@ -7,7 +7,7 @@ use rekindle_domain::line::Line;
 use rekindle_domain::message_outcome::{MessageOutcome, Pending};
 
 use super::{Feed, Following, Since, Told};
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::show::Views;
 
 /// Waits for the outcome of a message whose record has this number. What has happened to it already is in the log, so that
@@ -18,7 +18,7 @@ pub(crate) async fn await_outcome(
     session: SessionId,
     message: MessageId,
     seq: u64,
-) -> Result<MessageOutcome, ServiceError> {
+) -> Result<MessageOutcome> {
     let (mut pending, mut last) = (Pending::new(message), seq);
     loop {
         let mut following = Following::new(feed, views, session, Since::After(last))?;

@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::recent::Read;
 use super::{EncodedOnce, Feed, News, Subscription, Told};
 use crate::drive::worker::Command;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::show::Views;
 use crate::show::log::{log_line, reader};
 
@@ -59,7 +59,7 @@ impl Following {
         views: &Arc<Views>,
         session: SessionId,
         since: Since,
-    ) -> Result<Following, ServiceError> {
+    ) -> Result<Following> {
         // Before the log is looked at: what comes meanwhile is news.
         let news = feed.follow(session);
         let current = views.store().open_session(session)?;
@@ -181,7 +181,7 @@ impl Following {
     }
 
     /// Gets the next records, from who has read them or from the log.
-    fn read(&mut self) -> Result<(), ServiceError> {
+    fn read(&mut self) -> Result<()> {
         let before = self.last;
         for read in self.feed.recent(self.session, self.last + 1, self.known) {
             if !self.tell(read) {
@@ -198,7 +198,7 @@ impl Following {
         Ok(())
     }
 
-    fn read_log(&mut self) -> Result<(), ServiceError> {
+    fn read_log(&mut self) -> Result<()> {
         let reader = reader(self.views.store(), self.session)?;
         let mut lines = reader.forward(self.next);
         while self.ready.len() < PAGE && self.last < self.known {
@@ -232,11 +232,7 @@ impl Following {
 }
 
 /// Finds where the record behind a point begins; none if the log is not what the caller thinks.
-fn position(
-    reader: &LogReader,
-    after: u64,
-    wanted: Option<ChainHash>,
-) -> Result<Option<Cursor>, ServiceError> {
+fn position(reader: &LogReader, after: u64, wanted: Option<ChainHash>) -> Result<Option<Cursor>> {
     if after == 0 {
         return Ok(Some(Cursor::START));
     }

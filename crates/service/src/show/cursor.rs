@@ -7,7 +7,7 @@ use rekindle_domain::time::Timestamp;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// The key of a page: a place in an order by time, and by name where times are equal. Neither ever changes for what is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ impl<Id: FromStr + ToString> PageKey<Id> {
     }
 
     /// Reads a cursor, if there is one; anything but what was written is refused.
-    pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<PageKey<Id>>, ServiceError> {
+    pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<PageKey<Id>>> {
         let Some(text) = cursor else { return Ok(None) };
         let place = text.split_once('.').and_then(|(at, id)| {
             let at =
@@ -44,7 +44,7 @@ pub(crate) fn refused() -> ServiceError {
 }
 
 /// Returns how many are to be on a page: what was asked for, within what is possible.
-pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ServiceError> {
+pub(crate) fn page_size(asked: Option<usize>, usual: usize, most: usize) -> Result<usize> {
     match asked {
         Some(0) => Err(ServiceError::new(Code::InvalidQuery, "a page of none goes nowhere")
             .hint(Hint::ChooseLimit { most })),

@@ -13,7 +13,7 @@ use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, Loaded, OpenSessionError, Store, Want};
 
 use super::cursor::PageKey;
-use crate::error::{ServiceError, chain, damaged_log};
+use crate::error::{Result, chain, damaged_log};
 use crate::idempotency::{Key, name};
 use crate::lock::locked;
 
@@ -204,7 +204,7 @@ impl Directory {
     }
 
     /// Finds the session that a key made; one that was used for something else is an error.
-    pub(crate) fn made_by(&self, key: &Key) -> Result<Option<SessionId>, ServiceError> {
+    pub(crate) fn made_by(&self, key: &Key) -> Result<Option<SessionId>> {
         let known = self.known().keys.get(&key.key).cloned();
         let Some((stored, session)) = known else { return Ok(None) };
         Ok(key.is(&stored)?.then_some(session))

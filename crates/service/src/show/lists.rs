@@ -17,7 +17,7 @@ use super::Views;
 use super::cursor::{self, PageKey, page_size};
 use super::directory::SessionEntry;
 use super::session::agent_name;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 
 /// Sessions on a page, unless the caller wants fewer or more.
 const PAGE: usize = 50;
@@ -35,7 +35,7 @@ pub(crate) const DIRECTORIES: [HolderState; 4] =
 impl Views {
     /// Lists sessions by when they were made, which never changes: none that is there throughout is missed or listed twice,
     /// whatever happens between two pages.
-    pub(crate) fn list_sessions(&self, filter: &Filter) -> Result<SessionList, ServiceError> {
+    pub(crate) fn list_sessions(&self, filter: &Filter) -> Result<SessionList> {
         let limit = page_size(filter.limit, PAGE, MOST)?;
         let mut place: Option<PageKey<SessionId>> = PageKey::from_cursor(filter.cursor.as_deref())?;
         if let Some(unknown) = filter.status.as_deref().and_then(unknown_status) {
@@ -72,7 +72,7 @@ impl Views {
     }
 
     /// Lists waits by how long they wait.
-    pub(crate) fn list_waits(&self, filter: &WaitFilter) -> Result<WaitList, ServiceError> {
+    pub(crate) fn list_waits(&self, filter: &WaitFilter) -> Result<WaitList> {
         let limit = page_size(filter.limit, MOST, MOST)?;
         let after: Option<PageKey<WaitId>> = PageKey::from_cursor(filter.cursor.as_deref())?;
         let entries = self.directory.find_all(self.store(), |entry| {
@@ -95,7 +95,7 @@ impl Views {
     }
 
     /// Lists holders by their ids; only those on the page are looked at.
-    pub(crate) fn list_holders(&self, filter: &HolderFilter) -> Result<HolderList, ServiceError> {
+    pub(crate) fn list_holders(&self, filter: &HolderFilter) -> Result<HolderList> {
         let limit = page_size(filter.limit, MOST, MOST)?;
         let after = filter.cursor.as_deref();
         // Whatever a directory of a holder may be called is a place.

@@ -21,7 +21,7 @@ use rekindle_holder::identity::machine_boot;
 use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
-use super::error::tells_of_shortage;
+use super::error::{Result, tells_of_shortage};
 use super::{LiveAgent, LiveError, Progress};
 use crate::drive::sign_in::refusal;
 use crate::ids::wait_names;
@@ -36,7 +36,7 @@ const LAST_ERRORS: usize = 5;
 
 impl LiveAgent {
     /// Appends everything that follows from an item, then does what the log now says.
-    pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<(), LiveError> {
+    pub(super) fn carry_out(&mut self, mut taken: Taken, progress: &mut Progress) -> Result<()> {
         let words = std::mem::take(&mut taken.deltas);
         let exit = taken.exited.clone();
         for ask in std::mem::take(&mut taken.asks) {
@@ -110,7 +110,7 @@ impl LiveAgent {
     }
 
     /// Appends records and takes them in; large payloads are stored first.
-    pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt, LiveError> {
+    pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt> {
         keep_large(&self.store, &mut records)?;
         let on_disk = records.iter().any(|draft| draft.event.durability() == Durability::Disk);
         let persist = if on_disk { Persist::Disk } else { Persist::Process };
@@ -136,7 +136,7 @@ impl LiveAgent {
         self.own.note(&draft.event, self.connection.holder());
     }
 
-    fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<(), LiveError> {
+    fn open_wait(&self, taken: &mut Taken, ask: &Ask, progress: &mut Progress) -> Result<()> {
         // A question outside of any turn is answered by the connection itself and never comes here.
         let Some(run_id) = ask.run_id else { return Ok(()) };
         let now = self.supervisor.steady.now();
@@ -159,7 +159,7 @@ impl LiveAgent {
         Ok(())
     }
 
-    fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<(), LiveError> {
+    fn withdraw(&self, taken: &mut Taken, ask: &Ask) -> Result<()> {
         let (Some(run_id), Some(wait_id)) = (ask.run_id, ask.wait_id) else { return Ok(()) };
         let tokens = self.store.open_session(self.session)?.tokens;
         add_all(taken, withdraw(run_id, wait_id, &tokens));
@@ -190,7 +190,7 @@ impl LiveAgent {
     }
 
     /// The agent is gone: so are its run and everything that waited for an answer.
-    fn exited(&self, taken: &mut Taken, exited: &Exited) -> Result<(), LiveError> {
+    fn exited(&self, taken: &mut Taken, exited: &Exited) -> Result<()> {
         let note = self.exit_note();
         let (code, signal) = match exited {
             Exited::Ended { code, signal } => (*code, *signal),
@@ -209,7 +209,7 @@ impl LiveAgent {
 
     /// Ends the run of an agent that is gone. One whose prompt reached nobody has noticed nothing: the next agent gets
     /// it, unless no other could be started either. One that was to be cancelled is (I13).
-    fn end_with_agent(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<(), LiveError> {
+    fn end_with_agent(&self, taken: &mut Taken, run: &Run, exited: &Exited) -> Result<()> {
         let nobody = matches!(exited, Exited::NeverAsked | Exited::NeverStarted { .. });
         let reached = !nobody && self.connection.may_have_reached(run.run_id);
         let cancelled = run.cancel.filter(|why| *why != CancelReason::WaitTimeout);
@@ -262,7 +262,7 @@ impl LiveAgent {
 }
 
 /// Stores large payloads apart, and puts references in their places.
-pub fn keep_large(store: &Store, records: &mut [Draft]) -> Result<(), LiveError> {
+pub fn keep_large(store: &Store, records: &mut [Draft]) -> Result<()> {
     for draft in records {
         // Each round makes the largest payload small; a record has few.
         while let Some(text) = blob::oversize(draft) {

@@ -5,6 +5,7 @@ use rekindle_holder::client::ConnectError;
 use rekindle_holder::dir::{EpochNote, HolderDir};
 use rekindle_holder::wire::Refusal;
 
+use super::error::Result;
 use super::{LiveError, STEP, Supervisor};
 use crate::drive::holders::{Control, Holders};
 
@@ -13,7 +14,7 @@ pub(crate) fn command(
     holders: &dyn Holders,
     dir: &HolderDir,
     supervisor: Supervisor,
-) -> Result<Box<dyn Control>, LiveError> {
+) -> Result<Box<dyn Control>> {
     let instance = supervisor.boot_id.to_string();
     match holders.connect(dir, &instance, supervisor.epoch, STEP) {
         Err(ConnectError::Refused(no)) if no.reason == Refusal::Stale => {

@@ -18,6 +18,9 @@ const COMES_BACK: [i32; 3] = [5, 11, 30];
 /// Longest argument of a command, by what Linux takes.
 pub(super) const MAX_ARGUMENT: usize = (128 << 10) - 1;
 
+/// What comes of a step with a living agent: done, or why not.
+pub(super) type Result<T, E = LiveError> = std::result::Result<T, E>;
+
 /// Why a session cannot be driven on. What happened so far is in its log.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {

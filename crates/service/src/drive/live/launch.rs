@@ -12,7 +12,7 @@ use rekindle_holder::identity::Identity;
 use rekindle_store::commit::Append;
 use rekindle_store::disk::check_descriptors;
 
-use super::error::MAX_ARGUMENT;
+use super::error::{MAX_ARGUMENT, Result};
 use super::prompt::UnsentPrompt;
 use super::{AgentContext, LiveAgent, LiveError};
 use crate::drive::holders::HolderPaths;
@@ -36,11 +36,7 @@ pub struct Launching {
 impl LiveAgent {
     /// Launches an agent for a session; its own session is brought back if one is known. If the prompt is part of
     /// the command, a run must be open.
-    pub fn launch(
-        context: AgentContext,
-        places: &HolderPaths,
-        launching: Launching,
-    ) -> Result<LiveAgent, LiveError> {
+    pub fn launch(context: AgentContext, places: &HolderPaths, launching: Launching) -> Result<LiveAgent> {
         check_descriptors().map_err(LiveError::Descriptors)?;
         let AgentContext { store, session, holders, profile, supervisor } = &context;
         let session = *session;
@@ -81,7 +77,7 @@ impl LiveAgent {
     }
 
     /// Records that the agent runs, and which processes are meant.
-    pub(super) fn record_start(&mut self, agent: &Identity) -> Result<(), LiveError> {
+    pub(super) fn record_start(&mut self, agent: &Identity) -> Result<()> {
         let launch = self.holders.launch(&self.dir)?;
         let lock = self.holders.lock(&self.dir)?;
         let process = |identity: &Identity| ProcessIdentity {

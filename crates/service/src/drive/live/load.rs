@@ -10,7 +10,8 @@ use rekindle_agent::profile::Open;
 use rekindle_agent::replay::{Replay, Unrecorded, beyond};
 use rekindle_domain::event::AgentNotice;
 
-use super::{LOAD_TIMED_OUT, LiveAgent, LiveError};
+use super::error::Result;
+use super::{LOAD_TIMED_OUT, LiveAgent};
 use crate::test_knobs::hurried;
 use crate::ticks;
 
@@ -53,7 +54,7 @@ impl LiveAgent {
 
     /// Ends an agent that was silent for too long while it brought its session back. The log says so, and the next agent gets a
     /// new session and the story of the old one.
-    pub(super) fn mind_the_load(&mut self, heard: bool) -> Result<(), LiveError> {
+    pub(super) fn mind_the_load(&mut self, heard: bool) -> Result<()> {
         if !self.is_loading() {
             self.loading = None;
             return Ok(());
@@ -97,7 +98,7 @@ impl LiveAgent {
     }
 
     /// Ends an agent whose run was cancelled while it brought its session back: what comes next must not wait behind it.
-    pub(super) fn cancel_load(&mut self) -> Result<(), LiveError> {
+    pub(super) fn cancel_load(&mut self) -> Result<()> {
         if !self.is_loading() {
             return Ok(());
         }
@@ -107,11 +108,7 @@ impl LiveAgent {
     }
 
     /// Records what an agent did inside a load, or after we had lost it, as part of the run that it was launched for.
-    pub(super) fn record_work_in_load(
-        &mut self,
-        taken: &mut Taken,
-        replay: &Replay,
-    ) -> Result<(), LiveError> {
+    pub(super) fn record_work_in_load(&mut self, taken: &mut Taken, replay: &Replay) -> Result<()> {
         let Some(cut) = self.spoken.cut() else { return Ok(()) };
         let work = beyond(replay, cut);
         let state = self.store.open_session(self.session)?.state;

@@ -14,6 +14,7 @@ mod turn;
 pub use crate::drive::holders::{HolderPaths, Holders, Processes};
 pub use append::keep_large;
 pub use error::LiveError;
+use error::Result;
 pub use launch::Launching;
 pub use prompt::UnsentPrompt;
 pub use turn::Progress;
@@ -154,8 +155,8 @@ impl LiveAgent {
     pub fn adopt(
         context: AgentContext,
         dir: HolderDir,
-        env: impl FnOnce() -> Result<BTreeMap<String, String>, LiveError>,
-    ) -> Result<LiveAgent, LiveError> {
+        env: impl FnOnce() -> Result<BTreeMap<String, String>>,
+    ) -> Result<LiveAgent> {
         check_descriptors().map_err(LiveError::Descriptors)?;
         let mut control = command::command(&*context.holders, &dir, context.supervisor)?;
         crash_point("adopt.after_connect");
@@ -202,7 +203,7 @@ impl LiveAgent {
     }
 
     /// Records what a dead holder left. Its agent's tree must be proven gone.
-    pub fn harvest(context: AgentContext, dir: HolderDir) -> Result<Progress, LiveError> {
+    pub fn harvest(context: AgentContext, dir: HolderDir) -> Result<Progress> {
         let copied = context.holders.is_copied(&dir);
         let mut live = LiveAgent::rebuild(context, dir)?;
         // Whatever the original made of it since is in another home: nothing goes on here before a person has looked.
@@ -211,7 +212,7 @@ impl LiveAgent {
     }
 
     /// Builds everything from the log; the journal is read from where the log says.
-    fn rebuild(context: AgentContext, dir: HolderDir) -> Result<LiveAgent, LiveError> {
+    fn rebuild(context: AgentContext, dir: HolderDir) -> Result<LiveAgent> {
         let AgentContext { store, session, holders, profile, supervisor } = context;
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
@@ -303,7 +304,7 @@ impl LiveAgent {
     }
 
     /// Asks the agent's holder to end it, and everything of it.
-    pub fn stop(&mut self, reason: &str, actor: &str, grace: Duration) -> Result<(), LiveError> {
+    pub fn stop(&mut self, reason: &str, actor: &str, grace: Duration) -> Result<()> {
         crash_point("live.stop.before");
         self.control.as_mut().map_or(Ok(()), |control| control.stop(reason, actor, grace))?;
         crash_point("live.stop.after");
@@ -311,7 +312,7 @@ impl LiveAgent {
     }
 
     /// Sends an input that is in the log.
-    fn send(&mut self, number: u64, kind: &str, bytes: &[u8]) -> Result<(), LiveError> {
+    fn send(&mut self, number: u64, kind: &str, bytes: &[u8]) -> Result<()> {
         let ends_soon = self.connection.profile().input_ends_with_prompt();
         crash_point("live.send.before");
         let sent = match self.control.as_mut().map(|control| control.input(number, kind, bytes)) {
@@ -333,7 +334,7 @@ impl LiveAgent {
     }
 
     /// The holder is gone: read what it left, and record the end.
-    fn finish(&mut self, mut progress: Progress) -> Result<Progress, LiveError> {
+    fn finish(&mut self, mut progress: Progress) -> Result<Progress> {
         loop {
             match self.follower.next_item() {
                 Ok(Some(item)) => {

@@ -11,6 +11,7 @@ use rekindle_store::Store;
 use rekindle_store::blobs::BlobRef;
 
 use super::LiveError;
+use super::error::Result;
 use crate::log_search::find_last_event;
 
 /// A prompt that is to be said.
@@ -44,7 +45,7 @@ impl UnsentPrompt {
         session: SessionId,
         run: &Run,
         profile: &dyn Profile,
-    ) -> Result<Option<UnsentPrompt>, LiveError> {
+    ) -> Result<Option<UnsentPrompt>> {
         let again = run.continues.filter(|_| run.message_id.is_none() && profile.process_is_turn());
         let message = match again {
             Some(cut) => first_message(store, session, cut)?,
@@ -83,7 +84,7 @@ impl UnsentPrompt {
         store: &Store,
         session: SessionId,
         story: &ConversationHistory,
-    ) -> Result<Raw<'static>, LiveError> {
+    ) -> Result<Raw<'static>> {
         match &self.what {
             What::Continuation { attempt } => {
                 let told = story.continuation(*attempt);
@@ -120,7 +121,7 @@ fn around(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
 }
 
 /// Returns the message that a run began with, or the run that it continues.
-fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>, LiveError> {
+fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>> {
     let mut wanted = run;
     // From the newest back: whatever a run continues began before it.
     let found = find_last_event(&store.reader(session)?, |event| match event {
@@ -134,7 +135,7 @@ fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.
-fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>, LiveError> {
+fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>> {
     let found = find_last_event(&store.reader(session)?, |event| match event {
         Event::MessageUser(message) if message.message_id == wanted => {
             Some(message.content.clone().into_owned())
@@ -145,7 +146,7 @@ fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'
 }
 
 /// Returns a field of a record, fetched from where it is kept if it was too large for the log.
-pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>, LiveError> {
+pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>> {
     let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) else {
         return Ok(field.clone().into_owned());
     };

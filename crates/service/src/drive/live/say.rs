@@ -12,6 +12,7 @@ use rekindle_domain::line::Draft;
 use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
 
+use super::error::Result;
 use super::prompt::{UnsentPrompt, whole};
 use super::{LiveAgent, LiveError, Progress};
 use crate::log_search::for_each_line;
@@ -20,7 +21,7 @@ use crate::test_knobs::crash_point;
 impl LiveAgent {
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
     /// that it was (never silently fresh).
-    pub(super) fn say_prompt(&mut self, unsent: &UnsentPrompt) -> Result<(), LiveError> {
+    pub(super) fn say_prompt(&mut self, unsent: &UnsentPrompt) -> Result<()> {
         let profile = self.connection.profile();
         // A command is told nothing but its prompt.
         let plain = unsent.plain().filter(|_| profile.ready_at_start());
@@ -44,7 +45,7 @@ impl LiveAgent {
         outgoing: Outgoing,
         run_id: Option<RunId>,
         wait_id: Option<WaitId>,
-    ) -> Result<(), LiveError> {
+    ) -> Result<()> {
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, run_id, wait_id);
         self.append(vec![queued.into()])?;
@@ -52,14 +53,14 @@ impl LiveAgent {
     }
 
     /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
-    pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<(), LiveError> {
+    pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<()> {
         let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
         let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
         outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, run_id, None))
     }
 
     /// Ends a run of which nothing was said: the agent does not work as it was asked to.
-    fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<(), LiveError> {
+    fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<()> {
         let Some(unsent) = self.prompt.take() else { return Ok(()) };
         let run_id = unsent.run_id;
         let current = self.store.open_session(self.session)?;
@@ -72,7 +73,7 @@ impl LiveAgent {
     }
 
     /// Says what is to be said next to an agent that takes prompts: settings, each of which is awaited, then the prompt.
-    pub(super) fn settle_and_say(&mut self, progress: &mut Progress) -> Result<(), LiveError> {
+    pub(super) fn settle_and_say(&mut self, progress: &mut Progress) -> Result<()> {
         let run = self.prompt.as_ref().map(|unsent| unsent.run_id);
         match self.connection.next_setting(&self.wanted, run) {
             NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
@@ -90,7 +91,7 @@ impl LiveAgent {
         by: &str,
         token: Option<TokenId>,
         hash: &str,
-    ) -> Result<(), LiveError> {
+    ) -> Result<()> {
         let gone = LiveError::NoSuchWait(wait_id);
         let Some(ask) = self.connection.asks().find(|ask| ask.wait_id == Some(wait_id)) else {
             return Err(gone);
@@ -122,7 +123,7 @@ impl LiveAgent {
         by: &str,
         dropped: Vec<MessageId>,
         behind: Vec<Draft>,
-    ) -> Result<Option<Receipt>, LiveError> {
+    ) -> Result<Option<Receipt>> {
         let current = self.store.open_session(self.session)?;
         let run = current.state.open_run().filter(|run| run.cancel.is_none());
         let Some(run) = run else { return Ok(None) };
@@ -153,13 +154,13 @@ impl LiveAgent {
 
     /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step
     /// fails by it, and whoever takes the agent over again sends what its holder does not have. Tells whether it is so.
-    pub(super) fn note_unsent(&mut self, sent: Result<(), LiveError>) -> bool {
+    pub(super) fn note_unsent(&mut self, sent: Result<()>) -> bool {
         self.unsendable = sent.err();
         self.unsendable.is_some()
     }
 
     /// Tells the agent of a cancel that was recorded when it could not be met, once.
-    pub(super) fn say_cancelled(&mut self, run_id: RunId) -> Result<(), LiveError> {
+    pub(super) fn say_cancelled(&mut self, run_id: RunId) -> Result<()> {
         let run_id = Some(run_id);
         for ask in std::mem::take(&mut self.own.unanswered) {
             if let Ok(outgoing) = self.connection.profile().answer(&ask.request, Answer::Cancelled) {
@@ -173,7 +174,7 @@ impl LiveAgent {
     }
 
     /// Sends what the log has and the holder does not: the supervisor before us died in between.
-    pub(super) fn send_again(&mut self) -> Result<(), LiveError> {
+    pub(super) fn send_again(&mut self) -> Result<()> {
         let Some(accepted) = self.control.as_ref().map(|control| control.marks().accepted) else {
             return Ok(());
         };
@@ -200,7 +201,7 @@ impl LiveAgent {
 
     /// Closes the agent's input if nothing can follow what was sent. The holder remembers whether it was asked before,
     /// and we do not: the supervisor before us may have died in between.
-    pub(super) fn close_input(&mut self) -> Result<(), LiveError> {
+    pub(super) fn close_input(&mut self) -> Result<()> {
         let profile = self.connection.profile();
         let said = self.input_seq > 0 || profile.prompt_in_command();
         if self.input_closed || !profile.input_ends_with_prompt() || !said {

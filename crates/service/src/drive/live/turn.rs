@@ -10,7 +10,8 @@ use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
-use super::{LiveAgent, LiveError};
+use super::error::Result;
+use super::LiveAgent;
 use crate::test_knobs::crash_point;
 use crate::ticks;
 
@@ -65,7 +66,7 @@ impl LiveAgent {
     }
 
     /// Asks the holder for a sign of life; whatever it tells next is one.
-    pub(crate) fn beat(&mut self) -> Result<(), LiveError> {
+    pub(crate) fn beat(&mut self) -> Result<()> {
         unless_closed(self.control.as_mut().map(|control| control.beat()))
     }
 
@@ -75,7 +76,7 @@ impl LiveAgent {
     }
 
     /// Does everything that can be done without waiting.
-    pub fn step(&mut self) -> Result<Progress, LiveError> {
+    pub fn step(&mut self) -> Result<Progress> {
         if let Some(error) = self.unsendable.take() {
             return Err(error);
         }
@@ -111,7 +112,7 @@ impl LiveAgent {
     }
 
     /// Takes in what the holder has told.
-    fn hear_news(&mut self) -> Result<News, LiveError> {
+    fn hear_news(&mut self) -> Result<News> {
         let Some(control) = &mut self.control else { return Ok(News::Gone) };
         let mut news = News::None;
         loop {
@@ -130,7 +131,7 @@ impl LiveAgent {
     }
 
     /// Reads what there is, but no more than others can wait for; tells whether there was anything.
-    fn read(&mut self, progress: &mut Progress) -> Result<bool, LiveError> {
+    fn read(&mut self, progress: &mut Progress) -> Result<bool> {
         let (mut read, begin) = (false, ticks::now());
         while ticks::since(begin) < TURN
             && let Some(item) = self.follower.next_item()?
@@ -144,7 +145,7 @@ impl LiveAgent {
     }
 
     /// Does the next step towards a turn: greet, open, set, prompt.
-    fn advance(&mut self, progress: &mut Progress) -> Result<(), LiveError> {
+    fn advance(&mut self, progress: &mut Progress) -> Result<()> {
         let opening = self.connection.in_flight().iter().any(|(_, request)| request.opens());
         match self.connection.phase() {
             Phase::Silent if self.input_seq == 0 => {
@@ -168,7 +169,7 @@ impl LiveAgent {
     }
 
     /// Acknowledges what is safe, when it is time; tells whether anything was said to the holder.
-    fn acknowledge(&mut self, now: bool) -> Result<bool, LiveError> {
+    fn acknowledge(&mut self, now: bool) -> Result<bool> {
         let Some(since) = self.unacknowledged else { return Ok(false) };
         if !now && ticks::since(since) < ACKNOWLEDGE {
             return Ok(false);
@@ -186,7 +187,7 @@ impl LiveAgent {
 }
 
 /// A holder that is gone does not fail us: its lock tells what became of it.
-fn unless_closed(outcome: Option<Result<(), RequestError>>) -> Result<(), LiveError> {
+fn unless_closed(outcome: Option<Result<(), RequestError>>) -> Result<()> {
     match outcome {
         Some(Err(RequestError::Closed)) | None => Ok(()),
         Some(outcome) => Ok(outcome?),

@@ -13,7 +13,7 @@ use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing;
 use crate::drive::live::{LiveAgent, LiveError, command};
 use crate::drive::provider::profile;
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, ServiceError, chain};
 use crate::test_knobs::crash_point;
 
 /// One that is ending and answers counts as silent so often at most: someone waits for its end, which no message tells, so
@@ -21,11 +21,7 @@ use crate::test_knobs::crash_point;
 const MOST_DYING: u32 = 5;
 
 impl Worker {
-    pub(super) fn adopt(
-        &mut self,
-        workers: &Arc<Workers>,
-        state: &SessionState,
-    ) -> Result<StepOutcome, ServiceError> {
+    pub(super) fn adopt(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<StepOutcome> {
         let Some(agent) = &state.agent else { return Ok(StepOutcome::Again) };
         let profile = profile(&state.provider)?;
         // For one that was launched and never started: by the same rules as a launch.
@@ -50,11 +46,7 @@ impl Worker {
     }
 
     /// A holder that does not let us in may be silent, ending, or another's by now.
-    pub(super) fn not_adopted(
-        &mut self,
-        workers: &Workers,
-        error: &LiveError,
-    ) -> Result<StepOutcome, ServiceError> {
+    pub(super) fn not_adopted(&mut self, workers: &Workers, error: &LiveError) -> Result<StepOutcome> {
         if let LiveError::Superseded { by } = error {
             tracing::error!(epoch = by, "another daemon commands the agents of this home");
             workers.supersede();
@@ -83,7 +75,7 @@ impl Worker {
         &mut self,
         workers: &Arc<Workers>,
         state: &SessionState,
-    ) -> Result<StepOutcome, ServiceError> {
+    ) -> Result<StepOutcome> {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
             crash_point("dismiss.before");
             let dir = workers.agents.holder_dir(agent.holder_id);
@@ -109,11 +101,7 @@ impl Worker {
         Ok(StepOutcome::Again)
     }
 
-    pub(super) fn harvest(
-        &mut self,
-        workers: &Arc<Workers>,
-        state: &SessionState,
-    ) -> Result<StepOutcome, ServiceError> {
+    pub(super) fn harvest(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<StepOutcome> {
         let Some(agent) = &state.agent else { return Ok(StepOutcome::Again) };
         let dir = workers.agents.holder_dir(agent.holder_id);
         // Nobody of the old tree may be left when the next agent begins.

@@ -18,18 +18,14 @@ use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing;
 use crate::drive::live::{LiveAgent, LiveError};
 use crate::drive::provider::profile;
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, chain};
 use crate::ids::{millis, random};
 use crate::log_search::find_last_event;
 use crate::test_knobs::crash_point;
 use crate::ticks;
 
 impl Worker {
-    pub(super) fn launch(
-        &mut self,
-        workers: &Arc<Workers>,
-        state: &SessionState,
-    ) -> Result<StepOutcome, ServiceError> {
+    pub(super) fn launch(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<StepOutcome> {
         let launching = match workers.agents.launching(state) {
             Ok(launching) => launching,
             Err(Obstacle::Env(missing)) => {
@@ -115,7 +111,7 @@ impl Worker {
     }
 
     /// An agent is gone and its run is still open: it was launched for nothing.
-    pub(super) fn note_failed_launch(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+    pub(super) fn note_failed_launch(&mut self, workers: &Workers) -> Result<()> {
         // One for which something ran out is no failure of the agent's.
         if self.shortage.is_some() {
             return Ok(());
@@ -129,12 +125,7 @@ impl Worker {
     }
 
     /// Ends the open run, which no agent ends.
-    pub(super) fn end_run(
-        &mut self,
-        workers: &Workers,
-        state: &SessionState,
-        ending: Ending,
-    ) -> Result<(), ServiceError> {
+    pub(super) fn end_run(&mut self, workers: &Workers, state: &SessionState, ending: Ending) -> Result<()> {
         if let Some(run) = state.open_run() {
             let tokens = workers.records.store.open_session(self.session)?.tokens;
             workers.records.append(self.session, end_run(run, &tokens, ending))?;
@@ -143,11 +134,7 @@ impl Worker {
     }
 
     /// Begins a run that continues the one that was cut.
-    pub(super) fn begin_continuation(
-        &mut self,
-        workers: &Workers,
-        state: &SessionState,
-    ) -> Result<(), ServiceError> {
+    pub(super) fn begin_continuation(&mut self, workers: &Workers, state: &SessionState) -> Result<()> {
         let Some(cut) = &state.run else { return Ok(()) };
         let run_id = RunId::mint(millis(workers.records.now()), random()?);
         let started = continuation(cut, run_id, &workers.agents.supervisor.life());
@@ -158,7 +145,7 @@ impl Worker {
     }
 
     /// Gives the oldest prompt of the queue its turn.
-    pub(super) fn begin(&mut self, workers: &Workers, message: MessageId) -> Result<(), ServiceError> {
+    pub(super) fn begin(&mut self, workers: &Workers, message: MessageId) -> Result<()> {
         let run_id = RunId::mint(millis(workers.records.now()), random()?);
         let started = from_queue(message, run_id, &workers.agents.supervisor.life());
         workers.records.append(self.session, vec![started.into()])?;

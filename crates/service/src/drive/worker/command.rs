@@ -14,7 +14,7 @@ use rekindle_wire::view::AnswerTaken;
 
 use crate::drive::answer::ChosenAnswer;
 use crate::drive::live::UnsentPrompt;
-use crate::error::ServiceError;
+use crate::error::Result;
 use crate::idempotency::Key;
 
 /// Something for a worker to do.
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     /// What a dead holder has left is to go.
     Tidy(HolderId),
     /// What there is of a damaged session is to be set aside.
-    SetAside { by: String, reply: SyncSender<Result<PathBuf, ServiceError>> },
+    SetAside { by: String, reply: SyncSender<Result<PathBuf>> },
     /// The session's removal is recorded: its agent is to end and its files are to go; then whoever asked is told.
     Remove { by: String, gone: SyncSender<()> },
     /// The agent is to end.
@@ -56,7 +56,7 @@ pub(crate) struct Answering {
     pub(crate) answer: ChosenAnswer,
     pub(crate) by: String,
     pub(crate) token: Option<TokenId>,
-    pub(crate) reply: SyncSender<Result<AnswerTaken, ServiceError>>,
+    pub(crate) reply: SyncSender<Result<AnswerTaken>>,
 }
 
 pub(crate) struct Opening {
@@ -65,7 +65,7 @@ pub(crate) struct Opening {
     pub(crate) timeout: Option<Duration>,
     pub(crate) key: Option<Key>,
     pub(crate) by: String,
-    pub(crate) reply: SyncSender<Result<WaitId, ServiceError>>,
+    pub(crate) reply: SyncSender<Result<WaitId>>,
 }
 
 pub(crate) struct Cancelling {
@@ -75,7 +75,7 @@ pub(crate) struct Cancelling {
     pub(crate) behind: Vec<Draft>,
     /// The record that whoever asks has seen last, if what comes instead depends on that.
     pub(crate) after: Option<u64>,
-    pub(crate) reply: SyncSender<Result<Cancelled, ServiceError>>,
+    pub(crate) reply: SyncSender<Result<Cancelled>>,
 }
 
 /// What came of a cancel.

@@ -16,7 +16,7 @@ use rekindle_wire::view::AnswerTaken;
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
 use crate::drive::answer::{consumed, judge};
 use crate::drive::live::{LiveError, UnsentPrompt, wanted};
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, ServiceError, chain};
 use crate::test_knobs::crash_point;
 use crate::ticks;
 use crate::upkeep::is_ingested;
@@ -72,7 +72,7 @@ impl Worker {
     }
 
     /// Ends the agent. One that we have not met yet is met for that, unless the log says already that it is to go.
-    fn stop(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) -> Result<(), ServiceError> {
+    fn stop(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) -> Result<()> {
         let current = match workers.records.store.open_session(self.session) {
             // Nothing can be recorded of it, as of one whose log is damaged.
             Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read(_))) => {
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    fn answer(&mut self, workers: &Arc<Workers>, asked: &Answering) -> Result<AnswerTaken, ServiceError> {
+    fn answer(&mut self, workers: &Arc<Workers>, asked: &Answering) -> Result<AnswerTaken> {
         let hash = asked.answer.hash();
         // Looked at here, where nobody else can answer at the same time.
         let current = workers.records.store.open_session(self.session)?;
@@ -163,7 +163,7 @@ impl Worker {
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
-    fn cancel(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+    fn cancel(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled> {
         let mut outcome = self.cancel_once(workers, asked);
         for _ in 1..TRIES {
             match &outcome {
@@ -177,7 +177,7 @@ impl Worker {
         outcome
     }
 
-    fn cancel_once(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled, ServiceError> {
+    fn cancel_once(&mut self, workers: &Arc<Workers>, asked: &Cancelling) -> Result<Cancelled> {
         let Cancelling { why, by, .. } = asked;
         let behind = asked.behind.clone();
         let state = workers.records.store.open_session(self.session)?.state;

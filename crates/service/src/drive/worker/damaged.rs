@@ -13,7 +13,7 @@ use rekindle_wire::hint::Hint;
 use super::{GRACE, Worker, Workers};
 use crate::drive::holders::Holders;
 use crate::drive::live::command;
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, ServiceError, chain};
 use crate::test_knobs::crash_point;
 
 /// How long agents get to end: every step of it takes its grace at most.
@@ -21,7 +21,7 @@ const ENDED_WITHIN: Duration = GRACE.saturating_mul(3);
 
 impl Worker {
     /// Ends the session's agents and moves its files to where nobody takes them for a session; nothing is removed.
-    pub(super) fn set_aside(&mut self, workers: &Arc<Workers>, by: &str) -> Result<PathBuf, ServiceError> {
+    pub(super) fn set_aside(&mut self, workers: &Arc<Workers>, by: &str) -> Result<PathBuf> {
         if workers.records.store.open_session(self.session)?.damage.is_none() {
             return Err(ServiceError::new(Code::NotDamaged, "its log is whole"));
         }
@@ -36,12 +36,7 @@ impl Worker {
 
     /// Ends every agent of the session without a record, and returns when they are gone. Which ones there are is asked of
     /// the holders: a damaged log may not know.
-    pub(super) fn end_unrecorded(
-        &mut self,
-        workers: &Workers,
-        why: &str,
-        by: &str,
-    ) -> Result<(), ServiceError> {
+    pub(super) fn end_unrecorded(&mut self, workers: &Workers, why: &str, by: &str) -> Result<()> {
         self.live = None;
         let begin = Instant::now();
         for holder in self.holders(workers)? {
@@ -61,7 +56,7 @@ impl Worker {
     }
 
     /// Returns the holders of this session's agents, living ones and what is left of others; never those of a copy.
-    fn holders(&self, workers: &Workers) -> Result<Vec<Inspection>, ServiceError> {
+    fn holders(&self, workers: &Workers) -> Result<Vec<Inspection>> {
         let all = workers.agents.holders.list(&workers.agents.places.holders);
         let all = all.map_err(ServiceError::internal)?;
         let session = self.session.to_string();
@@ -74,7 +69,7 @@ impl Worker {
 }
 
 /// Waits until a holder has let go of its lock and everything it started is gone.
-fn await_death(holders: &dyn Holders, dir: &HolderDir, begin: Instant) -> Result<(), ServiceError> {
+fn await_death(holders: &dyn Holders, dir: &HolderDir, begin: Instant) -> Result<()> {
     loop {
         let why = match holders.harvest(dir) {
             Ok(left) if left.tree_gone => return Ok(()),

@@ -17,7 +17,7 @@ use rekindle_wire::view::AnswerTaken;
 
 use super::{Answering, Opening, Worker, Workers};
 use crate::drive::live::keep_large;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::wait_names;
 use crate::test_knobs::crash_point;
@@ -27,11 +27,7 @@ const MOST_OPEN: usize = 64;
 
 impl Worker {
     /// Opens a wait on the run that goes on.
-    pub(super) fn open_wait(
-        &mut self,
-        workers: &Arc<Workers>,
-        new: &Opening,
-    ) -> Result<WaitId, ServiceError> {
+    pub(super) fn open_wait(&mut self, workers: &Arc<Workers>, new: &Opening) -> Result<WaitId> {
         let state = workers.records.store.open_session(self.session)?.state;
         if let Some(key) = &new.key {
             for known in &state.wait_keys {
@@ -78,7 +74,7 @@ impl Worker {
         run_id: RunId,
         wait: &Wait,
         asked: &Answering,
-    ) -> Result<AnswerTaken, ServiceError> {
+    ) -> Result<AnswerTaken> {
         let Answering { by, token, .. } = asked;
         let (hash, as_given) = (asked.answer.hash(), Some(asked.answer.as_given()));
         let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
@@ -92,7 +88,7 @@ impl Worker {
     }
 
     /// Records what has run out: tokens, and waits that programs opened. Done again, it does nothing.
-    pub(super) fn expire(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+    pub(super) fn expire(&mut self, workers: &Workers) -> Result<()> {
         let current = workers.records.store.open_session(self.session)?;
         let records = expire(&current.state, &current.tokens, workers.records.time());
         if !records.is_empty() && current.damage.is_none() && !current.state.deleted {

@@ -11,7 +11,7 @@ use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
 use crate::drive::agents::{has_directory, load_in};
-use crate::error::{ServiceError, damaged_log};
+use crate::error::{Result, ServiceError, damaged_log};
 use crate::test_knobs::crash_point;
 use crate::ticks;
 use crate::upkeep::launched;
@@ -58,7 +58,7 @@ impl Worker {
         self.rest.begin(Some(Duration::from_secs(1)));
     }
 
-    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<StepOutcome, ServiceError> {
+    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<StepOutcome> {
         let current = workers.records.store.open_session(self.session)?;
         let state = current.state;
         let found = workers.agents.observe(&state);
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Removes the files of a session whose deletion is recorded and whose agent is gone.
-    pub(super) fn remove(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+    pub(super) fn remove(&mut self, workers: &Workers) -> Result<()> {
         crash_point("delete.before_remove");
         self.remove_holders(workers);
         crash_point("delete.after_holders");

@@ -17,7 +17,7 @@ use crate::drive::answer::{ChosenAnswer, chosen_by_policy};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::{LiveAgent, LiveError, Progress, UnsentPrompt};
 use crate::drive::sign_in::refusal;
-use crate::error::{ServiceError, chain};
+use crate::error::{Result, chain};
 use crate::ticks;
 
 /// When what could not be done about a run is tried again.
@@ -110,7 +110,7 @@ impl Worker {
         Ok(())
     }
 
-    fn follow_up(&mut self, workers: &Arc<Workers>, progress: &Progress) -> Result<(), ServiceError> {
+    fn follow_up(&mut self, workers: &Arc<Workers>, progress: &Progress) -> Result<()> {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
@@ -188,7 +188,7 @@ impl Worker {
     }
 
     /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
-    fn mind_the_run(&mut self, workers: &Arc<Workers>) -> Result<(), ServiceError> {
+    fn mind_the_run(&mut self, workers: &Arc<Workers>) -> Result<()> {
         if self.live.is_none() {
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Worker {
     }
 
     /// Finds out which open question has to be answered first.
-    pub(super) fn note_deadlines(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+    pub(super) fn note_deadlines(&mut self, workers: &Workers) -> Result<()> {
         let state = workers.records.store.open_session(self.session)?.state;
         let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
         self.deadline = waits.iter().filter_map(|wait| wait.deadline_at).min();
@@ -234,7 +234,7 @@ impl Worker {
     }
 
     /// Cancels what has waited long enough; nothing does while the clock is behind the newest record.
-    fn mind_the_deadline(&mut self, workers: &Workers) -> Result<(), ServiceError> {
+    fn mind_the_deadline(&mut self, workers: &Workers) -> Result<()> {
         let Some(deadline) = self.deadline.filter(|deadline| workers.records.time().steady >= *deadline)
         else {
             return Ok(());
@@ -256,7 +256,7 @@ impl Worker {
     }
 
     /// Gives a living agent the next prompt.
-    fn next_in_line(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<(), ServiceError> {
+    fn next_in_line(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<()> {
         let Some(message) = state.queue.first().filter(|_| !state.closed && !workers.is_stopping()) else {
             return Ok(());
         };
@@ -266,7 +266,7 @@ impl Worker {
     }
 
     /// Has the prompt of a run said that was begun by its record alone. A command was given its own when it was started.
-    fn say_what_is_due(&mut self, workers: &Workers, run: &Run) -> Result<(), ServiceError> {
+    fn say_what_is_due(&mut self, workers: &Workers, run: &Run) -> Result<()> {
         let Some(live) = &mut self.live else { return Ok(()) };
         if run.prompted || live.has_to_say(run.run_id) || live.connection().profile().process_is_turn() {
             return Ok(());
@@ -280,7 +280,7 @@ impl Worker {
         Ok(())
     }
 
-    fn answer_by_policy(&mut self, workers: &Arc<Workers>, wait: WaitId) -> Result<(), ServiceError> {
+    fn answer_by_policy(&mut self, workers: &Arc<Workers>, wait: WaitId) -> Result<()> {
         let state = workers.records.store.open_session(self.session)?.state;
         let chosen = chosen_by_policy(state.options.permissions);
         let asked = state.open_run().and_then(|run| run.wait(wait)).map(|wait| wait.kind);

@@ -19,7 +19,7 @@ use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
 use crate::drive::live::AgentContext;
-use crate::error::ServiceError;
+use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::records::Records;
 use crate::worker_pool::{self, Inbox, Pool, Semaphore};
@@ -139,11 +139,7 @@ impl Workers {
 
     /// Gives a session's worker something to do, hiring one if there is none. If none can be had just now, what the log says
     /// is done as soon as one can; only what somebody waits for is an error.
-    pub(crate) fn tell(
-        self: &Arc<Workers>,
-        session: SessionId,
-        command: Command,
-    ) -> Result<(), ServiceError> {
+    pub(crate) fn tell(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
         let follows_from_log =
             matches!(command, Command::Look | Command::Retell | Command::Prompt(..) | Command::Tidy(_));
         let told = self.hire(session, command);
@@ -164,14 +160,14 @@ impl Workers {
     pub(crate) fn ask<T>(
         self: &Arc<Workers>,
         session: SessionId,
-        command: impl FnOnce(SyncSender<Result<T, ServiceError>>) -> Command,
-    ) -> Result<T, ServiceError> {
+        command: impl FnOnce(SyncSender<Result<T>>) -> Command,
+    ) -> Result<T> {
         let (reply, answer) = sync_channel(1);
         self.tell(session, command(reply))?;
         answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))
     }
 
-    fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<(), ServiceError> {
+    fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
         let name = format!("s-{}", short(session));
         let hired = self.pool.tell(session, command, &name, || {
             check_descriptors()?;
