@@ -222,9 +222,7 @@ impl TokenIndex {
     /// Moves the index to a position; one that is ahead already stays.
     pub fn set_position(&mut self, position: Position) {
         if position.last_seq > self.last_seq {
-            self.last_seq = position.last_seq;
-            self.log_offset = position.log_offset;
-            self.last_hash = position.last_hash;
+            self.rewind(position);
         }
     }
 

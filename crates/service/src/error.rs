@@ -95,14 +95,6 @@ impl ServiceError {
     }
 }
 
-/// Errors that callers cannot tell apart are equal.
-#[cfg(test)]
-impl PartialEq for ServiceError {
-    fn eq(&self, other: &ServiceError) -> bool {
-        (self.code, self.text(), &self.hint) == (other.code, other.text(), &other.hint)
-    }
-}
-
 /// Says that a log is damaged, where, and what that means.
 pub(crate) fn damaged_log(damage: &Damage) -> String {
     format!("its log is damaged {damage}: nothing can be added to it")
@@ -208,6 +200,13 @@ impl From<Rejection> for ServiceError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Errors that callers cannot tell apart are equal.
+    impl PartialEq for ServiceError {
+        fn eq(&self, other: &ServiceError) -> bool {
+            (self.code, self.text(), &self.hint) == (other.code, other.text(), &other.hint)
+        }
+    }
 
     #[test]
     fn every_rejection_keeps_its_word() {

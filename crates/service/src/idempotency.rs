@@ -23,7 +23,7 @@ impl Key {
 
     /// Tells whether a stored key is this one; one that was used for something else is an error.
     pub(crate) fn is(&self, stored: &str) -> Result<bool> {
-        if name(stored) != self.key {
+        if MessageKey::name(stored) != self.key {
             return Ok(false);
         }
         if stored == self.as_stored() {
@@ -34,11 +34,6 @@ impl Key {
     }
 }
 
-/// Returns the caller's part of a stored key.
-pub(crate) fn name(stored: &str) -> &str {
-    MessageKey::name(stored)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,7 +42,7 @@ mod tests {
     fn a_key_is_known_again_and_not_taken_for_another_request() {
         let key = |key: &str, body| Key { key: key.into(), body: [body; 32] };
         let stored = key("a", 1).as_stored();
-        assert_eq!(name(&stored), "a");
+        assert_eq!(MessageKey::name(&stored), "a");
         assert_eq!(key("a", 1).is(&stored), Ok(true));
         assert_eq!(key("b", 1).is(&stored), Ok(false));
         assert_eq!(key("a", 2).is(&stored).map_err(|error| error.code), Err(Code::KeyReused));

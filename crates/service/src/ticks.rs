@@ -1,12 +1,15 @@
 //! The clock by which patience goes: how long something may take, and when it is tried again. It is the machine's, except in
 //! tests, where a thread may stop it and move it by hand.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::time::{Duration, Instant};
 
 /// Returns the time.
 pub(crate) fn now() -> Instant {
     #[cfg(test)]
-    if let Some(stopped) = by_hand::stopped() {
+    if let Some(stopped) = testing::stopped() {
         return stopped;
     }
     Instant::now()
@@ -15,37 +18,4 @@ pub(crate) fn now() -> Instant {
 /// Returns how long ago a moment was.
 pub(crate) fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)
-}
-
-/// A clock that a test moves. It is the thread's own, so that tests do not move each other's.
-#[cfg(test)]
-pub(crate) mod by_hand {
-    use std::cell::Cell;
-    use std::time::{Duration, Instant};
-
-    thread_local! {
-        static STOPPED: Cell<Option<Instant>> = const { Cell::new(None) };
-        static MOVED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
-    }
-
-    pub(super) fn stopped() -> Option<Instant> {
-        STOPPED.get()
-    }
-
-    /// Stops the clock of this thread.
-    pub(crate) fn stop() {
-        STOPPED.set(Some(Instant::now()));
-        MOVED.set(Duration::ZERO);
-    }
-
-    /// Moves the clock of this thread on.
-    pub(crate) fn advance(by: Duration) {
-        STOPPED.set(STOPPED.get().map(|stopped| stopped + by));
-        MOVED.set(MOVED.get() + by);
-    }
-
-    /// Returns how far the clock of this thread was moved.
-    pub(crate) fn moved() -> Duration {
-        MOVED.get()
-    }
 }

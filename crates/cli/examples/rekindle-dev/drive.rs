@@ -258,7 +258,7 @@ fn agent_context(
     profile: &Arc<dyn Profile>,
     supervisor: Supervisor,
 ) -> AgentContext {
-    let (store, holders, profile) = (store.clone(), Processes::shared(), profile.clone());
+    let (store, holders, profile) = (store.clone(), Arc::new(Processes), profile.clone());
     AgentContext { store, session, holders, profile, supervisor }
 }
 

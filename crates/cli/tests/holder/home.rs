@@ -40,7 +40,7 @@ pub(crate) fn supervisor(epoch: u64) -> Lead {
 
 /// The context of this session's agent, for one of these lives.
 pub(crate) fn context(store: Arc<Store>, profile: Arc<dyn Profile>, epoch: u64) -> AgentContext {
-    let (holders, supervisor) = (Processes::shared(), supervisor(epoch));
+    let (holders, supervisor) = (Arc::new(Processes), supervisor(epoch));
     AgentContext { store, session: session(), holders, profile, supervisor }
 }
 

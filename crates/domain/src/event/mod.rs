@@ -4,7 +4,6 @@
 //! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
 
 mod agent;
-mod illegal_transition;
 pub(crate) mod legacy;
 mod raw;
 mod run;
@@ -16,7 +15,6 @@ pub use agent::{
     AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
     PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
 };
-pub use illegal_transition::IllegalTransition;
 pub use raw::Raw;
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
@@ -130,6 +128,16 @@ macro_rules! kinds {
             }
         })*
     };
+}
+
+/// An illegal transition: an event that cannot follow what came before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} is not possible here: {why}")]
+pub struct IllegalTransition {
+    /// The event's kind.
+    pub kind: String,
+    /// Why it cannot follow.
+    pub why: String,
 }
 
 /// What a fold over the log has to do with a kind.

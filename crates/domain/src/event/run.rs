@@ -237,7 +237,6 @@ pub struct UncertainTool {
     #[serde(default)]
     pub title: String,
     /// Read, edit, execute and so on.
-    #[serde(default)]
     pub kind: Option<String>,
     /// What the tool was given, in short: a command, a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]

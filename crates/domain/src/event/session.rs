@@ -16,10 +16,8 @@ pub struct Provider {
     #[serde(rename = "type")]
     pub profile: String,
     /// The known agent's name.
-    #[serde(default)]
     pub agent: Option<String>,
     /// The model asked for, if any.
-    #[serde(default)]
     pub model: Option<String>,
     /// The command, for an agent that is not in the table of known ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]

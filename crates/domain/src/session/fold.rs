@@ -53,15 +53,9 @@ impl SessionState {
                 if let Some(title) = &updated.title {
                     self.title = title.as_ref().into();
                 }
-                if let Some(provider) = &updated.provider {
-                    self.provider = provider.clone();
-                }
-                if let Some(options) = &updated.options {
-                    self.options = options.clone();
-                }
-                if let Some(names) = &updated.env_names {
-                    self.env_names.clone_from(names);
-                }
+                set(&mut self.provider, updated.provider.as_ref());
+                set(&mut self.options, updated.options.as_ref());
+                set(&mut self.env_names, updated.env_names.as_ref());
             }
             Event::SessionClosed(_) => {
                 if self.closed {
@@ -352,6 +346,13 @@ impl SessionState {
         } else {
             Err(format!("the latest holder is {}, not {holder}", agent.holder_id))
         }
+    }
+}
+
+/// Sets a property, if it has changed.
+fn set<T: Clone>(property: &mut T, new: Option<&T>) {
+    if let Some(new) = new {
+        property.clone_from(new);
     }
 }
 

@@ -17,7 +17,6 @@ use crate::token::{TokenIndex, TokenState};
 pub struct LegacySnapshot {
     id: SessionId,
     /// Files of today's layout have one, and are not read here.
-    #[serde(default)]
     version: Option<u32>,
     #[serde(default)]
     title: String,
@@ -25,7 +24,6 @@ pub struct LegacySnapshot {
     working_dir: String,
     #[serde(default)]
     provider: Provider,
-    #[serde(default)]
     created_at: Option<Timestamp>,
 }
 

@@ -18,7 +18,6 @@ pub struct SessionUsage {
     #[serde(default)]
     pub output_tokens: u64,
     /// Cost in the agent's currency, if it tells.
-    #[serde(default)]
     pub cost: Option<f64>,
     /// How full the agent's context is, if it tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]

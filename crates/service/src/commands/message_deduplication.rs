@@ -28,38 +28,35 @@ pub(crate) fn known(
 ) -> Result<Option<MessageTaken>> {
     let Some(key) = key else { return Ok(None) };
     for seq in candidates(state, key) {
-        let taken = taken_before(workers, state.id, key, seq).map_err(|error| {
+        let read = read_message(workers, state.id, seq).map_err(|error| {
             let message =
                 format!("record {seq}, which may have the key {:?}, cannot be read: {error}", key.key);
             ServiceError::new(Code::Storage, message).hint(Hint::ExamineHome)
         })?;
-        if let Some(taken) = taken.transpose()? {
+        if let Some((stored, taken)) = read
+            && key.is(&stored)?
+        {
             return Ok(Some(taken));
         }
     }
     Ok(None)
 }
 
-/// Reads what was answered to a message from its record, and from the next: a run that began with it at once was recorded
-/// together with it. Nothing if the record has another key, which may look the same.
-fn taken_before(
+/// Reads the key of a message from its record and what was answered to it, also from the next: a run that began with it at once
+/// was recorded together with it.
+fn read_message(
     workers: &Workers,
     session: SessionId,
-    key: &Key,
     seq: u64,
-) -> io::Result<Option<Result<MessageTaken>>> {
+) -> io::Result<Option<(String, MessageTaken)>> {
     let reader = workers.records.store.reader(session)?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     let mut lines = reader.forward(reader.find(seq)?.ok_or_else(missing)?);
     let line = lines.next()?.ok_or_else(missing)?;
     let line = Line::parse(line.bytes).map_err(io::Error::other)?;
     let Ok(Event::MessageUser(message)) = line.event() else { return Ok(None) };
-    match message.idempotency_key.as_deref().map(|stored| key.is(stored)) {
-        Some(Ok(true)) => {}
-        Some(Err(error)) => return Ok(Some(Err(error))),
-        Some(Ok(false)) | None => return Ok(None),
-    }
     let (message_id, queued) = (message.message_id, message.queued);
+    let Some(stored) = message.idempotency_key.map(|stored| stored.into_owned()) else { return Ok(None) };
     let next = lines.next()?.filter(|_| !queued);
     let next = next.map(|line| Line::parse(line.bytes)).transpose().map_err(io::Error::other)?;
     let run_id = match next.map(|line| line.event()) {
@@ -68,5 +65,5 @@ fn taken_before(
         }
         _ => None,
     };
-    Ok(Some(Ok(MessageTaken { message_id, run_id, seq, queued: run_id.is_none() })))
+    Ok(Some((stored, MessageTaken { message_id, run_id, seq, queued: run_id.is_none() })))
 }

@@ -63,7 +63,7 @@ impl Daemon {
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch, steady },
-            holders: Processes::shared(),
+            holders: Arc::new(Processes),
             places: HolderPaths { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
         };

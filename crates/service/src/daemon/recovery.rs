@@ -81,7 +81,11 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
         let left = swept.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()));
         if !left.is_zero() {
             drop(at);
-            look_after(weak, &missed.wait(left));
+            let missed = missed.wait(left);
+            // Those for which no worker could be had are looked at again.
+            if let Some(at) = weak.upgrade() {
+                missed.into_iter().for_each(|session| drop(at.workers.tell(session, Command::Look)));
+            }
             continue;
         }
         swept = Some(Instant::now());
@@ -104,14 +108,6 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
             at.directory.examine_some(&at.store, READ_AT_ONCE);
         }
         sweeps += 1;
-    }
-}
-
-/// Has sessions looked at for which no worker could be had.
-fn look_after(recovery: &Weak<Recovery>, missed: &[SessionId]) {
-    let Some(at) = recovery.upgrade() else { return };
-    for session in missed {
-        let _ = at.workers.tell(*session, Command::Look);
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");
     }
-    let all = views.directory.all_if_surveyed(store);
+    let all = views.directory.is_surveyed().then(|| views.directory.all(store));
     for entry in all.iter().flatten() {
         // Without one the next start reads more of the log, and nothing else.
         if entry.trouble.is_none() {

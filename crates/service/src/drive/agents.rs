@@ -122,6 +122,6 @@ fn limits(environment: &Environment) -> Limits {
 }
 
 /// Tells whether a session has a place to work in.
-pub(crate) fn has_directory(state: &SessionState) -> bool {
+fn has_directory(state: &SessionState) -> bool {
     Path::new(&state.working_dir).is_dir()
 }

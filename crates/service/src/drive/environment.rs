@@ -7,7 +7,6 @@ use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
 use rekindle_domain::compose::environment::bring;
-use rekindle_domain::event::Provider;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Held;
@@ -81,7 +80,7 @@ impl Environment {
 
     /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
     pub(crate) fn of(&self, state: &SessionState) -> Env {
-        let prefixes = prefixes(&state.provider);
+        let prefixes = known_agent(&state.provider).map_or(&[][..], |known| known.environment);
         let ours = self.own.iter().filter(|(name, _)| is_for_agents(OsStr::new(name), prefixes));
         let mut env: Env = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(brought) = locked(&self.brought).get(&state.id) {
@@ -120,10 +119,6 @@ pub(crate) fn env_missing(names: &[String]) -> String {
     format!(
         "its agent needs {names}, which this daemon does not have: resume it, or send a message, where that is set"
     )
-}
-
-fn prefixes(provider: &Provider) -> &'static [&'static str] {
-    known_agent(provider).map_or(&[], |known| known.environment)
 }
 
 /// Returns those names of what a caller brings that no launch may be without: all that are not everybody's.

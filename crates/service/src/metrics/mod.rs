@@ -2,7 +2,6 @@
 //! where things happen, with atomics; the page is put together when someone asks, from memory alone: it must be there when
 //! the disk is not. Everything begins at zero with the process. Labels come from closed lists.
 
-mod census;
 mod http;
 mod page;
 mod process;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
 use rekindle_domain::projector::{SessionStatus, status_after};
-use rekindle_domain::session::{End, SessionState};
+use rekindle_domain::session::{End, MessageKey, SessionState};
 use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
@@ -14,7 +14,7 @@ use rekindle_store::{LoadError, Loaded, OpenSessionError, Store, Want};
 
 use super::cursor::PageKey;
 use crate::error::{Result, chain, damaged_log};
-use crate::idempotency::{Key, name};
+use crate::idempotency::Key;
 use crate::lock::locked;
 
 /// An entry of the directory: what is known of a session.
@@ -152,7 +152,7 @@ impl Directory {
         store.survey(|id, loaded| match loaded {
             Ok(loaded) => {
                 if let Some(key) = &loaded.state.created_by_key {
-                    inner.keys.insert(name(key).to_owned(), (key.clone(), id));
+                    inner.keys.insert(MessageKey::name(key).to_owned(), (key.clone(), id));
                 }
                 inner.put(id, SessionEntry::of(loaded));
             }
@@ -200,7 +200,7 @@ impl Directory {
 
     /// A session was made by a key.
     pub(crate) fn note_key(&self, stored: &str, session: SessionId) {
-        locked(&self.inner).keys.insert(name(stored).to_owned(), (stored.to_owned(), session));
+        locked(&self.inner).keys.insert(MessageKey::name(stored).to_owned(), (stored.to_owned(), session));
     }
 
     /// Finds the session that a key made; one that was used for something else is an error.
@@ -305,11 +305,6 @@ impl Directory {
     pub(crate) fn find_all(&self, store: &Store, fits: impl Fn(&SessionEntry) -> bool) -> Vec<SessionEntry> {
         self.refresh_all(store);
         self.known().entries.values().filter(|entry| fits(entry)).cloned().collect()
-    }
-
-    /// Returns all sessions, or none if they have not been looked at.
-    pub(crate) fn all_if_surveyed(&self, store: &Store) -> Option<Vec<SessionEntry>> {
-        self.is_surveyed().then(|| self.all(store))
     }
 
     /// Returns the sessions that may be anything but idle, or none if they have not been looked at. Waits for nobody: one

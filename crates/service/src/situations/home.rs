@@ -33,7 +33,7 @@ use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
 use crate::show::{Directory, Views};
-use crate::ticks::by_hand;
+use crate::ticks::testing;
 use crate::worker_pool::Work;
 
 /// Far more turns than any situation takes.
@@ -110,7 +110,7 @@ impl Home {
     }
 
     pub(super) fn with(setup: Setup, lives: &[&'static str]) -> Home {
-        by_hand::stop();
+        testing::stop();
         let clock = Arc::new(SimClock::default());
         let steady = BootClock::compare(SimClock::default_start());
         let session = SessionId::mint(1, 1);
@@ -225,7 +225,7 @@ impl Home {
         let mut left = time;
         loop {
             let most = self.work().min(left);
-            by_hand::advance(most);
+            testing::advance(most);
             self.clock.advance(i64::try_from(most.as_millis()).expect("not so long"));
             left -= most;
             if left.is_zero() {
@@ -349,7 +349,7 @@ impl Home {
         // Its agent's end takes several turns, with rests between them, for which nobody writes into the inbox.
         self.ask_while(delete, |daemon| {
             if let Some(rest) = daemon.worker.work() {
-                by_hand::advance(rest.min(Duration::from_millis(10)));
+                testing::advance(rest.min(Duration::from_millis(10)));
             }
         })
     }

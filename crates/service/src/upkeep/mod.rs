@@ -1,7 +1,7 @@
 //! Looking after a home: what is wrong with it, what of that can be put right by proof, what is there for nothing. Works
 //! without a daemon; what it shares with one is in one place.
 //!
-//! [`examine`] looks and changes nothing. [`repair`] does what `plan` says is safe, keeps what it takes away, and looks
+//! [`examine`] looks and changes nothing. [`repair`] does what is provably safe, keeps what it takes away, and looks
 //! again. [`gc`] removes what nobody needs any more.
 
 mod age;
@@ -9,7 +9,6 @@ mod doctor;
 mod gc;
 mod holders;
 mod ingested;
-mod plan;
 mod repair;
 
 pub use age::Age;
@@ -17,8 +16,7 @@ pub use doctor::examine;
 pub use gc::{Freed, GcOptions, Gone, Left, gc};
 pub use holders::{Holder, Standing, look_at_holders};
 pub(crate) use ingested::{is_ingested, launched};
-pub use plan::{RepairAction, mend};
-pub use repair::{Done, RepairError, RepairOptions, Repaired, repair};
+pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};
 
 /// Writes a path, which need not be UTF-8, as JSON, which must be.
 fn lossy<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {

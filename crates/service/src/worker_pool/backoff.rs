@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn a_rest_is_only_ever_shortened() {
-        ticks::by_hand::stop();
+        ticks::testing::stop();
         let mut rest = Rest::default();
         assert_eq!(rest.left(), None);
         rest.shorten(Duration::from_secs(2));
         rest.shorten(Duration::from_secs(5));
         assert_eq!(rest.left(), Some(Duration::from_secs(2)));
-        ticks::by_hand::advance(Duration::from_secs(3));
+        ticks::testing::advance(Duration::from_secs(3));
         assert_eq!(rest.left(), Some(Duration::ZERO));
         rest.begin(None);
         assert_eq!(rest.left(), None);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::recovery::AgentPresence;
@@ -23,13 +22,6 @@ use super::{Control, HolderPaths, Holders, Journal};
 /// Holders that are processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Processes;
-
-impl Processes {
-    /// Returns them for whoever takes any.
-    pub fn shared() -> Arc<dyn Holders> {
-        Arc::new(Processes)
-    }
-}
 
 impl Holders for Processes {
     fn find(&self, holders: &Path, state: &SessionState) -> AgentPresence {

@@ -1,21 +1,25 @@
 //! The launch of an agent: from a session without one to a session with a living one. Between any two steps a death leaves
 //! either no agent or one that is recorded.
+//!
+//! And command of its holder. Before a holder has proven itself its word is anybody's: a stranger on its socket must not make a
+//! supervisor step down.
 
 use std::collections::BTreeMap;
 
 use rekindle_domain::compose::launch::launch;
 use rekindle_domain::event::{AgentStarted, ProcessIdentity};
 use rekindle_domain::id::HolderId;
-use rekindle_holder::client::Spec;
-use rekindle_holder::dir::Limits;
+use rekindle_holder::client::{ConnectError, Spec};
+use rekindle_holder::dir::{EpochNote, HolderDir, Limits};
 use rekindle_holder::identity::Identity;
+use rekindle_holder::wire::Refusal;
 use rekindle_store::commit::Append;
 use rekindle_store::disk::check_descriptors;
 
 use super::error::{MAX_ARGUMENT, Result};
 use super::prompt::UnsentPrompt;
-use super::{AgentContext, LiveAgent, LiveError};
-use crate::drive::holders::HolderPaths;
+use super::{AgentContext, LiveAgent, LiveError, STEP, Supervisor};
+use crate::drive::holders::{Control, HolderPaths, Holders};
 use crate::test_knobs::crash_point;
 
 /// What is to be launched.
@@ -93,5 +97,46 @@ impl LiveAgent {
         };
         self.append(vec![started.into()])?;
         Ok(())
+    }
+}
+
+/// Commands a holder under the supervisor's epoch.
+pub(crate) fn command(
+    holders: &dyn Holders,
+    dir: &HolderDir,
+    supervisor: Supervisor,
+) -> Result<Box<dyn Control>> {
+    let instance = supervisor.boot_id.to_string();
+    match holders.connect(dir, &instance, supervisor.epoch, STEP) {
+        Err(ConnectError::Refused(no)) if no.reason == Refusal::Stale => {
+            Err(verdict(holders.epoch(dir).as_ref(), &instance, supervisor.epoch, no.epoch))
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Believes that another commands only if the holder's own file says so too.
+fn verdict(note: Option<&EpochNote>, instance: &str, epoch: u64, claimed: u64) -> LiveError {
+    let outranks = |note: &&EpochNote| note.epoch > epoch || note.epoch == epoch && note.instance != instance;
+    match note.filter(outranks) {
+        Some(note) => LiveError::Superseded { by: note.epoch },
+        None => LiveError::Unconfirmed { claimed },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_outranks_us_makes_us_the_old_one() {
+        let said = |epoch, instance: &str| {
+            let note = EpochNote { epoch, instance: instance.into() };
+            matches!(verdict(Some(&note), "boot_us", 7, 99), LiveError::Superseded { by } if by == epoch)
+        };
+        assert!(said(8, "boot_other") && said(8, "boot_us"), "a higher epoch");
+        assert!(said(7, "boot_other"), "the same one of another");
+        assert!(!said(7, "boot_us") && !said(6, "boot_other"), "our own, and an older one");
+        assert!(matches!(verdict(None, "boot_us", 7, 99), LiveError::Unconfirmed { claimed: 99 }));
     }
 }

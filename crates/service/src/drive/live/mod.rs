@@ -3,7 +3,6 @@
 
 mod agent_memory;
 mod append;
-mod command;
 mod error;
 mod launch;
 mod load;
@@ -20,7 +19,7 @@ pub use prompt::UnsentPrompt;
 pub use turn::Progress;
 
 use agent_memory::{Own, OwnSession};
-pub(crate) use command::command;
+pub(crate) use launch::command;
 pub(crate) use prompt::whole;
 
 use std::collections::BTreeMap;
@@ -158,7 +157,7 @@ impl LiveAgent {
         env: impl FnOnce() -> Result<BTreeMap<String, String>>,
     ) -> Result<LiveAgent> {
         check_descriptors().map_err(LiveError::Descriptors)?;
-        let mut control = command::command(&*context.holders, &dir, context.supervisor)?;
+        let mut control = command(&*context.holders, &dir, context.supervisor)?;
         crash_point("adopt.after_connect");
         let head = control.marks().head;
         let agent = match control.marks().phase {

@@ -10,8 +10,8 @@ use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
 use rekindle_store::commit::Commits;
 
-use super::error::Result;
 use super::LiveAgent;
+use super::error::Result;
 use crate::test_knobs::crash_point;
 use crate::ticks;
 

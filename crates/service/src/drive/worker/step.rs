@@ -10,7 +10,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
-use crate::drive::agents::{has_directory, load_in};
+use crate::drive::agents::load_in;
 use crate::error::{Result, ServiceError, damaged_log};
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -175,13 +175,11 @@ impl Worker {
             self.interrupted = cut.map(|cut| (cut.run_id, ticks::now()));
         }
         Circumstances {
-            found,
-            has_directory: has_directory(state),
-            has_environment: cut.is_none() || workers.agents.environment.lacks(state).is_none(),
             failed_launches: self.failed_launches.1,
             shortage,
             interrupted_for: self.interrupted.map_or(Duration::ZERO, |(_, since)| ticks::since(since)),
             load_in: load_in(state, workers.records.now()),
+            ..workers.agents.circumstances(state, found)
         }
     }
 }

@@ -13,8 +13,7 @@ use rekindle_store::check::Report;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
-use super::Done;
-use crate::upkeep::plan::is_damage;
+use super::{Done, is_damage};
 
 /// Who asks in the records.
 const BY: &str = "doctor";

@@ -19,11 +19,10 @@ use rekindle_store::repairs::{Reason, Repairs};
 use rekindle_store::{OpenError, Store};
 
 use super::set_aside::SetAside;
-use super::{Done, orphan};
+use super::{Done, RepairAction, orphan};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::doctor::PLACE;
-use crate::upkeep::plan::RepairAction;
 
 /// A repair that goes on.
 pub(super) struct Repair<'a> {
