@@ -1,5 +1,8 @@
 //! The records of a home: the store that keeps them, and the clocks by which they are dated.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
@@ -19,9 +22,8 @@ pub(crate) struct Records {
     pub(crate) store: Arc<Store>,
     clock: Arc<dyn Clock>,
     steady: BootClock,
-    /// How many others come before our next appends, in a test.
     #[cfg(test)]
-    pub(crate) before_us: Arc<std::sync::atomic::AtomicU32>,
+    pub(crate) others: testing::Others,
 }
 
 impl Records {
@@ -31,7 +33,7 @@ impl Records {
             clock,
             steady,
             #[cfg(test)]
-            before_us: Arc::default(),
+            others: testing::Others::default(),
         }
     }
 
@@ -58,19 +60,12 @@ impl Records {
             }
         };
         #[cfg(test)]
-        if self.is_late() {
+        if self.others.came_first() {
             told(Err(AppendError::Moved { stream: append.stream, expected: 1, found: 2 }));
             return Appending(appended);
         }
         self.store.append_with(append, told);
         Appending(appended)
-    }
-
-    /// Tells whether somebody else comes before an append.
-    #[cfg(test)]
-    fn is_late(&self) -> bool {
-        use std::sync::atomic::Ordering::Relaxed;
-        self.before_us.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok()
     }
 
     /// Returns the time by both clocks.

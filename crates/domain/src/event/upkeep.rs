@@ -33,24 +33,20 @@ impl SessionRestored<'_> {
 
 /// What an agent replayed of its conversation, beside what the log expects of it; the `counts` of a `session.restored`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RestoredCounts {
     /// Prompts and answers of ended runs that should be there.
-    #[serde(default)]
     pub expected: u64,
     /// Those of them that are.
-    #[serde(default)]
     pub found: u64,
     /// Prompts that were replayed.
-    #[serde(default)]
     pub prompts: u64,
     /// Pieces of answers that were replayed.
-    #[serde(default)]
     pub answers: u64,
     /// Tool calls that were replayed.
-    #[serde(default)]
     pub tools: u64,
     /// Whether the request of a run that was cut is among them; none if no run was cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_shown: Option<bool>,
 }
 

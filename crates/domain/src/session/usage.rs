@@ -10,26 +10,25 @@ use crate::event::Raw;
 
 /// What a session has used, as a snapshot keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
 pub struct SessionUsage {
     /// Tokens read, and what agents do not tell counts for none.
-    #[serde(default)]
     pub input_tokens: u64,
     /// Tokens written.
-    #[serde(default)]
     pub output_tokens: u64,
     /// Cost in the agent's currency, if it tells.
     pub cost: Option<f64>,
     /// How full the agent's context is, if it tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
     /// The part of the cost that agent sessions before this one had.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     earlier_cost: f64,
     /// The agent session is in another process since it last told its cost: that may begin at nothing again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     brought_back: bool,
     /// The tokens of the latest run that are in the totals.
-    #[serde(default, skip_serializing_if = "Tokens::is_none")]
+    #[serde(skip_serializing_if = "Tokens::is_none")]
     run: Tokens,
 }
 

@@ -1,6 +1,5 @@
 //! Requests handled: what is asked of a session becomes records, and a worker does the rest.
 
-pub(crate) mod answers;
 pub(crate) mod cancel_run;
 mod message_deduplication;
 pub(crate) mod messages;

@@ -33,7 +33,7 @@ use rekindle_wire::view::{
 
 use crate::access::Access;
 use crate::commands::{
-    Locks, answers, cancel_run, messages, resume_session, resume_tokens, sessions, update_session, waits,
+    Locks, cancel_run, messages, resume_session, resume_tokens, sessions, update_session, waits,
 };
 use crate::drive::environment;
 use crate::drive::worker::Workers;
@@ -190,7 +190,7 @@ impl Daemon {
                 Err(ServiceError::new(Code::InvalidAnswer, "an answer comes with the token of its wait")
                     .hint(Hint::AnswerById))
             }
-            Some(token) => answers::resume(&self.views, &entry, token, resume.answer, by),
+            Some(token) => waits::resume(&self.views, &entry, token, resume.answer, by),
             None => resume_session::resume(&self.workers, &self.locks, id, resume),
         }
     }
@@ -262,13 +262,13 @@ impl Daemon {
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown> {
-        resume_tokens::mint(&self.workers.records, &answers::entry_with(&self.views, wait)?, wait, by)
+        resume_tokens::mint(&self.workers.records, &waits::entry_with(&self.views, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent
     /// is gone becomes, once, the message of a new run.
     pub fn answer(&self, wait: WaitId, answer: NewAnswer, by: &str) -> Result<AnswerTaken> {
-        answers::answer(&self.views, wait, &answer, by)
+        waits::answer(&self.views, wait, &answer, by)
     }
 
     /// Lets in someone who shows nothing but a resume token, for the wait it is for, or for that wait's session; returns the

@@ -80,7 +80,7 @@ impl Daemon {
             recovered: AtomicBool::new(false),
         });
         let views = Arc::new(Views { workers: workers.clone(), directory, last_words });
-        metrics.opening.set(begin.elapsed());
+        let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon { home, store, workers, views, feed, recovery, metrics, access, locks }))
     }

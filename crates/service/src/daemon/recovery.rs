@@ -52,7 +52,7 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
             at.directory.cannot_list(error.to_string());
             std::thread::sleep(LOOK_AGAIN);
         }
-        at.metrics.listing.set(begin.elapsed());
+        let _ = at.metrics.listing.set(begin.elapsed());
         let begin = Instant::now();
         for entry in at.directory.all(&at.store) {
             if entry.is_usable() && entry.state.is_unfinished() {
@@ -60,7 +60,7 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
                 let _ = at.workers.tell(entry.state.id, Command::Look);
             }
         }
-        at.metrics.looking.set(begin.elapsed());
+        let _ = at.metrics.looking.set(begin.elapsed());
         at.recovered.store(true, Ordering::Relaxed);
         let weak = Arc::downgrade(&at);
         drop(at);

@@ -9,6 +9,7 @@ mod show;
 
 pub use page::Format;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rekindle_domain::time::Timestamp;
@@ -27,9 +28,9 @@ pub(crate) struct Metrics {
     /// Requests.
     pub(crate) http: Http,
     /// How long each part of the start took.
-    pub(crate) opening: Took,
-    pub(crate) listing: Took,
-    pub(crate) looking: Took,
+    pub(crate) opening: OnceLock<Duration>,
+    pub(crate) listing: OnceLock<Duration>,
+    pub(crate) looking: OnceLock<Duration>,
     /// Sessions in which something was going on at the start.
     pub(crate) unfinished: Gauge,
     /// What the last sweep found, by [`DIRECTORIES`].
@@ -48,19 +49,5 @@ impl Metrics {
         for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {
             gauge.set(count(state) as u64);
         }
-    }
-}
-
-/// How long something took that happens once.
-#[derive(Debug, Default)]
-pub(crate) struct Took(Gauge);
-
-impl Took {
-    pub(crate) fn set(&self, took: Duration) {
-        self.0.set(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-    }
-
-    fn get(&self) -> Duration {
-        Duration::from_nanos(self.0.get())
     }
 }

@@ -50,7 +50,7 @@ impl Metrics {
     fn start(&self, page: &mut Page) {
         let help = "How long each part of the start took; 0 while it is not over";
         let phases = [("open", &self.opening), ("list", &self.listing), ("look", &self.looking)];
-        let took = phases.map(|(phase, took)| (phase, seconds(took.get())));
+        let took = phases.map(|(phase, took)| (phase, seconds(took.get().copied().unwrap_or_default())));
         page.labelled(("rekindle_recovery_duration_seconds", Kind::Gauge, help), "phase", took);
         let help = "Sessions in which something was going on when the daemon began";
         page.single("rekindle_recovery_sessions", Kind::Gauge, help, self.unfinished.get());

@@ -1,6 +1,5 @@
 //! State as it is shown: sessions, runs, waits and logs as callers see them, one at a time or in lists.
 
-mod cursor;
 mod directory;
 mod last_words;
 mod lists;

@@ -33,7 +33,12 @@ impl Views {
                     Health { state: HealthState::Degraded, detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
                 }
                 (None, None) => match self.store().lagging(state.id) {
-                    Some(why) => Health { state: HealthState::Degraded, detail: Some(behind(&why)) },
+                    Some(why) => {
+                        let detail = format!(
+                            "its log cannot be written: {why}; everything that was recorded is safe in the write-ahead log, and is written as soon as that works"
+                        );
+                        Health { state: HealthState::Degraded, detail: Some(detail) }
+                    }
                     None => Health { state: HealthState::Ok, detail: None },
                 },
             },
@@ -117,13 +122,6 @@ pub fn session_view(
         last_words: None,
         health: Health { state: HealthState::Ok, detail: None },
     }
-}
-
-/// Says what is the matter with a session whose log lacks records.
-fn behind(why: &str) -> String {
-    format!(
-        "its log cannot be written: {why}; everything that was recorded is safe in the write-ahead log, and is written as soon as that works"
-    )
 }
 
 /// Returns the name of a session's agent, or of its command.

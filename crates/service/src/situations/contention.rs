@@ -1,7 +1,5 @@
 //! Contention for a session: whoever comes too late looks again, and gives up when that has no end.
 
-use std::sync::atomic::Ordering;
-
 use rekindle_wire::code::Code;
 
 use super::home::Home;
@@ -11,7 +9,7 @@ use super::home::Home;
 fn a_message_that_comes_too_late_is_given_again() {
     for others in [1, 2, 15] {
         let mut home = Home::new(&["text end"]);
-        home.before_us.store(others, Ordering::Relaxed);
+        home.others.come_first(others);
         home.send();
         assert_eq!((home.count("message.user"), home.count("run.completed")), (1, 1), "{others}");
     }
@@ -21,7 +19,7 @@ fn a_message_that_comes_too_late_is_given_again() {
 #[test]
 fn a_message_that_always_comes_too_late_is_refused() {
     let mut home = Home::new(&["text end"]);
-    home.before_us.store(16, Ordering::Relaxed);
+    home.others.come_first(16);
     assert_eq!(home.message().expect_err("too late").code, Code::Busy);
     home.settle();
     assert_eq!((home.course().as_str(), home.scripted.launches()), ("", 0));

@@ -1,7 +1,6 @@
 //! A home in memory with one session, and a daemon of it whose worker is had work by hand.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use serde_json::Value;
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::BootClock;
-use crate::commands::{Locks, answers, messages, resume_session, sessions};
+use crate::commands::{Locks, messages, resume_session, sessions, waits};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
 use crate::drive::holders::HolderPaths;
@@ -32,6 +31,7 @@ use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
+use crate::records::testing::Others;
 use crate::show::{Directory, Views};
 use crate::ticks::testing;
 use crate::worker_pool::Work;
@@ -81,8 +81,8 @@ pub(super) struct Home {
     daemon: Option<Daemon>,
     pub(super) scripted: Arc<Scripted>,
     pub(super) session: SessionId,
-    /// How many others come before the next messages.
-    pub(super) before_us: Arc<AtomicU32>,
+    /// Who comes before the next messages.
+    pub(super) others: Others,
     /// Records that were seen already.
     seen: usize,
 }
@@ -125,7 +125,7 @@ impl Home {
             daemon: None,
             scripted,
             session,
-            before_us: Arc::default(),
+            others: Others::default(),
             seen: 0,
         };
         home.open();
@@ -164,7 +164,7 @@ impl Home {
             environment: Environment::new(self.env.clone(), 0o022),
         };
         let mut records = Records::new(store.clone(), self.clock.clone(), self.steady);
-        records.before_us = self.before_us.clone();
+        records.others = self.others.clone();
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
@@ -375,7 +375,7 @@ impl Home {
         let views = self.views();
         let answered = self.ask(move |_| {
             let answer = serde_json::from_str(&text).expect("an answer");
-            answers::answer(&views, wait, &answer, "test").map(drop)
+            waits::answer(&views, wait, &answer, "test").map(drop)
         });
         self.settle();
         answered
