@@ -52,7 +52,7 @@ struct Tool {
 
 impl Tool {
     fn label(&self) -> String {
-        first(&tool_label(&self.title, self.input.as_deref()), STEP)
+        truncate_end(&tool_label(&self.title, self.input.as_deref()), STEP)
     }
 }
 
@@ -96,7 +96,8 @@ impl ConversationHistory {
             }
             Event::SessionRestored(restored) => self.memory = Memory::after(restored),
             Event::MessageUser(message) => {
-                self.messages.push_back((message.message_id, first(&plain(&message.content), REQUEST)));
+                self.messages
+                    .push_back((message.message_id, truncate_end(&message_text(&message.content), REQUEST)));
                 if self.messages.len() > crate::session::MAX_QUEUED + 1 {
                     self.messages.pop_front();
                 }
@@ -144,7 +145,7 @@ impl ConversationHistory {
             Event::RunCancelled(cancelled) => self.cancel(cancelled.run_id),
             Event::MessageAgent(said) => {
                 if let Some(turn) = self.turns.back_mut() {
-                    turn.answer = last(&plain(&said.content), ANSWER);
+                    turn.answer = truncate_start(&message_text(&said.content), ANSWER);
                 }
             }
             Event::ToolCall(call) => {
@@ -156,7 +157,7 @@ impl ConversationHistory {
                 };
                 if let Some(turn) = self.turns.back_mut() {
                     turn.begin_tool(tool);
-                    turn.touch(&call.files);
+                    turn.add_files(&call.files);
                 }
             }
             Event::ToolUpdate(update) => {
@@ -171,7 +172,7 @@ impl ConversationHistory {
                     if let Some(input) = &update.input {
                         tool.input = Some(input.to_string());
                     }
-                    turn.touch(&update.files);
+                    turn.add_files(&update.files);
                 }
             }
             _ => {}
@@ -214,7 +215,7 @@ impl Turn {
         }
     }
 
-    fn touch(&mut self, files: &[std::borrow::Cow<'_, str>]) {
+    fn add_files(&mut self, files: &[std::borrow::Cow<'_, str>]) {
         for file in files {
             if self.files.len() < FILES && !self.files.iter().any(|known| known == file) {
                 self.files.push(file.to_string());
@@ -228,7 +229,7 @@ fn is_end(status: &str) -> bool {
 }
 
 /// Returns the text of a message: a string, or the texts of its blocks.
-fn plain(content: &Raw<'_>) -> String {
+fn message_text(content: &Raw<'_>) -> String {
     match serde_json::from_str::<serde_json::Value>(content.as_json()) {
         Ok(serde_json::Value::String(text)) => text,
         Ok(serde_json::Value::Array(blocks)) => {
@@ -239,14 +240,14 @@ fn plain(content: &Raw<'_>) -> String {
     }
 }
 
-fn first(text: &str, most: usize) -> String {
+fn truncate_end(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
 }
 
-fn last(text: &str, most: usize) -> String {
+fn truncate_start(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
         return text.to_owned();

@@ -64,7 +64,7 @@ impl Access {
     /// Decides whether a caller is let in, by the list as it is now; may block.
     pub fn judge(&self, shown: &PresentedToken, needs: Scope) -> Result<Bearer> {
         let looking = locked(&self.looking);
-        self.look();
+        self.reload_if_changed();
         let now = self.steady.now();
         let known = locked(&self.known);
         let list = known.list.as_ref().ok_or_else(unreadable)?;
@@ -85,7 +85,7 @@ impl Access {
     /// Looks whether anything changed, and tells whoever listens; may block.
     pub fn refresh(&self) {
         let _looking = locked(&self.looking);
-        self.look();
+        self.reload_if_changed();
     }
 
     /// Returns something that is told when a token may not be good any more.
@@ -118,7 +118,7 @@ impl Access {
     }
 
     /// Reads the list if it is another one. Whoever calls holds `looking`.
-    fn look(&self) {
+    fn reload_if_changed(&self) {
         let stamp = access_list::stamp(&*self.disk, &self.layout);
         let fresh = locked(&self.known).stamp == Some(stamp);
         let read = (!fresh).then(|| access_list::read(&*self.disk, &self.layout));

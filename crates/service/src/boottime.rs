@@ -54,14 +54,14 @@ impl BootClock {
         }
         let steady = BootClock::compare(wall);
         crash_point("clock.before");
-        if let Err(error) = steady.keep(disk, &home.join(FILE)) {
+        if let Err(error) = steady.write(disk, &home.join(FILE)) {
             tracing::warn!("the clock cannot be kept: {error}");
         }
         crash_point("clock.after");
         steady
     }
 
-    fn keep(&self, disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    fn write(&self, disk: &dyn Disk, path: &Path) -> io::Result<()> {
         let (wall_ms, uptime_ms) = (self.wall.as_millis(), self.uptime);
         let file = File { machine_boot: machine_boot()?, wall_ms, uptime_ms };
         replace(disk, path, &serde_json::to_vec(&file).map_err(io::Error::other)?)

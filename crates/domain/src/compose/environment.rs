@@ -6,7 +6,7 @@ use crate::session::SessionState;
 
 /// Returns the record that adds names of variables to those that the session has, and sets a umask that is not the one it has;
 /// none if it has them all.
-pub fn bring(state: &SessionState, names: Vec<String>, umask: Option<u32>) -> Option<Draft> {
+pub fn update_environment(state: &SessionState, names: Vec<String>, umask: Option<u32>) -> Option<Draft> {
     let mut updated = SessionUpdated::default();
     let new: Vec<String> = names.into_iter().filter(|name| !state.env_names.contains(name)).collect();
     if !new.is_empty() {

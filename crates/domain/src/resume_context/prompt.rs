@@ -44,7 +44,7 @@ impl ConversationHistory {
         } else {
             "Some of this conversation may be missing from your memory. What is on record of it:\n"
         });
-        tell_turns(&mut text, turns, more);
+        write_turns(&mut text, turns, more);
         text.push_str("[End of Resume Context]\n\n");
         Some(text)
     }
@@ -65,9 +65,9 @@ impl ConversationHistory {
         text.push_str(&format!("{reason}. This is attempt {attempt}.\n"));
         if !memory.past && (!earlier.is_empty() || self.more_turns > 0) {
             text.push_str("\nEarlier in this conversation:\n");
-            tell_turns(&mut text, &earlier, self.more_turns);
+            write_turns(&mut text, &earlier, self.more_turns);
         }
-        self.tell_progress(&mut text, &chain);
+        self.write_progress(&mut text, &chain);
         text.push_str("[End of Resume Context]\n\n");
         if !memory.request {
             text.push_str("The request:\n\n");
@@ -83,7 +83,7 @@ impl ConversationHistory {
     }
 
     /// Tells how far the turn that was cut had come, over all its attempts.
-    fn tell_progress(&self, text: &mut String, chain: &[&Turn]) {
+    fn write_progress(&self, text: &mut String, chain: &[&Turn]) {
         let done = chain.iter().flat_map(|turn| &turn.tools).filter(|tool| tool.ended);
         let more = chain.iter().map(|turn| turn.more_tools).sum();
         let mut done: Vec<String> = done.map(super::Tool::label).collect();
@@ -91,11 +91,11 @@ impl ConversationHistory {
         list(text, "Finished steps, not to be repeated", &done, more, "earlier steps");
         let uncertain = self.cut.as_ref().map(|(_, tools)| tools.as_slice()).unwrap_or_default();
         let labels: Vec<String> =
-            uncertain.iter().map(|tool| super::first(&tool.label(), super::STEP)).collect();
+            uncertain.iter().map(|tool| super::truncate_end(&tool.label(), super::STEP)).collect();
         let head =
             "These steps had begun; whether they had their effect is not known. Look before you repeat them";
         list(text, head, &labels, 0, "steps");
-        self.tell_asked(text, chain);
+        self.write_asked(text, chain);
         text.push_str("\nSteps that are not listed here may have begun as well: look before you do anything that must happen once.\n");
         let mut files: Vec<String> = chain.iter().flat_map(|turn| &turn.files).cloned().collect();
         keep_first_of_each(&mut files);
@@ -109,7 +109,7 @@ impl ConversationHistory {
     }
 
     /// Tells what the agent had asked and nobody had answered.
-    fn tell_asked(&self, text: &mut String, chain: &[&Turn]) {
+    fn write_asked(&self, text: &mut String, chain: &[&Turn]) {
         let label = |id: &String| {
             let mut tools = chain.iter().flat_map(|turn| &turn.tools);
             tools.find(|tool| tool.id == *id).map(super::Tool::label)
@@ -124,7 +124,7 @@ impl ConversationHistory {
 }
 
 /// Tells turns, the newest of them for sure, and says how many are left out.
-fn tell_turns(text: &mut String, turns: &[&Turn], mut more: usize) {
+fn write_turns(text: &mut String, turns: &[&Turn], mut more: usize) {
     let mut told: Vec<String> = Vec::new();
     let mut room = BUDGET;
     for turn in turns.iter().rev() {

@@ -90,8 +90,8 @@ impl SessionState {
             Event::RunCompleted(completed) => {
                 self.end_run(completed.run_id, ts, End::Completed)?;
                 if let Some(usage) = completed.usage {
-                    self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
-                    self.usage.tell_cost(usage.cost);
+                    self.usage.count_tokens(usage.input_tokens, usage.output_tokens);
+                    self.usage.count_cost(usage.cost);
                 }
             }
             Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
@@ -150,9 +150,9 @@ impl SessionState {
             Event::ToolCall(call) => self.begin_tool(call),
             Event::ToolUpdate(update) => self.update_tool(update),
             Event::UsageUpdated(usage) => {
-                self.usage.tell_tokens(usage.input_tokens, usage.output_tokens);
-                self.usage.tell_cost(usage.cost);
-                self.usage.tell_context(usage.raw.as_ref());
+                self.usage.count_tokens(usage.input_tokens, usage.output_tokens);
+                self.usage.count_cost(usage.cost);
+                self.usage.set_context(usage.raw.as_ref());
             }
             Event::TokenMinted(_)
             | Event::TokenConsumed(_)

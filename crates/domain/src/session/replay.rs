@@ -118,10 +118,10 @@ impl Replay {
             match Event::read(kind.as_str(), &text[range]) {
                 Ok(event) => {
                     if let Err(illegal) = self.state.apply(seq, ts, &event) {
-                        self.odd(seq, illegal.to_string());
+                        self.add_oddity(seq, illegal.to_string());
                     }
                 }
-                Err(error) => self.odd(seq, format!("cannot read {}: {error}", kind.as_str())),
+                Err(error) => self.add_oddity(seq, format!("cannot read {}: {error}", kind.as_str())),
             }
         }
     }
@@ -188,7 +188,7 @@ impl Replay {
                     let begun =
                         line.hash.is_none().then(|| self.state.begin_legacy_run(ts, &event)).flatten();
                     if let Some(run) = begun {
-                        self.odd(line.seq, format!("the log does not have the beginning of {run}"));
+                        self.add_oddity(line.seq, format!("the log does not have the beginning of {run}"));
                     }
                     let tokens = self.tokens.as_mut().filter(|_| effect == Effect::Token);
                     // The state must not depend on whether tokens are wanted: both, whatever the other says.
@@ -197,10 +197,10 @@ impl Replay {
                     match outcome {
                         Ok(()) if ends_or_begins_a_run(&event) => self.forget_deferred(),
                         Ok(()) => {}
-                        Err(illegal) => self.odd(line.seq, illegal.to_string()),
+                        Err(illegal) => self.add_oddity(line.seq, illegal.to_string()),
                     }
                 }
-                Err(error) => self.odd(line.seq, format!("cannot read {}: {error}", line.kind)),
+                Err(error) => self.add_oddity(line.seq, format!("cannot read {}: {error}", line.kind)),
             }
         }
         self.state.note(ts, line.at, line.source);
@@ -209,7 +209,7 @@ impl Replay {
         }
     }
 
-    fn odd(&mut self, seq: u64, why: String) {
+    fn add_oddity(&mut self, seq: u64, why: String) {
         if self.oddities.len() < MAX_ODDITIES {
             self.oddities.push((seq, why));
         }

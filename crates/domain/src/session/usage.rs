@@ -92,7 +92,7 @@ impl SessionUsage {
 
     /// Takes in the tokens of the latest run. The newest word counts: a run's are told once by most agents, and the
     /// record of its end repeats them.
-    pub(super) fn tell_tokens(&mut self, input: u64, output: u64) {
+    pub(super) fn count_tokens(&mut self, input: u64, output: u64) {
         let told = Tokens { input, output };
         if told.is_none() {
             return;
@@ -104,7 +104,7 @@ impl SessionUsage {
 
     /// Takes in the cost of the agent's session so far. The total never falls: a session that was brought back may count
     /// from the beginning again, and a smaller number otherwise is a correction that nobody is helped by.
-    pub(super) fn tell_cost(&mut self, cost: Option<f64>) {
+    pub(super) fn count_cost(&mut self, cost: Option<f64>) {
         let Some(told) = cost.filter(|cost| cost.is_finite() && *cost >= 0.0) else { return };
         let known = self.cost.unwrap_or_default();
         if std::mem::take(&mut self.brought_back) && self.earlier_cost + told < known {
@@ -114,7 +114,7 @@ impl SessionUsage {
     }
 
     /// Takes in how full the context is, where a report says so.
-    pub(super) fn tell_context(&mut self, report: Option<&Raw<'_>>) {
+    pub(super) fn set_context(&mut self, report: Option<&Raw<'_>>) {
         if let Some(context) = report.and_then(|raw| serde_json::from_str(raw.as_json()).ok()) {
             self.context = Some(context);
         }

@@ -29,7 +29,7 @@ pub(crate) fn cancel(
 
 /// Cancels what is waited for because a message comes instead, in one append with that message. Fails if anything has
 /// happened since a record was the newest. Returns the number of the message's record, which is the last of its append.
-pub(crate) fn say_instead(
+pub(crate) fn cancel_with_message(
     workers: &Arc<Workers>,
     session: SessionId,
     message: Vec<Draft>,

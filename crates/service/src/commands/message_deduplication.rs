@@ -21,7 +21,7 @@ pub(super) fn candidates<'a>(state: &'a SessionState, key: &'a Key) -> impl Iter
 }
 
 /// Looks for a message that was given with this key before; its record tells what was answered.
-pub(crate) fn known(
+pub(crate) fn find_repeated(
     workers: &Workers,
     state: &SessionState,
     key: Option<&Key>,

@@ -16,8 +16,8 @@ use rekindle_wire::request::{Content, NewMessage, whole_json};
 use rekindle_wire::view::MessageTaken;
 use serde_json::Value;
 
-use super::cancel_run::say_instead;
-use super::message_deduplication::{candidates, known};
+use super::cancel_run::cancel_with_message;
+use super::message_deduplication::{candidates, find_repeated};
 use crate::drive::environment::check;
 use crate::drive::live::{UnsentPrompt, keep_large};
 use crate::drive::worker::{Command, Workers};
@@ -30,7 +30,7 @@ use crate::records::Appending;
 const TRIES: usize = 16;
 
 /// Names a message, and the run that may begin with it.
-pub(crate) fn named(
+pub(crate) fn new_message(
     workers: &Workers,
     content: Raw<'static>,
     key: Option<&Key>,
@@ -72,7 +72,7 @@ impl New {
                 Some(unsent) => Command::Prompt(unsent, self.records),
                 None => Command::Look,
             };
-            if let Err(error) = at.tell(session, command) {
+            if let Err(error) = at.send(session, command) {
                 tracing::error!(%session, "nobody takes the message: {}", error.text());
             }
         };
@@ -96,7 +96,7 @@ fn plan(
     if state.deleted {
         return Err(ServiceError::no_session(state.id));
     }
-    if let Some(taken) = known(workers, state, key)? {
+    if let Some(taken) = find_repeated(workers, state, key)? {
         return Ok(Plan::Known(taken));
     }
     if state.closed {
@@ -110,7 +110,7 @@ fn plan(
     // A key and a wait were looked for in what there was, and names are added to it: nothing may have come since.
     let looked = key.is_some() || wait_id.is_some() || names.is_some();
     let expect = if looked { now } else { Expect::Anything };
-    let (message, run_id) = named(workers, content.clone(), key, wait_id)?;
+    let (message, run_id) = new_message(workers, content.clone(), key, wait_id)?;
     let message_id = message.message_id;
     let given = composed::message(state, message, names, run_id, &workers.agents.supervisor.life());
     let Given { records, turn } =
@@ -144,17 +144,17 @@ pub(crate) fn message(
     key: Option<&Key>,
     wait: Option<WaitId>,
 ) -> Result<MessageTaken> {
-    let content = checked(new)?;
+    let content = checked_content(new)?;
     for _ in 0..TRIES {
         let state = workers.records.store.open_session(session)?.state;
-        let names = workers.agents.environment.bring(&state, &new.env, new.umask);
+        let names = workers.agents.environment.remember(&state, &new.env, new.umask);
         let mut given = match plan(workers, &state, content.clone(), names, key, wait)? {
             Plan::Known(taken) => return Ok(taken),
             Plan::New(given) => given,
         };
         keep_large(&workers.records.store, &mut given.records)?;
         let outcome = if given.instead {
-            let recorded = say_instead(workers, session, given.records, state.last_seq);
+            let recorded = cancel_with_message(workers, session, given.records, state.last_seq);
             recorded.map(|seq| MessageTaken { seq, ..given.taken })
         } else {
             let (appending, taken) = given.begin(workers, session);
@@ -180,13 +180,14 @@ pub(crate) fn try_message(
     if key.is_some_and(|key| candidates(&state, key).next().is_some()) {
         return None;
     }
-    let names = workers.agents.environment.bring(&state, &new.env, new.umask);
-    let begun = match checked(new).and_then(|content| plan(workers, &state, content, names, key, None)) {
-        Ok(Plan::New(given)) if given.blocks() => return None,
-        Ok(Plan::New(given)) => Ok(given.begin(workers, session)),
-        Ok(Plan::Known(taken)) => Err(Ok(Some(taken))),
-        Err(error) => Err(Err(error)),
-    };
+    let names = workers.agents.environment.remember(&state, &new.env, new.umask);
+    let begun =
+        match checked_content(new).and_then(|content| plan(workers, &state, content, names, key, None)) {
+            Ok(Plan::New(given)) if given.blocks() => return None,
+            Ok(Plan::New(given)) => Ok(given.begin(workers, session)),
+            Ok(Plan::Known(taken)) => Err(Ok(Some(taken))),
+            Err(error) => Err(Err(error)),
+        };
     Some(async move {
         let (appending, taken) = match begun {
             Ok(begun) => begun,
@@ -200,7 +201,7 @@ pub(crate) fn try_message(
     })
 }
 
-fn checked(new: &NewMessage) -> Result<Raw<'static>> {
+fn checked_content(new: &NewMessage) -> Result<Raw<'static>> {
     let content = content(&new.content)?;
     check(&new.env)?;
     Ok(content)

@@ -36,8 +36,8 @@ pub(crate) fn resume(
     session: SessionId,
     resume: Resume,
 ) -> Result<Resumed> {
-    let state = found_and_recorded(workers, session)?;
-    let waited = lacks_an_agent(&state) && workers.agents.environment.lacks(&state).is_some();
+    let state = recover_first(workers, session)?;
+    let waited = has_no_agent(&state) && workers.agents.environment.missing_env_text(&state).is_some();
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
     let Some(cut) = cut.filter(|run| run.cancel.is_none()) else {
         // Nothing was cut: but its agent may wait for what is brought here.
@@ -45,17 +45,17 @@ pub(crate) fn resume(
             // Options are recorded whole, and a umask is one of them.
             let _one_at_a_time = locked(&locks.options);
             let state = workers.records.store.open_session(session)?.state;
-            if let Some(names) = bring_what_it_lacks(workers, &state, &resume)? {
+            if let Some(names) = add_environment(workers, &state, &resume)? {
                 workers.records.append(session, vec![names])?;
             }
-            workers.tell(session, Command::Look)?;
+            workers.send(session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: ResumeMethod::Continue, attempt: run.attempt });
         }
         return Err(
             ServiceError::new(Code::NothingToResume, "nothing was interrupted here").hint(Hint::SendMessage)
         );
     };
-    let names = bring_what_it_lacks(workers, &state, &resume)?;
+    let names = add_environment(workers, &state, &resume)?;
     let run_id = RunId::mint(millis(workers.records.now()), random()?);
     let started = continuation(cut, run_id, &workers.agents.supervisor.life());
     let attempt = started.attempt;
@@ -69,13 +69,13 @@ pub(crate) fn resume(
     })?;
     crash_point("resume.after_record");
     let unsent = UnsentPrompt::continuation(run_id, attempt);
-    workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
+    workers.send(session, Command::Prompt(unsent, Vec::new()))?;
     Ok(Resumed { run_id, method: ResumeMethod::Continue, attempt })
 }
 
 /// Returns the state of a session in which everything is recorded that there is to be found: a daemon that has just begun may
 /// not have looked at it, and an agent that was killed may not be gone yet.
-fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>> {
+fn recover_first(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<SessionState>> {
     let begin = Instant::now();
     loop {
         let state = workers.records.store.open_session(session)?.state;
@@ -86,7 +86,7 @@ fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<
             return Ok(state);
         }
         let (met, answer) = sync_channel(1);
-        workers.tell(session, Command::Recover { met })?;
+        workers.send(session, Command::Recover { met })?;
         if answer.recv_timeout(RECORDED_WITHIN) != Ok(false) {
             return Ok(workers.records.store.open_session(session)?.state);
         }
@@ -95,13 +95,13 @@ fn found_and_recorded(workers: &Arc<Workers>, session: SessionId) -> Result<Arc<
 }
 
 /// Tells whether nobody works in a session: its agent is gone, or has not begun.
-fn lacks_an_agent(state: &SessionState) -> bool {
+fn has_no_agent(state: &SessionState) -> bool {
     state.agent.as_ref().is_none_or(|agent| agent.exited || agent.process.is_none())
 }
 
 /// Keeps what a caller brings, if an agent can be launched with it; returns the record of names that are new.
-fn bring_what_it_lacks(workers: &Workers, state: &SessionState, resume: &Resume) -> Result<Option<Draft>> {
-    let names = workers.agents.environment.bring(state, &resume.env, resume.umask);
+fn add_environment(workers: &Workers, state: &SessionState, resume: &Resume) -> Result<Option<Draft>> {
+    let names = workers.agents.environment.remember(state, &resume.env, resume.umask);
     if let Err(Obstacle::Env(missing)) = workers.agents.launching(state) {
         let message = format!("the agent needs {}, which this daemon does not have", missing.join(", "));
         return Err(ServiceError::new(Code::EnvMissing, message).hint(Hint::BringVariables));

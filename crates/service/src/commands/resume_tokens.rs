@@ -18,7 +18,7 @@ const FURTHER: i64 = 24 * 3600 * 1000;
 
 /// Finds the session whose token a caller shows, and what it is good for.
 pub(crate) fn owner(views: &Views, shown: &Presented) -> Result<(SessionEntry, TokenScope)> {
-    let owner = views.directory.with_token(views.store(), shown.id);
+    let owner = views.directory.find_by_token(views.store(), shown.id);
     let found = owner.and_then(|owner| Some((owner.tokens.tokens.get(&shown.id)?.scope, owner)));
     found.map(|(scope, owner)| (owner, scope)).ok_or_else(|| ServiceError::from(Rejection::Unknown))
 }
@@ -37,7 +37,7 @@ pub(crate) fn bearer(views: &Views, text: &str) -> Result<(TokenId, TokenScope)>
 
 /// Checks a token that a caller shows for a wait of a session; whoever shows none is known otherwise. That it is good for
 /// something else is told only to whoever has its secret.
-pub(crate) fn show(
+pub(crate) fn validate(
     views: &Views,
     session_id: SessionId,
     wait_id: WaitId,
@@ -51,7 +51,7 @@ pub(crate) fn show(
     owner.tokens.validate(&shown, &scope, hash, moment).map_err(|error| {
         if error == Rejection::Expired {
             // The log says so too, from the first time that it is noticed.
-            let _ = views.workers.tell(owner.state.id, Command::Expire);
+            let _ = views.workers.send(owner.state.id, Command::Expire);
         }
         ServiceError::from(error)
     })?;

@@ -15,7 +15,7 @@ use rekindle_wire::request::NewSession;
 
 use super::Locks;
 use super::cancel_run::cancel;
-use super::messages::{content, named};
+use super::messages::{content, new_message};
 use super::update_session::no_settings;
 use crate::drive::environment;
 use crate::drive::live::{UnsentPrompt, keep_large};
@@ -72,7 +72,7 @@ pub(crate) fn create(
         idempotency_key: key.map(|key| key.as_stored().into()),
         created_at: None,
     };
-    let first = prompt.map(|prompt| named(workers, prompt, None, None)).transpose()?;
+    let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));
     let mut records = begin::session(created, first, &workers.agents.supervisor.life());
     workers.agents.environment.keep(session, new.env);
@@ -83,10 +83,10 @@ pub(crate) fn create(
     workers.records.append(session, records)?;
     crash_point("create.after_record");
     if let Some(key) = key {
-        directory.note_key(&key.as_stored(), session);
+        directory.add_key(&key.as_stored(), session);
     }
     if let Some(unsent) = unsent {
-        workers.tell(session, Command::Prompt(unsent, Vec::new()))?;
+        workers.send(session, Command::Prompt(unsent, Vec::new()))?;
     }
     Ok(session)
 }
@@ -121,7 +121,7 @@ pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Res
     if !state.closed {
         workers.records.append(session, vec![SessionClosed { by: Some(by.to_owned().into()) }.into()])?;
     }
-    workers.tell(session, Command::Stop { why: "the session was closed", by: by.to_owned() })
+    workers.send(session, Command::Stop { why: "the session was closed", by: by.to_owned() })
 }
 
 /// Removes a session: recorded first, then its agent goes, then its files. Returns when nothing is left of it.
@@ -147,7 +147,7 @@ pub(crate) fn delete(workers: &Arc<Workers>, session: SessionId, force: bool, by
     workers.records.append(session, vec![SessionDeleted { by: Some(by.to_owned().into()) }.into()])?;
     crash_point("delete.after_record");
     let (gone, awaited) = sync_channel(1);
-    workers.tell(session, Command::Remove { by: by.to_owned(), gone })?;
+    workers.send(session, Command::Remove { by: by.to_owned(), gone })?;
     // One that leaves before does not say so; whoever comes next finishes it.
     if awaited.recv_timeout(GONE_WITHIN) == Err(RecvTimeoutError::Timeout) {
         tracing::warn!(%session, "it is removed, but its agent has not ended within {GONE_WITHIN:?}");

@@ -64,10 +64,10 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
         crash_point("change.after_record");
         if settles {
             // Without a worker there is no agent; whoever meets one reads what it is asked for in the log.
-            at.mention(session, Command::Settle);
+            at.send_if_present(session, Command::Settle);
         }
         // What was cut may go on now, or not any more; its worker rests, or has left.
-        if decides_anew && let Err(error) = at.tell(session, Command::Look) {
+        if decides_anew && let Err(error) = at.send(session, Command::Look) {
             tracing::error!(%session, "nobody decides anew: {}", error.text());
         }
     };

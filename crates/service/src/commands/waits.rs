@@ -12,7 +12,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::{Content, NewAnswer, NewMessage, NewWait, NewWaitKind, whole_json};
 use rekindle_wire::view::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, WaitView};
 
-use super::message_deduplication::known;
+use super::message_deduplication::find_repeated;
 use super::messages::{self, is_void};
 use super::resume_tokens;
 use crate::drive::answer::ChosenAnswer;
@@ -21,27 +21,27 @@ use crate::drive::provider::profile;
 use crate::drive::worker::{Answering, Command, Opening};
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
-use crate::show::{SessionEntry, Views, asked, ended_wait, request_of};
+use crate::show::{SessionEntry, Views, ended_wait, request_of, request_summary};
 
 /// Finds the session that has a wait.
-pub(crate) fn entry_with(views: &Views, wait: WaitId) -> Result<SessionEntry> {
+pub(crate) fn entry_with_wait(views: &Views, wait: WaitId) -> Result<SessionEntry> {
     views
         .directory
-        .with_wait(views.store(), wait)
+        .find_by_wait(views.store(), wait)
         .filter(|entry| !entry.state.deleted)
         .ok_or_else(|| ServiceError::no_wait(wait))
 }
 
 /// Answers a wait. A caller on our own socket is known; any other brings a token.
 pub(crate) fn answer(views: &Views, wait: WaitId, answer: &NewAnswer, by: &str) -> Result<AnswerTaken> {
-    let entry = entry_with(views, wait)?;
+    let entry = entry_with_wait(views, wait)?;
     let own = ChosenAnswer::from_request(answer)?;
     let token = match &answer.token {
-        Some(text) => Some(resume_tokens::show(views, entry.state.id, wait, text, &own.hash())?),
+        Some(text) => Some(resume_tokens::validate(views, entry.state.id, wait, text, &own.hash())?),
         None => None,
     };
     if token.is_none()
-        && let Some(known) = given_before(views, &entry, wait, &own)?
+        && let Some(known) = repeated_answer(views, &entry, wait, &own)?
     {
         return Ok(known);
     }
@@ -60,7 +60,7 @@ pub(crate) fn answer(views: &Views, wait: WaitId, answer: &NewAnswer, by: &str) 
         Command::Answer(Box::new(Answering { wait, answer, by, token, reply }))
     });
     // It may just have been found that nobody waits any more.
-    let after = entry_with(views, wait).ok();
+    let after = entry_with_wait(views, wait).ok();
     let after = after.filter(|after| taken.is_err() && !outside && is_void(&after.state, wait));
     match after.filter(|_| token.is_none() && !is_void(&entry.state, wait)) {
         Some(after) => as_message(views, &after, wait, &own),
@@ -79,10 +79,10 @@ fn as_message(views: &Views, entry: &SessionEntry, wait: WaitId, own: &ChosenAns
             return Err(LiveError::from(error).into());
         }
         if let Some(asked) = profile.asked(request.as_json()) {
-            words = own.name_among(&asked.options).unwrap_or(words);
+            words = own.option_name(&asked.options).unwrap_or(words);
             about = asked.tool.map(|tool| tool.call.label()).filter(|label| !label.is_empty());
         }
-        about = about.or_else(|| asked(&request));
+        about = about.or_else(|| request_summary(&request));
     }
     let asked = about.map(|about| format!(" ({about})")).unwrap_or_default();
     let text = format!(
@@ -104,13 +104,13 @@ fn key_of(wait: WaitId, own: &ChosenAnswer) -> Key {
 }
 
 /// Returns what became of an answer to a wait whose agent was gone, if it was given before.
-fn given_before(
+fn repeated_answer(
     views: &Views,
     entry: &SessionEntry,
     wait: WaitId,
     own: &ChosenAnswer,
 ) -> Result<Option<AnswerTaken>> {
-    match known(&views.workers, &entry.state, Some(&key_of(wait, own))) {
+    match find_repeated(&views.workers, &entry.state, Some(&key_of(wait, own))) {
         Ok(Some(MessageTaken { run_id: Some(run_id), .. })) => {
             Ok(Some(AnswerTaken { run_id, resume_token_id: None }))
         }
@@ -135,7 +135,7 @@ pub(crate) fn resume(
     let shown: Presented = token.parse()?;
     let wait = resume_tokens::owner(views, &shown)?.1.wait_id;
     let own = ChosenAnswer::from_request(&given)?;
-    resume_tokens::show(views, entry.state.id, wait, &token, &own.hash())?;
+    resume_tokens::validate(views, entry.state.id, wait, &token, &own.hash())?;
     given.token = Some(token);
     let taken = answer(views, wait, &given, by)?;
     let attempt = entry.state.run.as_ref().map_or(1, |run| run.attempt);
@@ -161,12 +161,12 @@ pub(crate) fn open(
     let opened = views.workers.ask(session, |reply| {
         Command::OpenWait(Box::new(Opening { kind, request, timeout, key, by: by.to_owned(), reply }))
     });
-    show(views, opened?)
+    wait_view(views, opened?)
 }
 
 /// Shows a wait: open, void, or over, with its answer.
-pub(crate) fn show(views: &Views, wait: WaitId) -> Result<WaitView> {
-    let entry = entry_with(views, wait)?;
+pub(crate) fn wait_view(views: &Views, wait: WaitId) -> Result<WaitView> {
+    let entry = entry_with_wait(views, wait)?;
     let shown = views.wait_of(&entry, wait).or_else(|| ended_wait(views.store(), entry.state.id, wait));
     shown.ok_or_else(|| ServiceError::no_wait(wait))
 }

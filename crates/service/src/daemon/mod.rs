@@ -257,12 +257,12 @@ impl Daemon {
 
     /// Shows one wait, over or not.
     pub fn wait(&self, wait: WaitId) -> Result<WaitView> {
-        waits::show(&self.views, wait)
+        waits::wait_view(&self.views, wait)
     }
 
     /// Makes a further token for a wait.
     pub fn mint(&self, wait: WaitId, by: &str) -> Result<TokenShown> {
-        resume_tokens::mint(&self.workers.records, &waits::entry_with(&self.views, wait)?, wait, by)
+        resume_tokens::mint(&self.workers.records, &waits::entry_with_wait(&self.views, wait)?, wait, by)
     }
 
     /// Answers a wait. A caller on our own socket is known; any other brings a token. The answer to a wait whose agent

@@ -111,13 +111,13 @@ struct Watch {
 impl Observer for Watch {
     fn committed(&self, stream: StreamId, _: &Receipt) {
         if let Some(session) = stream.session() {
-            self.directory.touch(session);
+            self.directory.mark_stale(session);
         }
     }
 
     fn answered(&self, stream: StreamId, receipt: &Receipt) {
         if let Some(session) = stream.session() {
-            self.feed.tell(session, News::Appended(receipt.last_seq));
+            self.feed.publish(session, News::Appended(receipt.last_seq));
         }
     }
 }
@@ -125,12 +125,12 @@ impl Observer for Watch {
 impl Watcher for Watch {
     fn said(&self, session: SessionId, delta: &Delta) {
         if self.feed.is_followed(session) {
-            self.feed.tell(session, News::Said(Arc::new(feed::delta(delta).into())));
+            self.feed.publish(session, News::Said(Arc::new(feed::delta(delta).into())));
         }
     }
 
     fn changed(&self, session: SessionId) {
-        self.directory.touch(session);
+        self.directory.mark_stale(session);
     }
 
     fn removed(&self, session: SessionId) {

@@ -49,7 +49,7 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
         let begin = Instant::now();
         while let Err(error) = at.directory.survey(&at.store) {
             tracing::error!("cannot list the sessions: {error}");
-            at.directory.cannot_list(error.to_string());
+            at.directory.set_unlisted(error.to_string());
             std::thread::sleep(LOOK_AGAIN);
         }
         let _ = at.metrics.listing.set(begin.elapsed());
@@ -57,14 +57,14 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
         for entry in at.directory.all(&at.store) {
             if entry.is_usable() && entry.state.is_unfinished() {
                 at.metrics.unfinished.up();
-                let _ = at.workers.tell(entry.state.id, Command::Look);
+                let _ = at.workers.send(entry.state.id, Command::Look);
             }
         }
         let _ = at.metrics.looking.set(begin.elapsed());
         at.recovered.store(true, Ordering::Relaxed);
         let weak = Arc::downgrade(&at);
         drop(at);
-        keep_sweeping(&weak);
+        sweep_until_gone(&weak);
     });
     if let Err(error) = begun {
         tracing::error!("cannot begin to recover: {error}");
@@ -72,7 +72,7 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
 }
 
 /// Sweeps until the daemon is gone.
-fn keep_sweeping(weak: &Weak<Recovery>) {
+fn sweep_until_gone(weak: &Weak<Recovery>) {
     let every = hurried("SWEEP_EVERY", EVERY);
     let (mut sweeps, mut listed) = (0, 0);
     let mut swept: Option<Instant> = None;
@@ -84,15 +84,15 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
             let missed = missed.wait(left);
             // Those for which no worker could be had are looked at again.
             if let Some(at) = weak.upgrade() {
-                missed.into_iter().for_each(|session| drop(at.workers.tell(session, Command::Look)));
+                missed.into_iter().for_each(|session| drop(at.workers.send(session, Command::Look)));
             }
             continue;
         }
         swept = Some(Instant::now());
         let all = at.directory.all(&at.store);
-        attend(&at.workers, &all);
+        wake_unfinished(&at.workers, &all);
         expire(&at.workers, &all);
-        tidy(&at, &all);
+        remove_dead_holders(&at, &all);
         // After the first there is nothing to be gained: a list was read, or all sessions were.
         let records = all.iter().map(|entry| entry.state.last_seq).sum::<u64>();
         if sweeps % LISTED_EVERY == LISTED_EVERY - 1 && records != listed {
@@ -112,11 +112,11 @@ fn keep_sweeping(weak: &Weak<Recovery>) {
 }
 
 /// Has sessions looked at that nobody looks after and in which something is to be done.
-fn attend(workers: &Arc<Workers>, all: &[SessionEntry]) {
+fn wake_unfinished(workers: &Arc<Workers>, all: &[SessionEntry]) {
     for entry in all.iter().filter(|entry| entry.is_usable() && entry.state.is_unfinished()) {
         let state = &entry.state;
-        if workers.pool.get(state.id).is_none() && !rests(workers, state) {
-            let _ = workers.tell(state.id, Command::Look);
+        if workers.pool.get(state.id).is_none() && !is_at_rest(workers, state) {
+            let _ = workers.send(state.id, Command::Look);
         }
     }
 }
@@ -125,19 +125,19 @@ fn attend(workers: &Arc<Workers>, all: &[SessionEntry]) {
 fn expire(workers: &Arc<Workers>, all: &[SessionEntry]) {
     for entry in all.iter().filter(|entry| entry.damage.is_none() && !entry.state.deleted) {
         if is_expired(&entry.state, &entry.tokens, workers.records.time()) {
-            let _ = workers.tell(entry.state.id, Command::Expire);
+            let _ = workers.send(entry.state.id, Command::Expire);
         }
     }
 }
 
-fn rests(workers: &Workers, state: &SessionState) -> bool {
+fn is_at_rest(workers: &Workers, state: &SessionState) -> bool {
     let about = workers.agents.circumstances(state, workers.agents.observe(state));
     matches!(next_step(state, &about), Step::Rest(_))
 }
 
 /// Has directories removed whose holder is dead and whose journal is in a log. Those of sessions that are not known here
 /// are left alone: nobody can tell what is in them and nowhere else.
-fn tidy(at: &Recovery, all: &[SessionEntry]) {
+fn remove_dead_holders(at: &Recovery, all: &[SessionEntry]) {
     let holders = &at.workers.agents.places.holders;
     let known: HashMap<String, SessionId> = all
         .iter()
@@ -149,12 +149,12 @@ fn tidy(at: &Recovery, all: &[SessionEntry]) {
         tracing::warn!("cannot look at the holders: {error}");
         Vec::new()
     });
-    at.metrics.saw_directories(&seen);
+    at.metrics.count_directories(&seen);
     for one in seen.iter().filter(|one| matches!(one.lock, LockState::Free { .. } | LockState::Missing)) {
         let session = one.launch.there().and_then(|launch| known.get(&launch.session_id));
         let holder: Option<HolderId> = one.holder_id.parse().ok();
         if let (Some(session), Some(holder)) = (session, holder) {
-            let _ = at.workers.tell(*session, Command::Tidy(holder));
+            let _ = at.workers.send(*session, Command::Tidy(holder));
         }
     }
 }

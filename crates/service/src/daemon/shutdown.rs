@@ -40,13 +40,13 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
     let may_live = |entry: &&SessionEntry| has_agent(entry) || !entry.is_usable();
     let living = all.iter().filter(may_live).map(|entry| entry.state.id);
     let mut untold: BTreeSet<SessionId> = living.chain(workers.pool.keys()).collect();
-    tell_all(workers, &mut untold, by);
+    stop_agents(workers, &mut untold, by);
     let (begin, mut tried) = (Instant::now(), Instant::now());
     loop {
         // Descriptors and room come back, also by what has ended.
         if tried.elapsed() >= AGAIN {
             cancel_all(workers, &mut uncancelled, by);
-            tell_all(workers, &mut untold, by);
+            stop_agents(workers, &mut untold, by);
             tried = Instant::now();
         }
         let all = views.directory.all(views.store());
@@ -76,10 +76,10 @@ fn cancel_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &s
 }
 
 /// Tells sessions' workers to end their agents; those that have none and get none just now stay in the list.
-fn tell_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str) {
+fn stop_agents(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &str) {
     sessions.retain(|session| {
         let stop = Command::Stop { why: "everything is to stop", by: by.to_owned() };
-        workers.tell(*session, stop).is_err()
+        workers.send(*session, stop).is_err()
     });
 }
 
@@ -91,7 +91,7 @@ fn has_agent(entry: &SessionEntry) -> bool {
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
 pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
     let workers = &views.workers;
-    workers.tell_all(|| Command::Leave);
+    workers.broadcast(|| Command::Leave);
     access.keep_used();
     let left = workers.pool.await_empty(LEFT_WITHIN);
     if left > 0 {

@@ -15,7 +15,7 @@ use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
-use super::environment::{Environment, lacking};
+use super::environment::{Environment, missing_variables};
 use super::holders::{HolderPaths, Holders};
 use super::live::{Launching, Supervisor};
 use super::provider::{known, quirks};
@@ -62,7 +62,7 @@ impl Agents {
         Circumstances {
             found,
             has_directory: has_directory(state),
-            has_environment: self.environment.lacks(state).is_none(),
+            has_environment: self.environment.missing_env_text(state).is_none(),
             failed_launches: 0,
             shortage: None,
             interrupted_for: Duration::MAX,
@@ -73,7 +73,7 @@ impl Agents {
     /// Returns what to launch for a session.
     pub(crate) fn launching(&self, state: &SessionState) -> Result<Launching, Obstacle> {
         let mut env = self.environment.of(state);
-        let missing = lacking(&env, state);
+        let missing = missing_variables(&env, state);
         if !missing.is_empty() {
             return Err(Obstacle::Env(missing));
         }
@@ -117,7 +117,7 @@ pub(crate) fn load_in(state: &SessionState, now: Timestamp) -> Duration {
 /// Returns the bounds of a holder: the usual ones, but for the room that its agent leaves on the disk.
 fn limits(environment: &Environment) -> Limits {
     let usual = Limits::default();
-    let free = environment.own(MIN_FREE_BYTES).and_then(|text| text.trim().parse().ok());
+    let free = environment.own_variable(MIN_FREE_BYTES).and_then(|text| text.trim().parse().ok());
     Limits { free_bytes: free.unwrap_or(usual.free_bytes), ..usual }
 }
 

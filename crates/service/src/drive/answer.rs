@@ -77,7 +77,7 @@ impl ChosenAnswer {
     }
 
     /// Returns the name of the option that was chosen, as the agent offered it.
-    pub(crate) fn name_among(&self, options: &[Choice]) -> Option<String> {
+    pub(crate) fn option_name(&self, options: &[Choice]) -> Option<String> {
         let chosen = options.iter().find(|option| match self {
             ChosenAnswer::Kind(kind) => option.kind == *kind,
             ChosenAnswer::OptionId(id) => option.option_id == *id,
@@ -115,7 +115,7 @@ pub(crate) fn chosen_by_policy(permissions: Permissions) -> Option<&'static str>
 
 /// Decides whether a wait may be answered now, with a token that was shown or the wait's own. Returns what came of the same answer
 /// if it was given before.
-pub(crate) fn judge(
+pub(crate) fn check_answer(
     current: &Current,
     wait: WaitId,
     token: Option<TokenId>,
@@ -123,7 +123,7 @@ pub(crate) fn judge(
     now: Now,
 ) -> Result<Option<AnswerTaken>> {
     let moment = Moment { now, newest: current.state.updated_at };
-    if let Some((id, used)) = consumed(&current.tokens, wait) {
+    if let Some((id, used)) = consumed_token(&current.tokens, wait) {
         current.tokens.judge(id, hash, moment)?;
         return Ok(Some(AnswerTaken { run_id: used.scope.run_id, resume_token_id: Some(id) }));
     }
@@ -137,7 +137,7 @@ pub(crate) fn judge(
 }
 
 /// Returns the token that a wait was answered with.
-pub(crate) fn consumed(tokens: &TokenIndex, wait: WaitId) -> Option<(TokenId, &Token)> {
+pub(crate) fn consumed_token(tokens: &TokenIndex, wait: WaitId) -> Option<(TokenId, &Token)> {
     let used =
         |token: &Token| token.scope.wait_id == wait && matches!(token.state, TokenState::Consumed { .. });
     tokens.tokens.iter().find(|(_, token)| used(token)).map(|(id, token)| (*id, token))

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::sync::Mutex;
 
 use rekindle_agent::environment::is_for_agents;
-use rekindle_domain::compose::environment::bring;
+use rekindle_domain::compose::environment::update_environment;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::Held;
@@ -54,7 +54,7 @@ impl Environment {
     }
 
     /// Returns a variable of the daemon's own.
-    pub(crate) fn own(&self, name: &str) -> Option<&str> {
+    pub(crate) fn own_variable(&self, name: &str) -> Option<&str> {
         self.own.get(name).map(String::as_str)
     }
 
@@ -72,10 +72,10 @@ impl Environment {
 
     /// Keeps what a caller brings, and returns the record that adds the names of all that was brought to those that the session
     /// has, and a umask that is not the one it has; none if it has them all.
-    pub(crate) fn bring(&self, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
+    pub(crate) fn remember(&self, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {
         self.keep(state.id, env.clone());
         let brought = locked(&self.brought).get(&state.id).cloned().unwrap_or_default();
-        bring(state, names_to_keep(&brought), umask.map(|umask| umask.0))
+        update_environment(state, names_to_keep(&brought), umask.map(|umask| umask.0))
     }
 
     /// Returns the environment of a session's agent: ours through the list, and what callers brought over it.
@@ -90,31 +90,35 @@ impl Environment {
     }
 
     /// Returns what people are told of a session whose agent cannot be launched without variables that nobody has.
-    pub(crate) fn lacks(&self, state: &SessionState) -> Option<String> {
-        let missing = lacking(&self.of(state), state);
-        (!missing.is_empty()).then(|| env_missing(&missing))
+    pub(crate) fn missing_env_text(&self, state: &SessionState) -> Option<String> {
+        let missing = missing_variables(&self.of(state), state);
+        (!missing.is_empty()).then(|| env_missing_text(&missing))
     }
 
     /// Returns the variables without which no agent of a session can be launched here, unless one lives that has them.
     pub(crate) fn missing(&self, state: &SessionState) -> Vec<String> {
         let lives = state.agent.as_ref().is_some_and(|agent| !agent.exited && agent.process.is_some());
-        if lives || state.env_names.is_empty() { Vec::new() } else { lacking(&self.of(state), state) }
+        if lives || state.env_names.is_empty() {
+            Vec::new()
+        } else {
+            missing_variables(&self.of(state), state)
+        }
     }
 
     /// Tells people why a session that was cut does not go on by itself, with the names of what is missing.
-    pub(crate) fn held_words(&self, state: &SessionState, held: Held) -> String {
-        let missing = (held == Held::NoEnvironment).then(|| self.lacks(state)).flatten();
+    pub(crate) fn held_text(&self, state: &SessionState, held: Held) -> String {
+        let missing = (held == Held::NoEnvironment).then(|| self.missing_env_text(state)).flatten();
         missing.unwrap_or_else(|| held.words().to_owned())
     }
 }
 
 /// Returns the names of variables that a session's agent needs and an environment does not have.
-pub(super) fn lacking(env: &Env, state: &SessionState) -> Vec<String> {
+pub(super) fn missing_variables(env: &Env, state: &SessionState) -> Vec<String> {
     state.env_names.iter().filter(|name| !env.contains_key(*name)).cloned().collect()
 }
 
 /// Says what a launch waits for.
-pub(crate) fn env_missing(names: &[String]) -> String {
+pub(crate) fn env_missing_text(names: &[String]) -> String {
     let names = names.join(", ");
     format!(
         "its agent needs {names}, which this daemon does not have: resume it, or send a message, where that is set"

@@ -60,12 +60,12 @@ pub(crate) fn quirks(state: &SessionState) -> Quirks {
         info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default();
     match info["name"].as_str().and_then(by_name) {
         Some(known) => known.quirks(info["version"].as_str()),
-        None => supposed(&state.provider),
+        None => expected_quirks(&state.provider),
     }
 }
 
 /// Returns what an agent is supposed to do that others do not, until it has introduced itself.
-pub(crate) fn supposed(provider: &Provider) -> Quirks {
+pub(crate) fn expected_quirks(provider: &Provider) -> Quirks {
     let named = provider.agent.as_deref().and_then(by_id);
     let started = || provider.command.as_deref().and_then(by_command);
     named.or_else(started).map(|agent| agent.quirks(None)).unwrap_or_default()

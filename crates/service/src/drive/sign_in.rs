@@ -11,12 +11,12 @@ const MOST_WAYS: usize = 5;
 const MOST_WORDS: usize = 60;
 
 /// Returns what an agent refused in words for people, and what to do about it if someone has to sign in.
-pub(crate) fn refusal(failure: &Failure, provider: &Provider, connection: &Connection) -> String {
+pub(crate) fn refusal_text(failure: &Failure, provider: &Provider, connection: &Connection) -> String {
     if !failure.is_auth_required() {
         return failure.to_string();
     }
     let known = provider.agent.as_deref().and_then(by_id).or_else(|| introduced(connection.info()));
-    format!("{failure}; {}", advice(known, connection.auth_methods()))
+    format!("{failure}; {}", sign_in_advice(known, connection.auth_methods()))
 }
 
 /// Finds an agent that someone started by a command of their own, by how it introduces itself.
@@ -25,19 +25,19 @@ fn introduced(info: Option<&Raw<'_>>) -> Option<&'static KnownAgent> {
     by_name(info["name"].as_str()?)
 }
 
-fn advice(known: Option<&KnownAgent>, ways: Option<&Raw<'_>>) -> String {
+fn sign_in_advice(known: Option<&KnownAgent>, ways: Option<&Raw<'_>>) -> String {
     match known {
         Some(known) if !known.login.is_empty() => format!("sign in with: {}", known.login),
         Some(known) => {
             let names: Vec<String> = known.environment.iter().map(|front| format!("{front}…")).collect();
             format!("it takes its key from the environment, as one of {}", names.join(", "))
         }
-        None => format!("sign in with the agent's own program, then try again{}", offered(ways)),
+        None => format!("sign in with the agent's own program, then try again{}", offered_ways(ways)),
     }
 }
 
 /// Says which ways the agent itself offers.
-fn offered(ways: Option<&Raw<'_>>) -> String {
+fn offered_ways(ways: Option<&Raw<'_>>) -> String {
     let ways: Vec<Value> =
         ways.and_then(|ways| serde_json::from_str(ways.as_json()).ok()).unwrap_or_default();
     let name = |way: &Value| {
@@ -80,7 +80,7 @@ mod tests {
                 "sign in with the agent's own program, then try again".into(),
             ),
         ] {
-            assert_eq!(advice(known, ways), expected);
+            assert_eq!(sign_in_advice(known, ways), expected);
         }
         let info = Raw::from_value(&serde_json::json!({"name": "gemini-cli"})).expect("JSON");
         assert_eq!(introduced(Some(&info)).map(|known| known.id), Some("gemini"));

@@ -64,7 +64,7 @@ impl Following {
         let news = feed.follow(session);
         let current = views.store().open_session(session)?;
         let known = current.state.last_seq;
-        views.workers.mention(session, Command::Retell);
+        views.workers.send_if_present(session, Command::Retell);
         let reader = reader(views.store(), session)?;
         let (after, wanted) = match since {
             Since::After(seq) => (seq, None),
@@ -107,7 +107,7 @@ impl Following {
             if self.last < self.known {
                 // The log is in the page cache, or near it: not worth a thread.
                 if let Err(error) = self.read() {
-                    self.end_after(&error);
+                    self.end_with_error(&error);
                 }
                 continue;
             }
@@ -115,7 +115,7 @@ impl Following {
                 self.over = true;
                 return Some(Told::Damaged(damage));
             }
-            if let Some(status) = self.other_status() {
+            if let Some(status) = self.changed_status() {
                 return Some(Told::Status(Box::new(status)));
             }
             match self.news.recv().await {
@@ -136,7 +136,7 @@ impl Following {
 
     /// Ends because the log cannot be read. Only of a session that is gone it is said that it is: with any other, whoever
     /// follows comes again, when there are descriptors again for example.
-    fn end_after(&mut self, error: &ServiceError) {
+    fn end_with_error(&mut self, error: &ServiceError) {
         self.over = true;
         let removed =
             || self.views.store().at_hand(self.session).is_some_and(|current| current.state.deleted);
@@ -167,7 +167,7 @@ impl Following {
     }
 
     /// Returns the status if it is not what was told before: behind the records that made it so.
-    fn other_status(&mut self) -> Option<Derived> {
+    fn changed_status(&mut self) -> Option<Derived> {
         if !std::mem::take(&mut self.grown) {
             return None;
         }
@@ -184,7 +184,7 @@ impl Following {
     fn read(&mut self) -> Result<()> {
         let before = self.last;
         for read in self.feed.recent(self.session, self.last + 1, self.known) {
-            if !self.tell(read) {
+            if !self.push_record(read) {
                 break;
             }
         }
@@ -206,16 +206,16 @@ impl Following {
             let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
             let Some((line, end)) = read else { break };
             let read = Read { line: Arc::new(EncodedOnce::from(line)), end };
-            if !self.tell(read.clone()) {
+            if !self.push_record(read.clone()) {
                 break;
             }
-            self.feed.keep(self.session, &read);
+            self.feed.cache(self.session, &read);
         }
         Ok(())
     }
 
     /// Tells the record that stands next in the log, unless the log is damaged there.
-    fn tell(&mut self, read: Read) -> bool {
+    fn push_record(&mut self, read: Read) -> bool {
         if self.over || self.damage.as_ref().is_some_and(|damage| self.next >= damage.begin()) {
             return false;
         }

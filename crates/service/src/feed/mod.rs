@@ -106,7 +106,7 @@ impl Default for Feed {
 
 impl Feed {
     /// Tells those who follow a session; nobody may.
-    pub fn tell(&self, session: SessionId, news: News) {
+    pub fn publish(&self, session: SessionId, news: News) {
         if let News::Appended(last_seq) = news {
             let _ = self.all.send(Anywhere { session, last_seq });
         }
@@ -139,11 +139,11 @@ impl Feed {
     }
 
     /// Caches a record that a follower has read from the log, if there are others.
-    pub(crate) fn keep(&self, session: SessionId, read: &Read) {
+    pub(crate) fn cache(&self, session: SessionId, read: &Read) {
         if let Some(followed) = locked(&self.sessions).get_mut(&session)
             && followed.news.receiver_count() > 1
         {
-            followed.recent.keep(read);
+            followed.recent.push(read);
         }
     }
 

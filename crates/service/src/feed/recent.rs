@@ -37,7 +37,7 @@ impl Recent {
     }
 
     /// Keeps a record, if it is newer than all that are kept.
-    pub(crate) fn keep(&mut self, read: &Read) {
+    pub(crate) fn push(&mut self, read: &Read) {
         let seq = read.line.seq;
         match self.records.back() {
             Some(newest) if seq <= newest.line.seq => return,
@@ -77,7 +77,7 @@ mod tests {
         let mut recent = Recent::default();
         assert_eq!(seqs(&recent, 0), NONE);
         for seq in [4, 5, 6] {
-            recent.keep(&line(seq, 10));
+            recent.push(&line(seq, 10));
         }
         assert_eq!(seqs(&recent, 4), [4, 5, 6]);
         assert_eq!(seqs(&recent, 6), [6]);
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn older_ones_change_nothing_and_a_gap_begins_anew() {
         let mut recent = Recent::default();
-        recent.keep(&line(4, 10));
-        recent.keep(&line(4, 10));
-        recent.keep(&line(1, 10));
+        recent.push(&line(4, 10));
+        recent.push(&line(4, 10));
+        recent.push(&line(1, 10));
         assert_eq!(seqs(&recent, 4), [4]);
         assert_eq!(seqs(&recent, 1), NONE);
-        recent.keep(&line(6, 10));
+        recent.push(&line(6, 10));
         assert_eq!(seqs(&recent, 4), NONE);
         assert_eq!(seqs(&recent, 6), [6]);
     }
@@ -102,12 +102,12 @@ mod tests {
     #[test]
     fn it_keeps_little() {
         let mut recent = Recent::default();
-        (1..=300).for_each(|seq| recent.keep(&line(seq, 10)));
+        (1..=300).for_each(|seq| recent.push(&line(seq, 10)));
         assert_eq!(seqs(&recent, 236), NONE);
         assert_eq!(seqs(&recent, 237).len(), 64);
-        recent.keep(&line(301, 33 << 10));
+        recent.push(&line(301, 33 << 10));
         assert_eq!(seqs(&recent, 301), NONE, "larger than everything together may be");
-        recent.keep(&line(302, 10));
+        recent.push(&line(302, 10));
         assert_eq!(seqs(&recent, 302), [302]);
     }
 }

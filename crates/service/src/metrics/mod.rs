@@ -43,7 +43,7 @@ impl Metrics {
     }
 
     /// A sweep has looked at the directories of all holders.
-    pub(crate) fn saw_directories(&self, seen: &[Inspection]) {
+    pub(crate) fn count_directories(&self, seen: &[Inspection]) {
         let count =
             |state: HolderState| seen.iter().filter(|one| directory_state(&one.lock) == state).count();
         for (gauge, state) in self.directories.iter().zip(DIRECTORIES) {

@@ -92,7 +92,7 @@ pub(crate) struct Active {
 }
 
 impl Inner {
-    fn put(&mut self, session: SessionId, entry: SessionEntry) {
+    fn insert_entry(&mut self, session: SessionId, entry: SessionEntry) {
         let set = |set: &mut HashSet<SessionId>, is| {
             if is {
                 set.insert(session)
@@ -125,7 +125,7 @@ impl Inner {
         let known = self.entries.get(&session);
         if known.is_none_or(|known| known.state.last_seq <= state.last_seq) {
             // Whoever opened it has read it.
-            self.put(session, SessionEntry { state, tokens, damage, trouble: None, examined: true });
+            self.insert_entry(session, SessionEntry { state, tokens, damage, trouble: None, examined: true });
         }
         if self.stale.get(&session) == Some(&grown) {
             self.stale.remove(&session);
@@ -154,14 +154,14 @@ impl Directory {
                 if let Some(key) = &loaded.state.created_by_key {
                     inner.keys.insert(MessageKey::name(key).to_owned(), (key.clone(), id));
                 }
-                inner.put(id, SessionEntry::of(loaded));
+                inner.insert_entry(id, SessionEntry::of(loaded));
             }
             // Removed while it was looked at.
             Err(LoadError::NotFound(_)) => {}
             // It hides no other, and is not hidden itself (I10, I12); doctor says more.
             Err(error) => {
                 tracing::error!(session = %id, "cannot be loaded: {}", chain(&error));
-                inner.put(id, SessionEntry::troubled(store, id, &error));
+                inner.insert_entry(id, SessionEntry::troubled(store, id, &error));
             }
         })?;
         let mut known = locked(&self.inner);
@@ -179,7 +179,7 @@ impl Directory {
     }
 
     /// Says that sessions cannot be listed, and why.
-    pub(crate) fn cannot_list(&self, why: String) {
+    pub(crate) fn set_unlisted(&self, why: String) {
         locked(&self.inner).unlisted = Some(why);
     }
 
@@ -194,12 +194,12 @@ impl Directory {
     }
 
     /// A session's log has grown.
-    pub(crate) fn touch(&self, session: SessionId) {
+    pub(crate) fn mark_stale(&self, session: SessionId) {
         *locked(&self.inner).stale.entry(session).or_default() += 1;
     }
 
     /// A session was made by a key.
-    pub(crate) fn note_key(&self, stored: &str, session: SessionId) {
+    pub(crate) fn add_key(&self, stored: &str, session: SessionId) {
         locked(&self.inner).keys.insert(MessageKey::name(stored).to_owned(), (stored.to_owned(), session));
     }
 
@@ -221,13 +221,13 @@ impl Directory {
         self.refresh(store, session);
         let entry = self.known().entries.get(&session).cloned()?;
         if entry.trouble.is_some() {
-            return self.look_again(store, entry);
+            return self.reload(store, entry);
         }
         if entry.examined { Some(entry) } else { self.examine(store, entry) }
     }
 
     /// Looks again at a session that could not be loaded: it may have been put right since.
-    fn look_again(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
+    fn reload(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let fresh = match store.load(session, Want::Everything) {
             Ok(loaded) => SessionEntry::of(loaded),
@@ -239,7 +239,7 @@ impl Directory {
             Err(error) if entry.trouble.as_deref() == Some(&*chain(&error)) => return Some(entry),
             Err(error) => SessionEntry::troubled(store, session, &error),
         };
-        locked(&self.inner).put(session, fresh.clone());
+        locked(&self.inner).insert_entry(session, fresh.clone());
         Some(fresh)
     }
 
@@ -274,7 +274,7 @@ impl Directory {
             // It may be gone, or come back: whoever asks next looks again.
             Err(error) => tracing::warn!(%session, "{}", chain(&error)),
         }
-        inner.put(session, known.clone());
+        inner.insert_entry(session, known.clone());
         Some(known)
     }
 
@@ -326,21 +326,21 @@ impl Directory {
     }
 
     /// Finds the session that has a wait, open or void.
-    pub(crate) fn with_wait(&self, store: &Store, wait: WaitId) -> Option<SessionEntry> {
+    pub(crate) fn find_by_wait(&self, store: &Store, wait: WaitId) -> Option<SessionEntry> {
         let has = |entry: &SessionEntry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
         self.refresh_all(store);
         let found = self.known().entries.values().find(|entry| has(entry)).cloned();
         let of_wait = |token: &Token| token.scope.wait_id == wait;
-        found.or_else(|| self.by_tokens(store, |index| index.tokens.values().any(of_wait)))
+        found.or_else(|| self.find_by_tokens(store, |index| index.tokens.values().any(of_wait)))
     }
 
     /// Finds the session that a token is of.
-    pub(crate) fn with_token(&self, store: &Store, token: TokenId) -> Option<SessionEntry> {
+    pub(crate) fn find_by_token(&self, store: &Store, token: TokenId) -> Option<SessionEntry> {
         self.refresh_all(store);
-        self.by_tokens(store, |index| index.tokens.contains_key(&token))
+        self.find_by_tokens(store, |index| index.tokens.contains_key(&token))
     }
 
-    fn by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
+    fn find_by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
         let inner = self.known();
         let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
         let lacking = inner.entries.values().filter(|entry| found.is_none() && entry.lacks_tokens());
@@ -388,7 +388,7 @@ mod tests {
     fn whoever_asks_while_the_sessions_cannot_be_listed_is_told_why() {
         let directory = Directory::default();
         assert_eq!(directory.unlisted(), None);
-        directory.cannot_list("no descriptors".into());
+        directory.set_unlisted("no descriptors".into());
         assert_eq!(directory.unlisted().as_deref(), Some("no descriptors"));
     }
 }

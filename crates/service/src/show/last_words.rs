@@ -29,7 +29,7 @@ struct Known {
 
 /// Returns the end of what an agent said last, in one line, as its log has it.
 pub fn last_words(log: &LogReader) -> Option<String> {
-    look_back(log)?.words
+    read_last(log)?.words
 }
 
 /// The last words of every session that was shown.
@@ -44,8 +44,8 @@ impl LastWords {
         let reader = store.reader(session).ok()?;
         let before = locked(&self.known).get(&session).filter(|known| known.from <= reader.end()).cloned();
         let now = match before {
-            Some(known) => read_on(&reader, known).ok()?,
-            None => look_back(&reader)?,
+            Some(known) => read_added(&reader, known).ok()?,
+            None => read_last(&reader)?,
         };
         let words = now.words.clone();
         let mut known = locked(&self.known);
@@ -64,7 +64,7 @@ impl LastWords {
 }
 
 /// Looks at what was added to a log.
-fn read_on(reader: &LogReader, mut known: Known) -> io::Result<Known> {
+fn read_added(reader: &LogReader, mut known: Known) -> io::Result<Known> {
     let mut lines = reader.forward(known.from);
     while let Some(line) = lines.next()? {
         // Half a line at the end may still be being written.
@@ -83,7 +83,7 @@ fn read_on(reader: &LogReader, mut known: Known) -> io::Result<Known> {
 }
 
 /// Looks through a log from its end. Its last line is read again the next time: it may not have been whole.
-fn look_back(reader: &LogReader) -> Option<Known> {
+fn read_last(reader: &LogReader) -> Option<Known> {
     let found = find_last_event(reader, |event| match event {
         Event::MessageAgent(said) => Some(plain_text(&said.content)),
         Event::SessionCreated(_) => Some(String::new()),

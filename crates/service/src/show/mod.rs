@@ -16,7 +16,7 @@ pub use last_words::last_words;
 pub(crate) use lists::{DIRECTORIES, directory_state};
 pub use run_view::run_view;
 pub use session::session_view;
-pub(crate) use waits::{asked, ended_wait, request_of};
+pub(crate) use waits::{ended_wait, request_of, request_summary};
 
 use rekindle_store::Store;
 

@@ -43,13 +43,13 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
 fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
     let found = find_last(log, |line| {
         let about_run = line.kind.starts_with("run.") && !(cut && line.kind == "run.cancel_requested");
-        about_run.then(|| why(&line.event().ok()?, run)).flatten()
+        about_run.then(|| end_reason(&line.event().ok()?, run)).flatten()
     });
-    Ok(found?.flatten().map(|why| shown(&why)))
+    Ok(found?.flatten().map(|why| one_line(&why)))
 }
 
 /// Returns what an event says of why a run ended, or that there is nothing more to look for; nothing of any other event.
-fn why(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
+fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
     match event {
         Event::RunFailed(failed) if failed.run_id == run => Some(Some(failed.error.clone().into_owned())),
         // Who wanted a run to end stands in the record that asked for it, which is before that of the end.
@@ -78,7 +78,7 @@ fn why(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
 }
 
 /// Returns the beginning of a reason in one line.
-fn shown(why: &str) -> String {
+fn one_line(why: &str) -> String {
     let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…", &line[..at]),
@@ -118,14 +118,18 @@ mod tests {
         ] {
             let line = Line::parse(line.as_bytes()).expect("a line");
             let event = line.event().expect("an event");
-            let why = why(&event, run).expect("it is about the run").map(|why| shown(&why));
+            let why = end_reason(&event, run).expect("it is about the run").map(|why| one_line(&why));
             assert_eq!(why.as_deref(), expected, "{event:?}");
-            assert_eq!(super::why(&event, "run_1".parse().expect("an id")), None, "{event:?}");
+            assert_eq!(super::end_reason(&event, "run_1".parse().expect("an id")), None, "{event:?}");
         }
         let silent =
             Line::parse(br#"{"seq":9,"ts":"","kind":"run.cancelled","run_id":"run_2"}"#).expect("a line");
-        assert_eq!(why(&silent.event().expect("an event"), run), None, "who asked for it is looked for");
-        assert_eq!(shown(&"x".repeat(SHOWN + 1)).chars().count(), SHOWN + 1);
-        assert_eq!(shown(&"x".repeat(SHOWN)).chars().count(), SHOWN);
+        assert_eq!(
+            end_reason(&silent.event().expect("an event"), run),
+            None,
+            "who asked for it is looked for"
+        );
+        assert_eq!(one_line(&"x".repeat(SHOWN + 1)).chars().count(), SHOWN + 1);
+        assert_eq!(one_line(&"x".repeat(SHOWN)).chars().count(), SHOWN);
     }
 }

@@ -18,10 +18,10 @@ impl Views {
     /// Shows a session.
     pub(crate) fn session(&self, entry: &SessionEntry) -> SessionView {
         let state = &*entry.state;
-        let seen = self.workers.pool.get(state.id).map(|seat| seat.seen());
+        let seen = self.workers.pool.get(state.id).map(|seat| seat.sighting());
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
         let waits: Vec<WaitView> = self.waits(entry);
-        let spoken = seen.as_ref().and_then(|seen| seen.spoken.words());
+        let spoken = seen.as_ref().and_then(|seen| seen.spoken.last_line());
         SessionView {
             missing_env: self.workers.agents.environment.missing(state),
             connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link),
@@ -48,7 +48,7 @@ impl Views {
 
     /// Derives the status of a session from what is known of it here.
     pub(crate) fn status(&self, state: &SessionState, tokens: &TokenIndex) -> Derived {
-        let seen = self.workers.pool.get(state.id).map(|seat| seat.seen());
+        let seen = self.workers.pool.get(state.id).map(|seat| seat.sighting());
         self.derived(state, tokens, seen.as_ref())
     }
 
@@ -68,7 +68,7 @@ impl Views {
     /// Why nothing happens by itself: what the worker says, or what would be decided if there were no agent.
     fn held(&self, entry: &SessionEntry, seen: Option<AgentSighting>) -> Option<String> {
         let state = &*entry.state;
-        if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| self.workers.missed.why(state.id)) {
+        if let Some(held) = seen.and_then(|seen| seen.held).or_else(|| self.workers.missed.reason(state.id)) {
             return Some(held);
         }
         if let Some(damage) = entry.damage.as_ref().filter(|_| state.is_unfinished()) {
@@ -77,12 +77,12 @@ impl Views {
         // A run that no agent has waits for one; its worker has long gone.
         let alone = state.agent.as_ref().is_none_or(|agent| agent.exited);
         if alone && state.open_run().is_some_and(|run| run.cancel.is_none()) {
-            return self.workers.agents.environment.lacks(state);
+            return self.workers.agents.environment.missing_env_text(state);
         }
         state.recovery.interruption.as_ref()?;
         let about = self.workers.agents.circumstances(state, AgentPresence::Nobody);
         match next_step(state, &about) {
-            Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_words(state, held)),
+            Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_text(state, held)),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Views;
 use super::directory::SessionEntry;
-use crate::drive::live::whole;
+use crate::drive::live::fetch_payload;
 
 /// Characters of a question that are told again.
 const MOST_ASKED: usize = 500;
@@ -31,7 +31,7 @@ impl Views {
     }
 
     fn wait(&self, session_id: SessionId, run: &Run, wait: &Wait) -> WaitView {
-        let seen = self.workers.pool.get(session_id).and_then(|seat| seat.seen().holder);
+        let seen = self.workers.pool.get(session_id).and_then(|seat| seat.sighting().holder);
         WaitView {
             wait_id: wait.wait_id,
             session_id,
@@ -53,7 +53,7 @@ pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) 
     let mut lines = reader.forward(Cursor::START);
     let mut found: Option<WaitView> = None;
     let fetched = |raw: Raw<'_>| {
-        let fetched = whole(store, &raw).ok()?;
+        let fetched = fetch_payload(store, &raw).ok()?;
         RawValue::from_string(fetched.as_json().to_owned()).ok()
     };
     while let Ok(Some(raw)) = lines.next() {
@@ -91,7 +91,7 @@ pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) 
 }
 
 /// Returns what a request is about, in few words.
-pub(crate) fn asked(request: &Raw<'_>) -> Option<String> {
+pub(crate) fn request_summary(request: &Raw<'_>) -> Option<String> {
     let request: serde_json::Value = serde_json::from_str(request.as_json()).ok()?;
     let places = ["/params/toolCall/title", "/params/message", "/params/question"];
     let words = places.iter().find_map(|place| request.pointer(place)?.as_str())?;
@@ -112,7 +112,7 @@ fn request(store: &Store, session: SessionId, wait: &Wait) -> Option<Box<RawValu
     let line = Line::parse(raw.bytes).ok()?;
     match line.event().ok()? {
         Event::RunWaiting(waiting) => {
-            let request = whole(store, &waiting.request?).ok()?;
+            let request = fetch_payload(store, &waiting.request?).ok()?;
             RawValue::from_string(request.as_json().to_owned()).ok()
         }
         _ => None,

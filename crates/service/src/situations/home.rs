@@ -198,7 +198,7 @@ impl Home {
     }
 
     pub(super) fn tell(&mut self, command: Command) {
-        self.workers().tell(self.session, command).expect("told");
+        self.workers().send(self.session, command).expect("told");
     }
 
     /// Has the worker work until there is nothing to do before time passes; returns how long that is.
@@ -410,7 +410,7 @@ impl Home {
     /// Why nothing happens, as it is shown.
     pub(super) fn held(&self) -> String {
         let seat = &self.daemon.as_ref().expect("a daemon").seat;
-        seat.seen().held.unwrap_or_default()
+        seat.sighting().held.unwrap_or_default()
     }
 
     /// Returns what shows the sessions, as after a start.
@@ -448,14 +448,14 @@ impl Home {
     pub(super) fn status(&self) -> &'static str {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let current = daemon.workers.records.store.open_session(self.session).expect("there");
-        let holder = daemon.seat.seen().holder.unwrap_or(HolderProof::Pending);
+        let holder = daemon.seat.sighting().holder.unwrap_or(HolderProof::Pending);
         let observed = Observed { boot: Some(self.boot_id()), holder, now: daemon.workers.records.time() };
         project(&current.state, &current.tokens, &observed).status.as_str()
     }
 
     /// What is known of the agent's holder.
     pub(super) fn proof(&self) -> String {
-        format!("{:?}", self.daemon.as_ref().expect("a daemon").seat.seen().holder)
+        format!("{:?}", self.daemon.as_ref().expect("a daemon").seat.sighting().holder)
     }
 
     pub(super) fn is_superseded(&self) -> bool {

@@ -19,7 +19,7 @@ impl Observer for Tell {
 
     fn answered(&self, stream: StreamId, receipt: &Receipt) {
         let session = stream.session().expect("a session");
-        self.0.tell(session, News::Appended(receipt.last_seq));
+        self.0.publish(session, News::Appended(receipt.last_seq));
     }
 }
 

@@ -9,7 +9,7 @@ use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::{Offline, OfflineError};
 
-use super::holders::look_at_holders;
+use super::holders::inspect_holders;
 
 /// The file in which a daemon says where it listens.
 pub(super) const PLACE: &str = "daemon.json";
@@ -25,7 +25,7 @@ pub fn examine(
     // A home whose description is damaged has been told of, and its holders with it would be guesses.
     let Ok(offline) = Offline::open(disk.clone(), home) else { return Ok(report) };
     let mut more = Vec::new();
-    match look_at_holders(&offline) {
+    match inspect_holders(&offline) {
         Ok(holders) => more.extend(holders.iter().map(super::Holder::finding)),
         Err(error) => {
             let what = format!("The holders cannot be listed: {error}.");

@@ -59,21 +59,21 @@ pub struct Holder {
 }
 
 /// Looks at every holder of a home.
-pub fn look_at_holders(offline: &Offline) -> io::Result<Vec<Holder>> {
+pub fn inspect_holders(offline: &Offline) -> io::Result<Vec<Holder>> {
     let seen = inspect_all(&offline.layout().home().join("holders"))?;
-    Ok(seen.into_iter().map(|seen| look(offline, seen)).collect())
+    Ok(seen.into_iter().map(|seen| inspect_holder(offline, seen)).collect())
 }
 
-fn look(offline: &Offline, seen: Inspection) -> Holder {
+fn inspect_holder(offline: &Offline, seen: Inspection) -> Holder {
     let launch = seen.launch.there();
     let session = launch.and_then(|launch| launch.session_id.parse().ok());
     let ours = launch.is_some_and(|launch| is_made_for(&seen.dir, launch));
     let about = match (session, seen.holder_id.parse::<HolderId>()) {
-        (Some(session), Ok(holder)) => about(offline, session, holder),
+        (Some(session), Ok(holder)) => session_claim(offline, session, holder),
         _ => About::Unknown,
     };
     let journal = || journal_damage(&seen.dir.journal());
-    let standing = judge(&seen, ours, &about, &journal);
+    let standing = holder_standing(&seen, ours, &about, &journal);
     Holder { standing, session, ours, seen }
 }
 
@@ -91,7 +91,7 @@ enum About {
     Unknown,
 }
 
-fn about(offline: &Offline, session: SessionId, holder: HolderId) -> About {
+fn session_claim(offline: &Offline, session: SessionId, holder: HolderId) -> About {
     // From its beginning, as a daemon does before it takes an agent over.
     let loaded = match offline.examine(session, Want::Status) {
         Ok(loaded) => loaded,
@@ -116,7 +116,12 @@ fn about(offline: &Offline, session: SessionId, holder: HolderId) -> About {
 }
 
 /// Decides how it stands with a holder. Only a lock tells life and death.
-fn judge(seen: &Inspection, ours: bool, about: &About, journal: &dyn Fn() -> Option<String>) -> Standing {
+fn holder_standing(
+    seen: &Inspection,
+    ours: bool,
+    about: &About,
+    journal: &dyn Fn() -> Option<String>,
+) -> Standing {
     let lives = match &seen.lock {
         LockState::Copied { .. } => return Standing::Copied,
         LockState::Unreadable(why) => return Standing::Unreadable(format!("its lock: {why}")),

@@ -14,7 +14,7 @@ mod repair;
 pub use age::Age;
 pub use doctor::examine;
 pub use gc::{Freed, GcOptions, Gone, Left, gc};
-pub use holders::{Holder, Standing, look_at_holders};
+pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};
 

@@ -55,7 +55,7 @@ impl<K, S> Default for Pool<K, S> {
 
 impl<K: Copy + Eq + Hash, S: Seat> Pool<K, S> {
     /// Tells a worker something, hiring one if there is none.
-    pub(crate) fn tell<W: Work>(
+    pub(crate) fn send<W: Work>(
         &self,
         key: K,
         command: S::Command,
@@ -181,7 +181,7 @@ mod tests {
         let pool = Arc::new(Pool::<u8, Counter>::default());
         let mut counters: Vec<Arc<Counter>> = Vec::new();
         for number in 0..2_000 {
-            pool.tell(1, number, "adder", || {
+            pool.send(1, number, "adder", || {
                 let seat = Arc::new(Counter { inbox: Inbox::new()?, sum: Mutex::default() });
                 counters.push(seat.clone());
                 Ok((seat.clone(), Adder { pool: Arc::downgrade(&pool), seat }))
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn nobody_is_in_the_pool_who_could_not_be_hired() {
         let pool = Pool::<u8, Counter>::default();
-        let refused = pool.tell(1, 1, "nobody", || Err::<(_, Adder), _>(io::ErrorKind::OutOfMemory.into()));
+        let refused = pool.send(1, 1, "nobody", || Err::<(_, Adder), _>(io::ErrorKind::OutOfMemory.into()));
         assert!(refused.is_err() && pool.get(1).is_none() && pool.keys().is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! What callers bring for agents: names that are new, and a umask that is another one.
 
 use super::*;
-use crate::compose::environment::bring;
+use crate::compose::environment::update_environment;
 
 /// A change of a session that says nothing but this.
 fn updated(what: &str) -> String {
@@ -26,7 +26,7 @@ fn only_names_and_a_umask_that_a_session_does_not_have_are_added() {
     ] {
         check(&["session.created", more], &expected, |state, _| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            bring(state, names, brought).into_iter().collect()
+            update_environment(state, names, brought).into_iter().collect()
         });
     }
 }

@@ -23,7 +23,7 @@ use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::error::{Result, tells_of_shortage};
 use super::{LiveAgent, LiveError, Progress};
-use crate::drive::sign_in::refusal;
+use crate::drive::sign_in::refusal_text;
 use crate::ids::wait_names;
 use crate::test_knobs::crash_point;
 use crate::ticks;
@@ -73,7 +73,7 @@ impl LiveAgent {
             let cancel = current.state.run.as_ref().and_then(|run| run.cancel);
             let end = match (ended.event(cancel), &ended.outcome) {
                 (Some(Event::RunFailed(failed)), PromptOutcome::Failed(failure)) => {
-                    let error = refusal(failure, &current.state.provider, &self.connection).into();
+                    let error = refusal_text(failure, &current.state.provider, &self.connection).into();
                     Some(self.with_last_errors(RunFailed { error, ..failed }).into())
                 }
                 (end, _) => end,
@@ -119,7 +119,7 @@ impl LiveAgent {
         let receipt = self.store.append(append)?;
         crash_point("live.append.after");
         for draft in &records {
-            self.take_in(draft);
+            self.apply_record(draft);
             if let Some(source) = draft.source {
                 self.low = source.3;
                 self.unacknowledged.get_or_insert_with(ticks::now);
@@ -129,7 +129,7 @@ impl LiveAgent {
     }
 
     /// Takes in a record that is in the log.
-    pub(super) fn take_in(&mut self, draft: &Draft) {
+    pub(super) fn apply_record(&mut self, draft: &Draft) {
         self.connection.note(&draft.event, draft.source);
         self.spoken.note(&draft.event);
         self.story.note(&draft.event);

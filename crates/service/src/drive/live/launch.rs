@@ -49,7 +49,7 @@ impl LiveAgent {
             Some(run) if profile.prompt_in_command() => {
                 let unsent =
                     UnsentPrompt::find(store, session, run, &**profile)?.ok_or(LiveError::NoPrompt)?;
-                profile.command(&launching.argv, unsent.plain().ok_or(LiveError::NoPrompt)?)
+                profile.command(&launching.argv, unsent.own_message().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),
             _ => launching.argv,

@@ -54,7 +54,7 @@ impl LiveAgent {
 
     /// Ends an agent that was silent for too long while it brought its session back. The log says so, and the next agent gets a
     /// new session and the story of the old one.
-    pub(super) fn mind_the_load(&mut self, heard: bool) -> Result<()> {
+    pub(super) fn end_stalled_load(&mut self, heard: bool) -> Result<()> {
         if !self.is_loading() {
             self.loading = None;
             return Ok(());
@@ -76,7 +76,7 @@ impl LiveAgent {
     }
 
     /// Notes that an agent which replays behind its answer was heard, or is waited for from now on.
-    pub(super) fn mind_the_replay(&mut self, heard: bool) {
+    pub(super) fn note_replay(&mut self, heard: bool) {
         let now = ticks::now();
         self.replaying = match self.replaying {
             _ if !self.connection.may_replay() => None,
@@ -103,7 +103,7 @@ impl LiveAgent {
             return Ok(());
         }
         let stopped = self.stop("the run was cancelled while the session was loaded", "daemon", GRACE);
-        self.note_unsent(stopped);
+        self.note_send_failure(stopped);
         Ok(())
     }
 

@@ -4,10 +4,10 @@
 mod agent_memory;
 mod append;
 mod error;
+mod inputs;
 mod launch;
 mod load;
 mod prompt;
-mod say;
 mod turn;
 
 pub use crate::drive::holders::{HolderPaths, Holders, Processes};
@@ -20,7 +20,7 @@ pub use turn::Progress;
 
 use agent_memory::{Own, OwnSession};
 pub(crate) use launch::command;
-pub(crate) use prompt::whole;
+pub(crate) use prompt::fetch_payload;
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -47,7 +47,7 @@ use rekindle_store::disk::check_descriptors;
 
 use crate::boottime::BootClock;
 use crate::drive::holders::{Control, Journal};
-use crate::drive::provider::supposed;
+use crate::drive::provider::expected_quirks;
 use crate::log_search::for_each_line;
 use crate::test_knobs::crash_point;
 
@@ -190,12 +190,12 @@ impl LiveAgent {
             live.prompt = UnsentPrompt::find(&live.store, live.session, run, live.connection.profile())?;
         }
         crash_point("adopt.before_sending");
-        live.send_again()?;
+        live.resend_inputs()?;
         if let Some(run) = open.filter(|run| run.cancel.is_some()).map(|run| run.run_id)
             && live.own.prompted == Some(run)
             && live.own.cancelled != Some(run)
         {
-            live.say_cancelled(run)?;
+            live.send_cancel(run)?;
         }
         crash_point("adopt.after_sending");
         Ok(live)
@@ -215,7 +215,7 @@ impl LiveAgent {
         let AgentContext { store, session, holders, profile, supervisor } = context;
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
-        let mut connection = Connection::new(agent.holder_id, profile, supposed(&state.provider));
+        let mut connection = Connection::new(agent.holder_id, profile, expected_quirks(&state.provider));
         let (mut spoken, mut story) = (Spoken::default(), ConversationHistory::default());
         let (mut own, mut own_session) = (Own::default(), OwnSession::default());
         for_each_line(&store.reader(session)?, |line| {
@@ -281,19 +281,19 @@ impl LiveAgent {
     pub fn say(&mut self, unsent: UnsentPrompt, appended: &[Draft]) {
         // It may have come while the log was read.
         if !self.story.knows(unsent.run_id) {
-            appended.iter().for_each(|draft| self.take_in(draft));
+            appended.iter().for_each(|draft| self.apply_record(draft));
         }
         self.prompt = Some(unsent);
     }
 
     /// Has the agent work in another mode or with another model: at once if it can be asked, and in any case before the
     /// next prompt.
-    pub(crate) fn want(&mut self, wanted: Wanted) {
+    pub(crate) fn set_wanted(&mut self, wanted: Wanted) {
         self.wanted = wanted;
     }
 
     /// Tells whether the prompt of a run is still to be said.
-    pub(crate) fn has_to_say(&self, run: RunId) -> bool {
+    pub(crate) fn has_prompt_of(&self, run: RunId) -> bool {
         self.prompt.as_ref().is_some_and(|unsent| unsent.run_id == run)
     }
 

@@ -52,7 +52,7 @@ impl UnsentPrompt {
             None => run.message_id,
         };
         let what = match message {
-            Some(message) => What::Message(content(store, session, message)?),
+            Some(message) => What::Message(message_content(store, session, message)?),
             None if run.continues.is_some() => What::Continuation { attempt: run.attempt },
             None => return Ok(None),
         };
@@ -70,7 +70,7 @@ impl UnsentPrompt {
     }
 
     /// Returns the words for a command that is told nothing else; none if there are none of its own.
-    pub(super) fn plain(&self) -> Option<&Raw<'static>> {
+    pub(super) fn own_message(&self) -> Option<&Raw<'static>> {
         match &self.what {
             What::Message(content) => Some(content),
             What::Continuation { .. } => None,
@@ -79,7 +79,7 @@ impl UnsentPrompt {
 
     /// Returns the words for an agent, together with what it lacks of the story. A turn that was cut is continued with its
     /// request, whole, unless the agent is known to have it.
-    pub(super) fn words(
+    pub(super) fn prompt_text(
         &self,
         store: &Store,
         session: SessionId,
@@ -92,10 +92,10 @@ impl UnsentPrompt {
                     return Ok(Raw::text(&format!("{}{}", told.before, told.after)));
                 }
                 let message = first_message(store, session, self.run_id)?.ok_or(LiveError::NoPrompt)?;
-                Ok(around(&told.before, &content(store, session, message)?, told.after))
+                Ok(wrap_message(&told.before, &message_content(store, session, message)?, told.after))
             }
             What::Message(content) => match story.preface() {
-                Some(text) => Ok(around(&text, content, "")),
+                Some(text) => Ok(wrap_message(&text, content, "")),
                 None => Ok(content.clone()),
             },
         }
@@ -103,7 +103,7 @@ impl UnsentPrompt {
 }
 
 /// Puts texts before and behind a message: around its words, or around its blocks.
-fn around(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
+fn wrap_message(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
     let block = |text: &str| serde_json::json!({"type": "text", "text": text});
     let joined = match serde_json::from_str::<serde_json::Value>(content.as_json()) {
         Ok(serde_json::Value::String(words)) if after.is_empty() => {
@@ -135,18 +135,18 @@ fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.
-fn content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>> {
+fn message_content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>> {
     let found = find_last_event(&store.reader(session)?, |event| match event {
         Event::MessageUser(message) if message.message_id == wanted => {
             Some(message.content.clone().into_owned())
         }
         _ => None,
     })?;
-    whole(store, &found.ok_or(LiveError::NoPrompt)?)
+    fetch_payload(store, &found.ok_or(LiveError::NoPrompt)?)
 }
 
 /// Returns a field of a record, fetched from where it is kept if it was too large for the log.
-pub(crate) fn whole(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>> {
+pub(crate) fn fetch_payload(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>> {
     let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) else {
         return Ok(field.clone().into_owned());
     };

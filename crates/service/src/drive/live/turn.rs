@@ -66,7 +66,7 @@ impl LiveAgent {
     }
 
     /// Asks the holder for a sign of life; whatever it tells next is one.
-    pub(crate) fn beat(&mut self) -> Result<()> {
+    pub(crate) fn send_heartbeat(&mut self) -> Result<()> {
         unless_closed(self.control.as_mut().map(|control| control.beat()))
     }
 
@@ -88,11 +88,11 @@ impl LiveAgent {
             self.advance(&mut progress)?;
             self.close_input()?;
             // News before the journal: whatever they announce is there by then.
-            let news = self.hear_news()?;
-            let read = self.read(&mut progress)?;
+            let news = self.read_events()?;
+            let read = self.read_journal(&mut progress)?;
             // While it is written, news may be read that nobody would be woken for.
             let spoke = self.acknowledge(progress.exited)?;
-            self.mind_the_load(read)?;
+            self.end_stalled_load(read)?;
             progress.heard |= read || matches!(news, News::Some);
             match news {
                 _ if progress.exited => break,
@@ -112,7 +112,7 @@ impl LiveAgent {
     }
 
     /// Takes in what the holder has told.
-    fn hear_news(&mut self) -> Result<News> {
+    fn read_events(&mut self) -> Result<News> {
         let Some(control) = &mut self.control else { return Ok(News::Gone) };
         let mut news = News::None;
         loop {
@@ -131,7 +131,7 @@ impl LiveAgent {
     }
 
     /// Reads what there is, but no more than others can wait for; tells whether there was anything.
-    fn read(&mut self, progress: &mut Progress) -> Result<bool> {
+    fn read_journal(&mut self, progress: &mut Progress) -> Result<bool> {
         let (mut read, begin) = (false, ticks::now());
         while ticks::since(begin) < TURN
             && let Some(item) = self.follower.next_item()?
@@ -140,7 +140,7 @@ impl LiveAgent {
             let taken = self.connection.take(&item, self.follower.unfinished());
             self.carry_out(taken, progress)?;
         }
-        self.mind_the_replay(read);
+        self.note_replay(read);
         Ok(read)
     }
 
@@ -158,10 +158,10 @@ impl LiveAgent {
                 outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, None, None))
             }
             Phase::Ready if self.is_replaying() => Ok(()),
-            Phase::Ready => self.settle_and_say(progress),
+            Phase::Ready => self.send_settings_and_prompt(progress),
             // Someone changed them while the agent works: the protocol allows it at any time.
             Phase::InTurn => match self.connection.next_setting(&self.wanted, None) {
-                NextSetting::Ask(setting) => self.set(setting, None),
+                NextSetting::Ask(setting) => self.send_setting(setting, None),
                 _ => Ok(()),
             },
             _ => Ok(()),

@@ -10,7 +10,7 @@ use super::step::StepOutcome;
 use super::{GRACE, Worker, Workers};
 use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::ConnectionEvent;
-use crate::drive::environment::env_missing;
+use crate::drive::environment::env_missing_text;
 use crate::drive::live::{LiveAgent, LiveError, command};
 use crate::drive::provider::profile;
 use crate::error::{Result, ServiceError, chain};
@@ -31,35 +31,39 @@ impl Worker {
             Err(Obstacle::Agent(_)) => Ok(workers.agents.environment.of(state)),
         };
         let dir = workers.agents.holder_dir(agent.holder_id);
-        self.turn(ConnectionEvent::Begins);
+        self.update_connection(ConnectionEvent::Begins);
         match LiveAgent::adopt(workers.context(self.session, profile), dir, env) {
             Ok(live) => {
                 self.back_off.reset();
-                self.listen(workers, live);
+                self.attach(workers, live);
                 Ok(StepOutcome::Again)
             }
             Err(error) => {
-                self.turn(ConnectionEvent::Fails);
-                self.not_adopted(workers, &error)
+                self.update_connection(ConnectionEvent::Fails);
+                self.handle_adoption_failure(workers, &error)
             }
         }
     }
 
     /// A holder that does not let us in may be silent, ending, or another's by now.
-    pub(super) fn not_adopted(&mut self, workers: &Workers, error: &LiveError) -> Result<StepOutcome> {
+    pub(super) fn handle_adoption_failure(
+        &mut self,
+        workers: &Workers,
+        error: &LiveError,
+    ) -> Result<StepOutcome> {
         if let LiveError::Superseded { by } = error {
             tracing::error!(epoch = by, "another daemon commands the agents of this home");
             workers.supersede();
             return Ok(StepOutcome::Rest(None));
         }
         if let LiveError::EnvMissing(missing) = error {
-            self.hold(Some(env_missing(missing)));
+            self.set_held(Some(env_missing_text(missing)));
             return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }
         tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
         self.unanswered = true;
-        self.see(AgentPresence::Silent);
-        self.hold(Some(match error {
+        self.set_presence(AgentPresence::Silent);
+        self.set_held(Some(match error {
             LiveError::Connect(ConnectError::NoCommonVersion { low, high }) => format!(
                 "its agent's holder is of another version of Rekindle and speaks versions {low} to {high} of its protocol: \
                  run that version, or wait until the agent ends"
@@ -87,7 +91,7 @@ impl Worker {
                     self.back_off.expect_soon(MOST_DYING);
                     Ok(StepOutcome::Rest(Some(self.back_off.next())))
                 }
-                Err(error) => self.not_adopted(workers, &error),
+                Err(error) => self.handle_adoption_failure(workers, &error),
             };
         }
         if self.live.is_none()
@@ -110,7 +114,7 @@ impl Worker {
         if !left.tree_gone {
             let pids: Vec<String> = left.left.iter().map(|process| process.pid.to_string()).collect();
             let copied = workers.agents.holders.is_copied(&dir);
-            self.hold(Some(if copied {
+            self.set_held(Some(if copied {
                 "this home is a copy: its agent belongs to the original, and is left alone".to_owned()
             } else {
                 format!("processes of its dead agent are still there: {}", pids.join(", "))

@@ -15,7 +15,7 @@ use super::step::StepOutcome;
 use super::{Worker, Workers};
 use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::ConnectionEvent;
-use crate::drive::environment::env_missing;
+use crate::drive::environment::env_missing_text;
 use crate::drive::live::{LiveAgent, LiveError};
 use crate::drive::provider::profile;
 use crate::error::{Result, chain};
@@ -29,7 +29,7 @@ impl Worker {
         let launching = match workers.agents.launching(state) {
             Ok(launching) => launching,
             Err(Obstacle::Env(missing)) => {
-                self.hold(Some(env_missing(&missing)));
+                self.set_held(Some(env_missing_text(&missing)));
                 return Ok(StepOutcome::Rest(None));
             }
             Err(Obstacle::Agent(error)) => {
@@ -44,13 +44,13 @@ impl Worker {
         };
         crash_point("start.before_launch");
         let profile = profile(&state.provider)?;
-        self.turn(ConnectionEvent::Begins);
+        self.update_connection(ConnectionEvent::Begins);
         let context = workers.context(self.session, profile);
         let error = match LiveAgent::launch(context, &workers.agents.places, launching) {
             Ok(live) => {
                 crash_point("start.after_launch");
                 self.shortage = None;
-                self.listen(workers, live);
+                self.attach(workers, live);
                 return Ok(StepOutcome::Again);
             }
             Err(error) => error,
@@ -63,7 +63,7 @@ impl Worker {
         if !hopeless && matches!(error, LiveError::Append(_) | LiveError::Session(_)) {
             return Err(error.into());
         }
-        self.turn(ConnectionEvent::Fails);
+        self.update_connection(ConnectionEvent::Fails);
         let why = chain(&error);
         if error.is_shortage() {
             // It says nothing of the agent. Whatever there is of it is found and read by the next step, and not counted.
@@ -73,7 +73,7 @@ impl Worker {
             if launches == 1 {
                 tracing::warn!(session = %self.session, "{why}");
             }
-            self.hold(Some(why));
+            self.set_held(Some(why));
             return Ok(StepOutcome::Again);
         }
         if !hopeless {
@@ -93,7 +93,7 @@ impl Worker {
     }
 
     /// Returns how the last agent ended, for people.
-    pub(super) fn last_end(&self, workers: &Workers) -> String {
+    pub(super) fn last_exit_text(&self, workers: &Workers) -> String {
         let Ok(reader) = workers.records.store.reader(self.session) else { return String::new() };
         let end = find_last_event(&reader, |event| match event {
             Event::AgentExited(end) => {

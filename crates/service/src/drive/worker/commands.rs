@@ -14,7 +14,7 @@ use rekindle_wire::hint::Hint;
 use rekindle_wire::view::AnswerTaken;
 
 use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
-use crate::drive::answer::{consumed, judge};
+use crate::drive::answer::{check_answer, consumed_token};
 use crate::drive::live::{LiveError, UnsentPrompt, wanted};
 use crate::error::{Result, ServiceError, chain};
 use crate::test_knobs::crash_point;
@@ -25,23 +25,23 @@ use crate::upkeep::is_ingested;
 const TRIES: usize = 16;
 
 impl Worker {
-    pub(super) fn obey(&mut self, workers: &Arc<Workers>, command: Command) {
+    pub(super) fn execute(&mut self, workers: &Arc<Workers>, command: Command) {
         match command {
             Command::Look => {}
-            Command::Retell => self.retell(workers),
+            Command::Retell => self.resend_partial_message(workers),
             Command::Recover { met } => {
                 if self.live.is_none() {
-                    self.next(workers);
+                    self.run_steps(workers);
                 }
                 let _ = met.send(self.live.is_some());
             }
-            Command::Tidy(holder) => self.tidy(workers, holder),
+            Command::Tidy(holder) => self.remove_holder_dir(workers, holder),
             Command::Offers { wanted, reply } => {
                 let live = self.live.as_ref();
                 drop(reply.send(live.and_then(|live| live.connection().check(&wanted).err())));
             }
-            Command::Settle => self.settle(workers),
-            Command::Prompt(unsent, appended) => self.say(workers, unsent, &appended),
+            Command::Settle => self.apply_settings(workers),
+            Command::Prompt(unsent, appended) => self.queue_prompt(workers, unsent, &appended),
             Command::Answer(answering) => {
                 let answer = self.answer(workers, &answering);
                 let _ = answering.reply.send(answer);
@@ -86,7 +86,7 @@ impl Worker {
         let state = &current.state;
         let goes = state.deleted || state.closed;
         if self.live.is_none() && !goes && workers.agents.observe(state) == AgentPresence::Lives {
-            self.next(workers);
+            self.run_steps(workers);
         }
         if let Some(live) = &mut self.live {
             live.stop(why, by, GRACE)?;
@@ -100,7 +100,7 @@ impl Worker {
     }
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
-    fn say(&mut self, workers: &Workers, unsent: UnsentPrompt, appended: &[Draft]) {
+    fn queue_prompt(&mut self, workers: &Workers, unsent: UnsentPrompt, appended: &[Draft]) {
         let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
         else {
             return;
@@ -111,16 +111,16 @@ impl Worker {
     }
 
     /// Has the agent asked for the mode and the model that the session wants now.
-    fn settle(&mut self, workers: &Workers) {
+    fn apply_settings(&mut self, workers: &Workers) {
         if let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
         {
-            live.want(wanted(&current.state));
+            live.set_wanted(wanted(&current.state));
         }
     }
 
     /// Removes the directory of a dead holder whose journal is in the log. Only we launch agents of this session, so
     /// nobody is about to use it.
-    fn tidy(&self, workers: &Workers, holder: HolderId) {
+    fn remove_holder_dir(&self, workers: &Workers, holder: HolderId) {
         let Ok(current) = workers.records.store.open_session(self.session) else { return };
         let ingested = is_ingested(&current.state, holder, || workers.records.store.reader(self.session));
         if !ingested.unwrap_or(false) {
@@ -135,7 +135,7 @@ impl Worker {
         let hash = asked.answer.hash();
         // Looked at here, where nobody else can answer at the same time.
         let current = workers.records.store.open_session(self.session)?;
-        if let Some(taken) = judge(&current, asked.wait, asked.token, &hash, workers.records.time())? {
+        if let Some(taken) = check_answer(&current, asked.wait, asked.token, &hash, workers.records.time())? {
             return Ok(taken);
         }
         let run = current.state.run.as_ref();
@@ -145,7 +145,7 @@ impl Worker {
             return self.answer_outside(workers, &current, run_id, wait, asked);
         }
         if self.live.is_none() {
-            self.next(workers);
+            self.run_steps(workers);
         }
         let Some(live) = &mut self.live else {
             return Err(ServiceError::new(Code::AgentUnreachable, "the agent cannot be reached just now")
@@ -159,7 +159,10 @@ impl Worker {
         }
         answered?;
         let after = workers.records.store.open_session(self.session)?;
-        Ok(AnswerTaken { run_id, resume_token_id: consumed(&after.tokens, asked.wait).map(|(id, _)| id) })
+        Ok(AnswerTaken {
+            run_id,
+            resume_token_id: consumed_token(&after.tokens, asked.wait).map(|(id, _)| id),
+        })
     }
 
     /// Records a cancel, and tells the agent if there is one. Runs begin and end while we look: then it is looked again.
@@ -183,7 +186,7 @@ impl Worker {
         let state = workers.records.store.open_session(self.session)?.state;
         // An agent that lives is told together with the record, if it can be met.
         if self.live.is_none() && workers.agents.observe(&state) == AgentPresence::Lives {
-            self.next(workers);
+            self.run_steps(workers);
         }
         let current = workers.records.store.open_session(self.session)?;
         // What is at work may not be in what is left of the log.

@@ -62,7 +62,7 @@ impl Worker {
         crash_point("open_wait.before");
         workers.records.append(self.session, records)?;
         crash_point("open_wait.after");
-        self.note_deadlines(workers)?;
+        self.update_deadline(workers)?;
         Ok(wait_id)
     }
 
@@ -83,7 +83,7 @@ impl Worker {
         keep_large(&workers.records.store, &mut records)?;
         crash_point("answer.before_record");
         workers.records.append(self.session, records)?;
-        self.note_deadlines(workers)?;
+        self.update_deadline(workers)?;
         Ok(AnswerTaken { run_id, resume_token_id: Some(consumed) })
     }
 
@@ -96,7 +96,7 @@ impl Worker {
             workers.records.append(self.session, records)?;
             crash_point("expire.after");
         }
-        self.note_deadlines(workers)
+        self.update_deadline(workers)
     }
 
     pub(super) fn expire_or_warn(&mut self, workers: &Workers) {

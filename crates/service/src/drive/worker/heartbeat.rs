@@ -37,7 +37,7 @@ impl Pulse {
     }
 
     /// Takes in whether anything was heard and whether its agent is at work; returns what is to be done.
-    pub(super) fn feel(&mut self, now: Instant, heard: bool, busy: bool) -> Option<Beat> {
+    pub(super) fn update(&mut self, now: Instant, heard: bool, busy: bool) -> Option<Beat> {
         if heard {
             (self.heard, self.asked) = (now, None);
             return std::mem::take(&mut self.silent).then_some(Beat::Back);
@@ -77,17 +77,17 @@ mod tests {
         let begin = Instant::now();
         let at = |millis: u64| begin + Duration::from_millis(millis);
         let mut pulse = Pulse::new(begin);
-        assert_eq!(pulse.feel(at(1999), false, true), None);
+        assert_eq!(pulse.update(at(1999), false, true), None);
         assert_eq!(pulse.patience(at(1999), true), Some(Duration::from_millis(1)));
-        assert_eq!(pulse.feel(at(2000), false, true), Some(Beat::Ask));
-        assert_eq!(pulse.feel(at(3000), false, true), None, "it has its time");
+        assert_eq!(pulse.update(at(2000), false, true), Some(Beat::Ask));
+        assert_eq!(pulse.update(at(3000), false, true), None, "it has its time");
         assert_eq!(pulse.patience(at(3000), true), Some(Duration::from_secs(1)));
-        assert_eq!(pulse.feel(at(4000), false, true), Some(Beat::Silent));
-        assert_eq!(pulse.feel(at(9000), false, true), None, "once is enough");
+        assert_eq!(pulse.update(at(4000), false, true), Some(Beat::Silent));
+        assert_eq!(pulse.update(at(9000), false, true), None, "once is enough");
         assert_eq!(pulse.patience(at(9000), true), None);
-        assert_eq!(pulse.feel(at(9500), true, true), Some(Beat::Back));
-        assert_eq!(pulse.feel(at(10_000), true, true), None);
-        assert_eq!(pulse.feel(at(12_000), false, true), Some(Beat::Ask));
+        assert_eq!(pulse.update(at(9500), true, true), Some(Beat::Back));
+        assert_eq!(pulse.update(at(10_000), true, true), None);
+        assert_eq!(pulse.update(at(12_000), false, true), Some(Beat::Ask));
     }
 
     #[test]
@@ -95,6 +95,6 @@ mod tests {
         let begin = Instant::now();
         let mut pulse = Pulse::new(begin);
         let late = begin + Duration::from_secs(3600);
-        assert_eq!((pulse.feel(late, false, false), pulse.patience(late, false)), (None, None));
+        assert_eq!((pulse.update(late, false, false), pulse.patience(late, false)), (None, None));
     }
 }

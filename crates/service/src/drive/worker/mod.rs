@@ -97,10 +97,10 @@ impl Work for Worker {
         while let Some(command) = self.seat.inbox.pop() {
             self.rest.end();
             told = true;
-            self.obey(&workers, command);
+            self.execute(&workers, command);
         }
         if told {
-            self.mind(&workers);
+            self.supervise_run(&workers);
         }
         if self.leaving {
             self.live = None;
@@ -108,8 +108,8 @@ impl Work for Worker {
             return None;
         }
         match &self.live {
-            Some(_) => self.live_step(&workers),
-            None if self.rest.left().is_none_or(|left| left.is_zero()) => self.next(&workers),
+            Some(_) => self.step_agent(&workers),
+            None if self.rest.left().is_none_or(|left| left.is_zero()) => self.run_steps(&workers),
             None => {}
         }
         // Whoever was told something meanwhile tells the one who asked that there is nothing.
@@ -189,17 +189,17 @@ impl Worker {
         }
     }
 
-    fn see(&self, found: AgentPresence) {
+    fn set_presence(&self, found: AgentPresence) {
         locked(&self.seat.seen).holder = found.proof();
     }
 
     /// Something happens to the connection.
-    fn turn(&self, turn: ConnectionEvent) {
+    fn update_connection(&self, turn: ConnectionEvent) {
         let mut seen = locked(&self.seat.seen);
         seen.link = turn.apply(seen.link);
     }
 
-    fn hold(&self, why: Option<String>) {
+    fn set_held(&self, why: Option<String>) {
         locked(&self.seat.seen).held = why;
     }
 }

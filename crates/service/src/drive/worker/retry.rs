@@ -30,7 +30,7 @@ impl Unattended {
     }
 
     /// Returns why nobody looks after a session that somebody should.
-    pub(crate) fn why(&self, session: SessionId) -> Option<String> {
+    pub(crate) fn reason(&self, session: SessionId) -> Option<String> {
         locked(&self.sessions).get(&session).cloned()
     }
 

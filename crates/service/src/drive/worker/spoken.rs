@@ -35,7 +35,7 @@ impl Spoken {
     }
 
     /// Returns the end of it, in one line.
-    pub(crate) fn words(&self) -> Option<String> {
+    pub(crate) fn last_line(&self) -> Option<String> {
         last_line(&self.tail)
     }
 }

@@ -32,14 +32,14 @@ pub(super) enum StepOutcome {
 
 impl Worker {
     /// Does what is to be done until there is nothing more, or an agent to listen to.
-    pub(super) fn next(&mut self, workers: &Arc<Workers>) {
+    pub(super) fn run_steps(&mut self, workers: &Arc<Workers>) {
         let _pass = workers.gate.enter();
         for _ in 0..MOST_STEPS {
-            match self.one_step(workers) {
+            match self.run_step(workers) {
                 Ok(StepOutcome::Again) if self.live.is_some() => {
                     self.rest.begin(Some(Duration::ZERO));
                     // Of one that was taken over the run may have ended, or be cancelled, since before we were here.
-                    return self.mind(workers);
+                    return self.supervise_run(workers);
                 }
                 Ok(StepOutcome::Again) => {}
                 Ok(StepOutcome::Rest(most)) => return self.rest.begin(most),
@@ -50,7 +50,7 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::warn!(session = %self.session, "{}", error.text());
-                    self.hold(Some(error.text()));
+                    self.set_held(Some(error.text()));
                     return self.rest.begin(Some(Duration::from_secs(5)));
                 }
             }
@@ -58,11 +58,11 @@ impl Worker {
         self.rest.begin(Some(Duration::from_secs(1)));
     }
 
-    fn one_step(&mut self, workers: &Arc<Workers>) -> Result<StepOutcome> {
+    fn run_step(&mut self, workers: &Arc<Workers>) -> Result<StepOutcome> {
         let current = workers.records.store.open_session(self.session)?;
         let state = current.state;
         let found = workers.agents.observe(&state);
-        self.see(if self.unanswered && found == AgentPresence::Lives {
+        self.set_presence(if self.unanswered && found == AgentPresence::Lives {
             AgentPresence::Silent
         } else {
             found
@@ -71,7 +71,7 @@ impl Worker {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
             let why = damaged_log(damage);
             tracing::error!(session = %self.session, "{why}");
-            self.hold(Some(why));
+            self.set_held(Some(why));
             workers.watcher.changed(self.session);
             return Ok(StepOutcome::Rest(None));
         }
@@ -95,7 +95,7 @@ impl Worker {
                 self.end_run(workers, &state, Ending::Failed { error })?;
             }
             Step::Fail(_) => {
-                let how = self.last_end(workers);
+                let how = self.last_exit_text(workers);
                 let error = format!("the agent ended before it could be given its prompt{how}");
                 self.end_run(workers, &state, Ending::Failed { error })?;
             }
@@ -111,12 +111,12 @@ impl Worker {
             Step::Wait(most) => {
                 // It goes on by itself: whatever held it does not any more. What ran out is said already.
                 if self.shortage.is_none() {
-                    self.hold(None);
+                    self.set_held(None);
                 }
                 return Ok(StepOutcome::Rest(Some(most)));
             }
             Step::AwaitLoad(most) => {
-                self.hold(Some(format!(
+                self.set_held(Some(format!(
                     "its agent begins in {} s: this agent loses a conversation that is loaded within a minute of the last time",
                     most.as_secs() + 1
                 )));
@@ -124,7 +124,7 @@ impl Worker {
                 return Ok(StepOutcome::Rest(Some(most.min(Duration::from_secs(1)))));
             }
             Step::Rest(held) => {
-                self.hold(held.map(|held| workers.agents.environment.held_words(&state, held)));
+                self.set_held(held.map(|held| workers.agents.environment.held_text(&state, held)));
                 return Ok(StepOutcome::Rest(None));
             }
         }

@@ -16,7 +16,7 @@ use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker, Wor
 use crate::drive::answer::{ChosenAnswer, chosen_by_policy};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::{LiveAgent, LiveError, Progress, UnsentPrompt};
-use crate::drive::sign_in::refusal;
+use crate::drive::sign_in::refusal_text;
 use crate::error::{Result, chain};
 use crate::ticks;
 
@@ -24,39 +24,39 @@ use crate::ticks;
 const MIND_AGAIN: Duration = Duration::from_secs(1);
 
 impl Worker {
-    pub(super) fn listen(&mut self, workers: &Arc<Workers>, mut live: LiveAgent) {
+    pub(super) fn attach(&mut self, workers: &Arc<Workers>, mut live: LiveAgent) {
         let (watcher, session) = (workers.watcher.clone(), self.session);
         let (clock, seat) = (workers.records.clock().clone(), self.seat.clone());
         live.listen(Arc::new(move |delta| {
-            seat.hear(clock.now(), delta);
+            seat.note_delta(clock.now(), delta);
             watcher.said(session, delta);
         }));
         self.live = Some(live);
         self.pulse = Pulse::new(ticks::now());
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
-        self.retell(workers);
-        if let Err(error) = self.note_deadlines(workers) {
+        self.resend_partial_message(workers);
+        if let Err(error) = self.update_deadline(workers) {
             tracing::warn!(session = %self.session, "{}", error.text());
         }
-        self.see(AgentPresence::Lives);
-        self.hold(None);
+        self.set_presence(AgentPresence::Lives);
+        self.set_held(None);
     }
 
     /// Tells what there is of a message that has no record yet, from its beginning: who has heard more is not disturbed.
-    pub(super) fn retell(&self, workers: &Workers) {
+    pub(super) fn resend_partial_message(&self, workers: &Workers) {
         if let Some(half) = self.live.as_ref().and_then(|live| live.connection().half_message()) {
             workers.watcher.said(self.session, &half);
         }
     }
 
     /// Whoever has spoken with the holder may have been told news with the answer: nobody would be woken for these.
-    fn listen_again(&mut self) {
+    fn poll_again(&mut self) {
         self.rest.begin(Some(Duration::ZERO));
     }
 
     /// Listens to the agent, and does what follows.
-    pub(super) fn live_step(&mut self, workers: &Arc<Workers>) {
+    pub(super) fn step_agent(&mut self, workers: &Arc<Workers>) {
         self.rest.end();
         let Some(live) = &mut self.live else { return };
         let stepped = live.step();
@@ -67,43 +67,43 @@ impl Worker {
             Ok(progress) => {
                 let heard = ConnectionEvent::Heard(live.connection().phase());
                 let turn = if live.is_loading() { ConnectionEvent::Loads } else { heard };
-                self.turn(turn);
-                if let Err(error) = self.feel_the_pulse(progress.heard) {
-                    return self.lose(&error);
+                self.update_connection(turn);
+                if let Err(error) = self.check_heartbeat(progress.heard) {
+                    return self.drop_agent(&error);
                 }
                 if let Err(error) = self.follow_up(workers, &progress) {
                     tracing::warn!(session = %self.session, "{}", error.text());
                 }
             }
-            Err(error) => self.lose(&error),
+            Err(error) => self.drop_agent(&error),
         }
     }
 
     /// The agent cannot be spoken with any more; whoever takes it over begins with what is in the log.
-    fn lose(&mut self, error: &LiveError) {
+    fn drop_agent(&mut self, error: &LiveError) {
         tracing::warn!(session = %self.session, "lost the agent: {}", chain(error));
         self.live = None;
-        self.turn(ConnectionEvent::Ends);
+        self.update_connection(ConnectionEvent::Ends);
         // What could not be written can be in a while; it is in the journal until then.
         let refused = matches!(error, LiveError::Append(_)) || error.is_shortage();
         if refused {
-            self.hold(Some(chain(error)));
+            self.set_held(Some(chain(error)));
         }
         self.rest.begin(Some(if refused { Duration::from_secs(1) } else { Duration::ZERO }));
     }
 
     /// Asks a holder that says nothing while its agent is at work whether it is there, and shows what comes of it.
-    fn feel_the_pulse(&mut self, heard: bool) -> Result<(), LiveError> {
+    fn check_heartbeat(&mut self, heard: bool) -> Result<(), LiveError> {
         let Some(live) = &mut self.live else { return Ok(()) };
-        match self.pulse.feel(ticks::now(), heard, live.is_busy()) {
-            Some(Beat::Ask) => live.beat()?,
+        match self.pulse.update(ticks::now(), heard, live.is_busy()) {
+            Some(Beat::Ask) => live.send_heartbeat()?,
             Some(Beat::Silent) => {
                 tracing::warn!(session = %self.session, "the agent's holder does not answer");
-                self.see(AgentPresence::Silent);
+                self.set_presence(AgentPresence::Silent);
             }
             Some(Beat::Back) => {
                 tracing::info!(session = %self.session, "the agent's holder answers again");
-                self.see(AgentPresence::Lives);
+                self.set_presence(AgentPresence::Lives);
             }
             None => {}
         }
@@ -114,7 +114,7 @@ impl Worker {
         if progress.exited || progress.lost {
             // Whether it is dead is told by its lock, and by nothing else.
             self.live = None;
-            self.turn(ConnectionEvent::Ends);
+            self.update_connection(ConnectionEvent::Ends);
             self.rest.begin(Some(Duration::ZERO));
             if progress.exited {
                 self.note_failed_launch(workers)?;
@@ -122,50 +122,51 @@ impl Worker {
             return Ok(());
         }
         if progress.more {
-            self.listen_again();
+            self.poll_again();
         }
         if let Some(live) = &self.live {
             let paused = live.trouble().map(|why| format!("its agent is paused: {why}"));
-            self.hold(paused);
+            self.set_held(paused);
         }
         if let Some(refused) = &progress.refused {
             let state = workers.records.store.open_session(self.session)?.state;
-            let why = self.live.as_ref().map(|live| refusal(refused, &state.provider, live.connection()));
+            let why =
+                self.live.as_ref().map(|live| refusal_text(refused, &state.provider, live.connection()));
             let error = format!("the agent refused: {}", why.unwrap_or_default());
             self.end_run(workers, &state, Ending::Failed { error })?;
             if let Some(live) = &mut self.live {
                 live.stop("the agent makes no session", "daemon", GRACE)?;
             }
-            self.listen_again();
+            self.poll_again();
             return Ok(());
         }
         for wait in &progress.waits {
             self.answer_by_policy(workers, *wait)?;
         }
         if !progress.waits.is_empty() {
-            self.note_deadlines(workers)?;
+            self.update_deadline(workers)?;
         }
-        self.mind_the_deadline(workers)?;
-        self.mind_the_snapshot(workers, progress);
+        self.cancel_if_overdue(workers)?;
+        self.snapshot_if_due(workers, progress);
         if progress.ended.is_some() || self.cancelled.is_some() || self.unminded {
-            self.mind(workers);
+            self.supervise_run(workers);
         }
         Ok(())
     }
 
     /// Looks after the open run. What cannot be done, for want of room in the log for example, is tried again in a moment.
-    pub(super) fn mind(&mut self, workers: &Arc<Workers>) {
-        let minded = self.mind_the_run(workers);
+    pub(super) fn supervise_run(&mut self, workers: &Arc<Workers>) {
+        let minded = self.try_supervise_run(workers);
         self.unminded = minded.is_err() && self.live.is_some();
         if let Err(error) = minded {
             tracing::warn!(session = %self.session, "{}", error.text());
-            self.hold(Some(error.text()));
+            self.set_held(Some(error.text()));
             self.rest.shorten(MIND_AGAIN);
         }
     }
 
     /// Takes a snapshot when it is time.
-    fn mind_the_snapshot(&mut self, workers: &Workers, progress: &Progress) {
+    fn snapshot_if_due(&mut self, workers: &Workers, progress: &Progress) {
         let now = ticks::now();
         if self.snapshot_at.is_some_and(|at| at <= now) {
             self.snapshot(workers);
@@ -188,7 +189,7 @@ impl Worker {
     }
 
     /// Looks after the open run: one that is to be cancelled ends in time, and after one that has ended comes the next.
-    fn mind_the_run(&mut self, workers: &Arc<Workers>) -> Result<()> {
+    fn try_supervise_run(&mut self, workers: &Arc<Workers>) -> Result<()> {
         if self.live.is_none() {
             return Ok(());
         }
@@ -205,28 +206,28 @@ impl Worker {
                 if live.connection().profile().process_is_turn() && self.told_to_end != Some(run.run_id) {
                     live.stop("the run was cancelled", "daemon", GRACE)?;
                     self.told_to_end = Some(run.run_id);
-                    self.listen_again();
+                    self.poll_again();
                 } else if ticks::since(since) >= *CANCELLED_WITHIN {
                     tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
                     live.stop("a cancelled turn did not end", "daemon", GRACE)?;
                     self.cancelled = None;
-                    self.listen_again();
+                    self.poll_again();
                 }
             }
             Some(run) => {
                 self.cancelled = None;
-                self.say_what_is_due(workers, run)?;
+                self.send_due_prompt(workers, run)?;
             }
             None => {
                 self.cancelled = None;
-                self.next_in_line(workers, &state)?;
+                self.begin_next_message(workers, &state)?;
             }
         }
         Ok(())
     }
 
     /// Finds out which open question has to be answered first.
-    pub(super) fn note_deadlines(&mut self, workers: &Workers) -> Result<()> {
+    pub(super) fn update_deadline(&mut self, workers: &Workers) -> Result<()> {
         let state = workers.records.store.open_session(self.session)?.state;
         let waits = state.open_run().map(|run| run.waits.as_slice()).unwrap_or_default();
         self.deadline = waits.iter().filter_map(|wait| wait.deadline_at).min();
@@ -234,7 +235,7 @@ impl Worker {
     }
 
     /// Cancels what has waited long enough; nothing does while the clock is behind the newest record.
-    fn mind_the_deadline(&mut self, workers: &Workers) -> Result<()> {
+    fn cancel_if_overdue(&mut self, workers: &Workers) -> Result<()> {
         let Some(deadline) = self.deadline.filter(|deadline| workers.records.time().steady >= *deadline)
         else {
             return Ok(());
@@ -250,32 +251,32 @@ impl Worker {
             live.cancel(CancelReason::WaitTimeout, "deadline", Vec::new(), Vec::new())?;
             self.cancelled = state.open_run().map(|run| (run.run_id, ticks::now()));
             self.deadline = None;
-            self.listen_again();
+            self.poll_again();
         }
         Ok(())
     }
 
     /// Gives a living agent the next prompt.
-    fn next_in_line(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<()> {
+    fn begin_next_message(&mut self, workers: &Arc<Workers>, state: &SessionState) -> Result<()> {
         let Some(message) = state.queue.first().filter(|_| !state.closed && !workers.is_stopping()) else {
             return Ok(());
         };
         self.begin(workers, *message)?;
         let state = workers.records.store.open_session(self.session)?.state;
-        state.open_run().map_or(Ok(()), |run| self.say_what_is_due(workers, run))
+        state.open_run().map_or(Ok(()), |run| self.send_due_prompt(workers, run))
     }
 
     /// Has the prompt of a run said that was begun by its record alone. A command was given its own when it was started.
-    fn say_what_is_due(&mut self, workers: &Workers, run: &Run) -> Result<()> {
+    fn send_due_prompt(&mut self, workers: &Workers, run: &Run) -> Result<()> {
         let Some(live) = &mut self.live else { return Ok(()) };
-        if run.prompted || live.has_to_say(run.run_id) || live.connection().profile().process_is_turn() {
+        if run.prompted || live.has_prompt_of(run.run_id) || live.connection().profile().process_is_turn() {
             return Ok(());
         }
         if let Some(unsent) =
             UnsentPrompt::find(&workers.records.store, self.session, run, live.connection().profile())?
         {
             live.say(unsent, &[]);
-            self.listen_again();
+            self.poll_again();
         }
         Ok(())
     }
@@ -289,7 +290,7 @@ impl Worker {
         let hash = answer.hash();
         if let Some(live) = &mut self.live {
             live.answer(wait, answer.as_answer(), "policy", None, &hash)?;
-            self.listen_again();
+            self.poll_again();
         }
         Ok(())
     }

@@ -86,14 +86,14 @@ impl Seat {
     }
 
     /// The agent has said something.
-    pub(crate) fn hear(&self, now: Timestamp, delta: &Delta) {
+    pub(crate) fn note_delta(&self, now: Timestamp, delta: &Delta) {
         let mut seen = locked(&self.seen);
         // What was said while nobody was there was not said just now. A time to come is none.
         seen.heard_at = Some(delta.said_at.map_or(now, |said_at| said_at.min(now)));
         seen.spoken.note(delta);
     }
 
-    pub(crate) fn seen(&self) -> AgentSighting {
+    pub(crate) fn sighting(&self) -> AgentSighting {
         locked(&self.seen).clone()
     }
 }
@@ -139,7 +139,7 @@ impl Workers {
 
     /// Gives a session's worker something to do, hiring one if there is none. If none can be had just now, what the log says
     /// is done as soon as one can; only what somebody waits for is an error.
-    pub(crate) fn tell(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
+    pub(crate) fn send(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
         let follows_from_log =
             matches!(command, Command::Look | Command::Retell | Command::Prompt(..) | Command::Tidy(_));
         let told = self.hire(session, command);
@@ -163,13 +163,13 @@ impl Workers {
         command: impl FnOnce(SyncSender<Result<T>>) -> Command,
     ) -> Result<T> {
         let (reply, answer) = sync_channel(1);
-        self.tell(session, command(reply))?;
+        self.send(session, command(reply))?;
         answer.recv().unwrap_or_else(|_| Err(ServiceError::leaving()))
     }
 
     fn hire(self: &Arc<Workers>, session: SessionId, command: Command) -> Result<()> {
         let name = format!("s-{}", short(session));
-        let hired = self.pool.tell(session, command, &name, || {
+        let hired = self.pool.send(session, command, &name, || {
             check_descriptors()?;
             let seat = Seat::new()?;
             let worker = Worker::new(self, session, &seat);
@@ -193,14 +193,14 @@ impl Workers {
     }
 
     /// Tells a session's worker, if it has one.
-    pub(crate) fn mention(&self, session: SessionId, command: Command) {
+    pub(crate) fn send_if_present(&self, session: SessionId, command: Command) {
         if let Some(seat) = self.pool.get(session) {
             seat.inbox.push(command);
         }
     }
 
     /// Tells all workers.
-    pub(crate) fn tell_all(&self, command: impl Fn() -> Command) {
+    pub(crate) fn broadcast(&self, command: impl Fn() -> Command) {
         self.pool.seats().iter().for_each(|seat| seat.inbox.push(command()));
     }
 }

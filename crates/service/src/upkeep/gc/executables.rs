@@ -10,7 +10,7 @@ use rekindle_store::offline::Offline;
 use super::{Freed, GcOptions, remove_tree};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
-use crate::upkeep::holders::look_at_holders;
+use crate::upkeep::holders::inspect_holders;
 
 /// Removes copies of the holder's executable. A daemon starts holders from one of them: beside it none is touched.
 pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, freed: &mut Freed) {
@@ -41,7 +41,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             return freed.leave("executable", bin, why);
         }
     };
-    let Ok(all) = look_at_holders(offline) else { return };
+    let Ok(all) = inspect_holders(offline) else { return };
     let mut used = Vec::new();
     for holder in
         all.iter().filter(|one| !matches!(one.seen.lock, LockState::Free { .. } | LockState::Missing))

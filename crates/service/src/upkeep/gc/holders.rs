@@ -10,7 +10,7 @@ use rekindle_store::offline::Offline;
 use super::{Freed, GcOptions, Left, age_of};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
-use crate::upkeep::holders::{Holder, Standing, look_at_holders};
+use crate::upkeep::holders::{Holder, Standing, inspect_holders};
 
 /// How old a directory must be that was begun for a holder and never used: whoever makes one needs milliseconds.
 const HALF_MADE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -24,7 +24,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
     {
         freed.failed.push(failed(chain(&error)));
     }
-    let all = match look_at_holders(offline) {
+    let all = match inspect_holders(offline) {
         Ok(all) => all,
         Err(error) => return freed.failed.push(failed(chain(&error))),
     };

@@ -15,7 +15,7 @@ use rekindle_store::offline::Offline;
 use rustix::process::Signal;
 
 use crate::test_knobs::crash_point;
-use crate::upkeep::holders::{Standing, look_at_holders};
+use crate::upkeep::holders::{Standing, inspect_holders};
 
 /// What a holder needs beyond the two steps of its agent's end: collecting the rest of its output and the tree.
 const BEYOND: Duration = Duration::from_secs(15);
@@ -30,7 +30,7 @@ pub(super) fn end(home: &Path, disk: &dyn Disk, path: &Path) -> io::Result<()> {
         return refuse("this home is a copy of another, whose agent it may be");
     }
     let offline = Offline::open(std::sync::Arc::new(RealDisk), home).map_err(io::Error::other)?;
-    let found = look_at_holders(&offline)?.into_iter().find(|holder| holder.seen.dir.path() == path);
+    let found = inspect_holders(&offline)?.into_iter().find(|holder| holder.seen.dir.path() == path);
     let Some(holder) = found.filter(|holder| holder.standing == Standing::Orphan && holder.ours) else {
         return refuse("it is no orphan of this home any more");
     };

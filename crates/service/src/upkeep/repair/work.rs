@@ -41,15 +41,15 @@ impl Repair<'_> {
     pub(super) fn carry_out(&mut self, mends: &[(RepairAction, &Finding)]) -> Result<(), HomeError> {
         let starts = |mend: &RepairAction| matches!(mend, RepairAction::Recover | RepairAction::Cut);
         for (mend, finding) in mends.iter().filter(|(mend, _)| !starts(mend)) {
-            let outcome = self.one(*mend, finding);
-            self.tell(Done::of(*mend, finding), outcome);
+            let outcome = self.apply(*mend, finding);
+            self.add_outcome(Done::of(*mend, finding), outcome);
         }
         let started: Vec<(RepairAction, &Finding)> =
             mends.iter().filter(|(mend, _)| starts(mend)).copied().collect();
         if started.is_empty() { Ok(()) } else { self.start(&started) }
     }
 
-    fn tell(&mut self, done: Done, outcome: io::Result<Option<PathBuf>>) {
+    fn add_outcome(&mut self, done: Done, outcome: io::Result<Option<PathBuf>>) {
         let (kept, error) = match outcome {
             Ok(kept) => (kept.map(|path| path.display().to_string()), None),
             Err(error) => (None, Some(chain(&error))),
@@ -57,13 +57,13 @@ impl Repair<'_> {
         self.done.push(Done { kept, error, ..done });
     }
 
-    fn tell_failed(&mut self, mends: &[(RepairAction, &Finding)], why: &str) {
+    fn add_failures(&mut self, mends: &[(RepairAction, &Finding)], why: &str) {
         for (mend, finding) in mends {
-            self.tell(Done::of(*mend, finding), Err(io::Error::other(why.to_owned())));
+            self.add_outcome(Done::of(*mend, finding), Err(io::Error::other(why.to_owned())));
         }
     }
 
-    fn one(&mut self, mend: RepairAction, finding: &Finding) -> io::Result<Option<PathBuf>> {
+    fn apply(&mut self, mend: RepairAction, finding: &Finding) -> io::Result<Option<PathBuf>> {
         let (path, why) = (&finding.path, reason(finding));
         match mend {
             RepairAction::Permissions => self.kept.restrict_permissions(path, why).map(|()| None),
@@ -109,14 +109,14 @@ impl Repair<'_> {
         }
         if let Some(error) = kept.iter().find_map(|kept| kept.as_ref().err()) {
             let why = format!("nothing was recovered, because a copy could not be made: {error}");
-            self.tell_failed(mends, &why);
+            self.add_failures(mends, &why);
             return Ok(());
         }
         crash_point("repair.before_start");
         let store = match self.open()? {
             Ok(store) => store,
             Err(error) => {
-                self.tell_failed(mends, &chain(&error));
+                self.add_failures(mends, &chain(&error));
                 return Ok(());
             }
         };
@@ -129,7 +129,7 @@ impl Repair<'_> {
                 _ => Ok(()),
             };
             crash_point("repair.cut");
-            self.tell(Done::of(*mend, finding), cut.and(kept));
+            self.add_outcome(Done::of(*mend, finding), cut.and(kept));
         }
         self.lock = Some(store.into_lock());
         Ok(())
@@ -165,7 +165,7 @@ impl Repair<'_> {
         let moved =
             self.kept.announce("set_aside", &done.path, reason).and_then(|()| sessions.move_away(session));
         let failed = moved.is_err();
-        self.tell(done.clone(), moved.map(Some));
+        self.add_outcome(done.clone(), moved.map(Some));
         if failed || !sessions.keep_prefix {
             return Ok(());
         }
@@ -182,8 +182,8 @@ impl Repair<'_> {
         crash_point("repair.prefix_kept");
         let done = Done { action: "prefix_kept", ..done };
         match kept {
-            Ok((log, what)) => self.tell(Done { path: log, what, ..done }, Ok(None)),
-            Err(error) => self.tell(done, Err(error)),
+            Ok((log, what)) => self.add_outcome(Done { path: log, what, ..done }, Ok(None)),
+            Err(error) => self.add_outcome(done, Err(error)),
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
 
 use super::error::Result;
-use super::prompt::{UnsentPrompt, whole};
+use super::prompt::{UnsentPrompt, fetch_payload};
 use super::{LiveAgent, LiveError, Progress};
 use crate::log_search::for_each_line;
 use crate::test_knobs::crash_point;
@@ -21,14 +21,14 @@ use crate::test_knobs::crash_point;
 impl LiveAgent {
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
     /// that it was (never silently fresh).
-    pub(super) fn say_prompt(&mut self, unsent: &UnsentPrompt) -> Result<()> {
+    pub(super) fn send_prompt(&mut self, unsent: &UnsentPrompt) -> Result<()> {
         let profile = self.connection.profile();
         // A command is told nothing but its prompt.
-        let plain = unsent.plain().filter(|_| profile.ready_at_start());
+        let plain = unsent.own_message().filter(|_| profile.ready_at_start());
         let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
         let words = match plain {
             Some(words) => words.clone(),
-            None => unsent.words(&self.store, self.session, &self.story)?,
+            None => unsent.prompt_text(&self.store, self.session, &self.story)?,
         };
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
@@ -36,7 +36,7 @@ impl LiveAgent {
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None);
         self.append(prompt(queued, told))?;
-        self.send(self.input_seq, word(outgoing.what), &outgoing.line)
+        self.send(self.input_seq, input_kind_name(outgoing.what), &outgoing.line)
     }
 
     /// Records an input and sends it.
@@ -49,18 +49,18 @@ impl LiveAgent {
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, run_id, wait_id);
         self.append(vec![queued.into()])?;
-        self.send(self.input_seq, word(outgoing.what), &outgoing.line)
+        self.send(self.input_seq, input_kind_name(outgoing.what), &outgoing.line)
     }
 
     /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
-    pub(super) fn set(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<()> {
+    pub(super) fn send_setting(&mut self, setting: Setting<'_>, run_id: Option<RunId>) -> Result<()> {
         let Some(cursor) = self.connection.cursor().map(str::to_owned) else { return Ok(()) };
         let outgoing = self.connection.profile().set(self.input_seq + 1, &cursor, setting);
         outgoing.map_or(Ok(()), |outgoing| self.queue_and_send(outgoing, run_id, None))
     }
 
     /// Ends a run of which nothing was said: the agent does not work as it was asked to.
-    fn give_up(&mut self, why: String, progress: &mut Progress) -> Result<()> {
+    fn fail_unsent_run(&mut self, why: String, progress: &mut Progress) -> Result<()> {
         let Some(unsent) = self.prompt.take() else { return Ok(()) };
         let run_id = unsent.run_id;
         let current = self.store.open_session(self.session)?;
@@ -73,13 +73,13 @@ impl LiveAgent {
     }
 
     /// Says what is to be said next to an agent that takes prompts: settings, each of which is awaited, then the prompt.
-    pub(super) fn settle_and_say(&mut self, progress: &mut Progress) -> Result<()> {
+    pub(super) fn send_settings_and_prompt(&mut self, progress: &mut Progress) -> Result<()> {
         let run = self.prompt.as_ref().map(|unsent| unsent.run_id);
         match self.connection.next_setting(&self.wanted, run) {
-            NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.say_prompt(&unsent)),
+            NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.send_prompt(&unsent)),
             NextSetting::Awaited => Ok(()),
-            NextSetting::Ask(setting) => self.set(setting, run),
-            NextSetting::Refused(why) => self.give_up(why, progress),
+            NextSetting::Ask(setting) => self.send_setting(setting, run),
+            NextSetting::Refused(why) => self.fail_unsent_run(why, progress),
         }
     }
 
@@ -111,7 +111,7 @@ impl LiveAgent {
         self.append(answer(run_id, wait, &current.tokens, given, Some(told)))?;
         crash_point("live.answer.after_record");
         let sent = self.send(self.input_seq, "answer", &outgoing.line);
-        self.note_unsent(sent);
+        self.note_send_failure(sent);
         Ok(())
     }
 
@@ -143,8 +143,8 @@ impl LiveAgent {
         let receipt = self.append(records)?;
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
-            let sent = self.send(number, word(outgoing.what), &outgoing.line);
-            if self.note_unsent(sent) {
+            let sent = self.send(number, input_kind_name(outgoing.what), &outgoing.line);
+            if self.note_send_failure(sent) {
                 return Ok(Some(receipt));
             }
         }
@@ -154,13 +154,13 @@ impl LiveAgent {
 
     /// What is in the log happens: whoever asked for it is not told that it could not be sent just now. The next step
     /// fails by it, and whoever takes the agent over again sends what its holder does not have. Tells whether it is so.
-    pub(super) fn note_unsent(&mut self, sent: Result<()>) -> bool {
+    pub(super) fn note_send_failure(&mut self, sent: Result<()>) -> bool {
         self.unsendable = sent.err();
         self.unsendable.is_some()
     }
 
     /// Tells the agent of a cancel that was recorded when it could not be met, once.
-    pub(super) fn say_cancelled(&mut self, run_id: RunId) -> Result<()> {
+    pub(super) fn send_cancel(&mut self, run_id: RunId) -> Result<()> {
         let run_id = Some(run_id);
         for ask in std::mem::take(&mut self.own.unanswered) {
             if let Ok(outgoing) = self.connection.profile().answer(&ask.request, Answer::Cancelled) {
@@ -174,7 +174,7 @@ impl LiveAgent {
     }
 
     /// Sends what the log has and the holder does not: the supervisor before us died in between.
-    pub(super) fn send_again(&mut self) -> Result<()> {
+    pub(super) fn resend_inputs(&mut self) -> Result<()> {
         let Some(accepted) = self.control.as_ref().map(|control| control.marks().accepted) else {
             return Ok(());
         };
@@ -192,9 +192,9 @@ impl LiveAgent {
             }
         })?;
         for (number, what, line) in missing {
-            let line = whole(&self.store, &line)?;
+            let line = fetch_payload(&self.store, &line)?;
             let text: String = serde_json::from_str(line.as_json()).map_err(std::io::Error::from)?;
-            self.send(number, word(what), text.as_bytes())?;
+            self.send(number, input_kind_name(what), text.as_bytes())?;
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl LiveAgent {
     }
 }
 
-fn word(what: InputKind) -> &'static str {
+fn input_kind_name(what: InputKind) -> &'static str {
     match what {
         InputKind::Prompt => "prompt",
         InputKind::Answer => "answer",
