@@ -5,8 +5,6 @@
 //! record belongs to the same append, so that half an append is recognised in the log alone. `at` is the journal's
 //! time of what a record was derived from, where that is not the time of writing.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainHash, Link};
@@ -298,12 +296,6 @@ fn split_time(body: &str) -> (Option<Timestamp>, &str) {
         Some((time.parse().ok()?, &body[..from]))
     };
     read().map_or((None, body), |(at, rest)| (Some(at), rest))
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}.{}", self.0, self.1, self.2)
-    }
 }
 
 #[cfg(test)]

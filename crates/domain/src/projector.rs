@@ -116,15 +116,11 @@ pub fn project(state: &SessionState, tokens: &TokenIndex, observed: &Observed) -
     let (status, since) = match &state.run {
         None => (SessionStatus::Idle, state.created_at),
         Some(run) => match run.end {
-            Some(end) => ended(run, end),
+            Some(end) => (status_after(end), run.ended_at.unwrap_or(run.started_at)),
             None => open(run, tokens, observed.boot, holder, moment),
         },
     };
     Derived { status, since, evidence: evidence(state, holder) }
-}
-
-fn ended(run: &Run, end: End) -> (SessionStatus, Timestamp) {
-    (status_after(end), run.ended_at.unwrap_or(run.started_at))
 }
 
 /// Returns the status of a session whose latest run has ended.

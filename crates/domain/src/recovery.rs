@@ -177,11 +177,8 @@ pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
         // Its journal was removed before it, or by somebody else: there is nothing to record of a session that is to go.
         AgentPresence::Vanished { .. } if state.deleted => return Step::Remove,
         AgentPresence::Vanished { rebooted } => {
-            let reason = match rebooted {
-                true => InterruptReason::MachineRestart,
-                false => InterruptReason::ProcessRestart,
-            };
-            return Step::Bury { reason };
+            use InterruptReason::{MachineRestart, ProcessRestart};
+            return Step::Bury { reason: if rebooted { MachineRestart } else { ProcessRestart } };
         }
         AgentPresence::Nobody => {}
     }

@@ -228,9 +228,8 @@ impl TokenIndex {
 
     /// Goes back to a position; no record about tokens may have come since.
     pub fn rewind(&mut self, position: Position) {
-        self.last_seq = position.last_seq;
-        self.log_offset = position.log_offset;
-        self.last_hash = position.last_hash;
+        Position { last_seq: self.last_seq, log_offset: self.log_offset, last_hash: self.last_hash } =
+            position;
     }
 
     /// Takes in one event as record `seq`; records it has seen before are passed over.

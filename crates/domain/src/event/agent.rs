@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Raw;
 use crate::id::{HolderId, RunId, WaitId};
+use crate::words::words;
 
 /// A process named so that a reused pid is not mistaken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,21 +141,21 @@ pub struct AgentNotice<'a> {
     pub raw: Option<Raw<'a>>,
 }
 
-/// What an input is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InputKind {
-    /// The prompt of a run.
-    Prompt,
-    /// The answer to a request of the agent's.
-    Answer,
-    /// A cancel.
-    Cancel,
-    /// Setting up: initialize, new or load session, mode, model.
-    Setup,
-    /// A kind a newer version wrote.
-    #[serde(other)]
-    Unknown,
+words! {
+    /// What an input is for.
+    pub enum InputKind {
+        /// The prompt of a run.
+        Prompt = "prompt",
+        /// The answer to a request of the agent's.
+        Answer = "answer",
+        /// A cancel.
+        Cancel = "cancel",
+        /// Setting up: initialize, new or load session, mode, model.
+        Setup = "setup",
+        /// A kind a newer version wrote.
+        #[serde(other)]
+        Unknown = "unknown",
+    }
 }
 
 /// A line is to be put into an agent, exactly once, under this number.

@@ -258,9 +258,8 @@ impl SessionState {
 
     /// Moves the state to a position without looking at the record there.
     pub fn set_position(&mut self, position: Position) {
-        self.last_seq = position.last_seq;
-        self.log_offset = position.log_offset;
-        self.last_hash = position.last_hash;
+        Position { last_seq: self.last_seq, log_offset: self.log_offset, last_hash: self.last_hash } =
+            position;
     }
 
     /// Tells whether the session's beginning is known.

@@ -154,11 +154,6 @@ impl Replay {
         self.state.position()
     }
 
-    /// Checks a line without taking it in.
-    pub fn check(&self, line: &Line<'_>) -> Result<(), Problem> {
-        check(self.state.id.into(), &self.position(), line).map(|_| ())
-    }
-
     /// Takes in one line that ends at byte `end` of the log (its newline included).
     pub fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
         let position = self.position().after(self.state.id, line, end)?;

@@ -60,8 +60,7 @@ fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
             CancelReason::User | CancelReason::Unknown => request.by.as_ref().map(|who| format!("by {who}")),
         }),
         Event::RunInterrupted(cut) if cut.run_id == run => {
-            let reason = serde_json::to_value(cut.reason).unwrap_or_default();
-            let reason = reason.as_str().unwrap_or_default().replace('_', " ");
+            let reason = cut.reason.as_str().replace('_', " ");
             Some(Some(match &cut.detail {
                 Some(detail) => format!("{reason} ({detail})"),
                 None => reason,

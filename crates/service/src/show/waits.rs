@@ -6,13 +6,13 @@ use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, wait_state};
 use rekindle_domain::session::{Run, Wait};
 use rekindle_store::Store;
-use rekindle_store::log::Cursor;
 use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
 
 use super::Views;
 use super::directory::SessionEntry;
 use crate::drive::live::fetch_payload;
+use crate::log_search::for_each_line;
 
 /// Characters of a question that are told again.
 const MOST_ASKED: usize = 500;
@@ -49,20 +49,18 @@ impl Views {
 
 /// Shows a wait that is over, as the log has it: none if it has no such wait.
 pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
-    let reader = store.reader(session_id).ok()?;
-    let mut lines = reader.forward(Cursor::START);
     let mut found: Option<WaitView> = None;
     let fetched = |raw: Raw<'_>| {
         let fetched = fetch_payload(store, &raw).ok()?;
         RawValue::from_string(fetched.as_json().to_owned()).ok()
     };
-    while let Ok(Some(raw)) = lines.next() {
-        let Ok(line) = Line::parse(raw.bytes) else { continue };
+    // What cannot be read to its end is told as far as it was read.
+    let _ = for_each_line(&store.reader(session_id).ok()?, |line| {
         if !matches!(line.kind, "run.waiting" | "run.resumed") {
-            continue;
+            return;
         }
-        match line.event() {
-            Ok(Event::RunWaiting(waiting)) if waiting.wait_id == wait_id => {
+        match (line.event(), &mut found) {
+            (Ok(Event::RunWaiting(waiting)), _) if waiting.wait_id == wait_id => {
                 found = Some(WaitView {
                     wait_id,
                     session_id,
@@ -76,17 +74,13 @@ pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) 
                     answer: None,
                 });
             }
-            Ok(Event::RunResumed(resumed)) if resumed.wait_id == wait_id => {
-                if let Some(found) = &mut found {
-                    let how = serde_json::to_value(resumed.how).ok();
-                    found.how = how.and_then(|how| how.as_str().map(str::to_owned));
-                    found.answer = resumed.answer.and_then(fetched);
-                }
-                return found;
+            (Ok(Event::RunResumed(resumed)), Some(found)) if resumed.wait_id == wait_id => {
+                found.how = Some(resumed.how.as_str().to_owned());
+                found.answer = resumed.answer.and_then(fetched);
             }
             _ => {}
         }
-    }
+    });
     found
 }
 

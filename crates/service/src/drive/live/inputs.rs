@@ -36,7 +36,7 @@ impl LiveAgent {
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None);
         self.append(prompt(queued, told))?;
-        self.send(self.input_seq, input_kind_name(outgoing.what), &outgoing.line)
+        self.send(self.input_seq, outgoing.what.as_str(), &outgoing.line)
     }
 
     /// Records an input and sends it.
@@ -49,7 +49,7 @@ impl LiveAgent {
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, run_id, wait_id);
         self.append(vec![queued.into()])?;
-        self.send(self.input_seq, input_kind_name(outgoing.what), &outgoing.line)
+        self.send(self.input_seq, outgoing.what.as_str(), &outgoing.line)
     }
 
     /// Asks for a setting of the agent's session, for a run or without one. The log tells what came of it.
@@ -143,7 +143,7 @@ impl LiveAgent {
         let receipt = self.append(records)?;
         crash_point("live.cancel.after_record");
         for (number, outgoing) in lines {
-            let sent = self.send(number, input_kind_name(outgoing.what), &outgoing.line);
+            let sent = self.send(number, outgoing.what.as_str(), &outgoing.line);
             if self.note_send_failure(sent) {
                 return Ok(Some(receipt));
             }
@@ -194,7 +194,7 @@ impl LiveAgent {
         for (number, what, line) in missing {
             let line = fetch_payload(&self.store, &line)?;
             let text: String = serde_json::from_str(line.as_json()).map_err(std::io::Error::from)?;
-            self.send(number, input_kind_name(what), text.as_bytes())?;
+            self.send(number, what.as_str(), text.as_bytes())?;
         }
         Ok(())
     }
@@ -216,14 +216,5 @@ impl LiveAgent {
         self.input_closed = true;
         crash_point("live.close_input.after");
         Ok(())
-    }
-}
-
-fn input_kind_name(what: InputKind) -> &'static str {
-    match what {
-        InputKind::Prompt => "prompt",
-        InputKind::Answer => "answer",
-        InputKind::Cancel => "cancel",
-        _ => "setup",
     }
 }
