@@ -22,6 +22,7 @@ mod records;
 mod show;
 #[cfg(test)]
 mod situations;
+pub mod storage;
 mod test_knobs;
 mod ticks;
 pub mod upkeep;

@@ -1,40 +1,30 @@
 //! The records of a home: the store that keeps them, and the clocks by which they are dated.
 
-#[cfg(test)]
-pub(crate) mod testing;
-
 use std::sync::Arc;
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::{Clock, Now, Timestamp};
+use rekindle_store::AppendError;
 use rekindle_store::commit::{Append, Receipt};
-use rekindle_store::{AppendError, Store};
 use tokio::sync::oneshot;
 
 use crate::boottime::BootClock;
 use crate::error::Result;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// The store and the clocks of a daemon.
 #[derive(Clone)]
 pub(crate) struct Records {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<dyn Sessions>,
     clock: Arc<dyn Clock>,
     steady: BootClock,
-    #[cfg(test)]
-    pub(crate) others: testing::Others,
 }
 
 impl Records {
-    pub(crate) fn new(store: Arc<Store>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
-        Records {
-            store,
-            clock,
-            steady,
-            #[cfg(test)]
-            others: testing::Others::default(),
-        }
+    pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
+        Records { store, clock, steady }
     }
 
     /// Appends records that must be on disk before anyone is told.
@@ -59,12 +49,7 @@ impl Records {
                 then();
             }
         };
-        #[cfg(test)]
-        if self.others.came_first() {
-            told(Err(AppendError::Moved { stream: append.stream, expected: 1, found: 2 }));
-            return Appending(appended);
-        }
-        self.store.append_with(append, told);
+        self.store.append_with(append, Box::new(told));
         Appending(appended)
     }
 

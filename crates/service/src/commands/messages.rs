@@ -152,7 +152,7 @@ pub(crate) fn message(
             Plan::Known(taken) => return Ok(taken),
             Plan::New(given) => given,
         };
-        keep_large(&workers.records.store, &mut given.records)?;
+        keep_large(&*workers.records.store, &mut given.records)?;
         let outcome = if given.instead {
             let recorded = cancel_with_message(workers, session, given.records, state.last_seq);
             recorded.map(|seq| MessageTaken { seq, ..given.taken })

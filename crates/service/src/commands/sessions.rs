@@ -78,7 +78,7 @@ pub(crate) fn create(
     workers.agents.environment.keep(session, new.env);
     crash_point("create.before_file");
     workers.records.store.create(session).map_err(ServiceError::internal)?;
-    keep_large(&workers.records.store, &mut records)?;
+    keep_large(&*workers.records.store, &mut records)?;
     crash_point("create.before_record");
     workers.records.append(session, records)?;
     crash_point("create.after_record");

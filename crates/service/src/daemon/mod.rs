@@ -219,7 +219,7 @@ impl Daemon {
 
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage> {
-        log::page(&self.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+        log::page(&*self.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
     }
 
     /// Returns a payload that is kept apart from the log that names it.

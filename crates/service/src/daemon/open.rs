@@ -79,7 +79,8 @@ impl Daemon {
             metrics: metrics.clone(),
             recovered: AtomicBool::new(false),
         });
-        let views = Arc::new(Views { workers: workers.clone(), directory, last_words });
+        let views =
+            Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, last_words });
         let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon { home, store, workers, views, feed, recovery, metrics, access, locks }))

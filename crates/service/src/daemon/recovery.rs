@@ -47,14 +47,14 @@ pub(super) fn begin(recovery: &Arc<Recovery>) {
     let at = recovery.clone();
     let begun = std::thread::Builder::new().name("recovery".into()).spawn(move || {
         let begin = Instant::now();
-        while let Err(error) = at.directory.survey(&at.store) {
+        while let Err(error) = at.directory.survey(&*at.store) {
             tracing::error!("cannot list the sessions: {error}");
             at.directory.set_unlisted(error.to_string());
             std::thread::sleep(LOOK_AGAIN);
         }
         let _ = at.metrics.listing.set(begin.elapsed());
         let begin = Instant::now();
-        for entry in at.directory.all(&at.store) {
+        for entry in at.directory.all(&*at.store) {
             if entry.is_usable() && entry.state.is_unfinished() {
                 at.metrics.unfinished.up();
                 let _ = at.workers.send(entry.state.id, Command::Look);
@@ -89,7 +89,7 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
             continue;
         }
         swept = Some(Instant::now());
-        let all = at.directory.all(&at.store);
+        let all = at.directory.all(&*at.store);
         wake_unfinished(&at.workers, &all);
         expire(&at.workers, &all);
         remove_dead_holders(&at, &all);
@@ -105,7 +105,7 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
         }
         // Not while everything begins.
         if sweeps > 0 {
-            at.directory.examine_some(&at.store, READ_AT_ONCE);
+            at.directory.examine_some(&*at.store, READ_AT_ONCE);
         }
         sweeps += 1;
     }

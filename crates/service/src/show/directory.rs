@@ -10,12 +10,13 @@ use rekindle_domain::session::{End, MessageKey, SessionState};
 use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
-use rekindle_store::{LoadError, Loaded, OpenSessionError, Store, Want};
+use rekindle_store::{LoadError, Loaded, OpenSessionError, Want};
 
 use super::lists::PageKey;
 use crate::error::{Result, chain, damaged_log};
 use crate::idempotency::Key;
 use crate::lock::locked;
+use crate::storage::Catalog;
 
 /// An entry of the directory: what is known of a session.
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ impl SessionEntry {
     }
 
     /// Returns what can be shown of a session that cannot be loaded.
-    fn troubled(store: &Store, session: SessionId, error: &LoadError) -> SessionEntry {
+    fn troubled(store: &dyn Catalog, session: SessionId, error: &LoadError) -> SessionEntry {
         let trouble = Some(chain(error).into());
         SessionEntry { trouble, examined: true, ..SessionEntry::of(store.stand_in(session)) }
     }
@@ -147,9 +148,9 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Looks at every session of a home. Whoever asks for any of them meanwhile waits.
-    pub(crate) fn survey(&self, store: &Store) -> std::io::Result<()> {
+    pub(crate) fn survey(&self, store: &dyn Catalog) -> std::io::Result<()> {
         let mut inner = Inner { surveyed: true, ..Inner::default() };
-        store.survey(|id, loaded| match loaded {
+        store.survey(&mut |id, loaded| match loaded {
             Ok(loaded) => {
                 if let Some(key) = &loaded.state.created_by_key {
                     inner.keys.insert(MessageKey::name(key).to_owned(), (key.clone(), id));
@@ -217,7 +218,7 @@ impl Directory {
 
     /// Returns a session as it is now. Whoever is the first to ask for this one waits until its log was read: a byte that
     /// rotted behind a snapshot is seen by nobody else.
-    pub(crate) fn get(&self, store: &Store, session: SessionId) -> Option<SessionEntry> {
+    pub(crate) fn get(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
         self.refresh(store, session);
         let entry = self.known().entries.get(&session).cloned()?;
         if entry.trouble.is_some() {
@@ -227,7 +228,7 @@ impl Directory {
     }
 
     /// Looks again at a session that could not be loaded: it may have been put right since.
-    fn reload(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
+    fn reload(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
         let fresh = match store.load(session, Want::Everything) {
             Ok(loaded) => SessionEntry::of(loaded),
@@ -244,7 +245,7 @@ impl Directory {
     }
 
     /// Looks at some of the logs that nobody has read since the start, up to so many bytes.
-    pub(crate) fn examine_some(&self, store: &Store, most: u64) {
+    pub(crate) fn examine_some(&self, store: &dyn Catalog, most: u64) {
         let unread = |entry: &&SessionEntry| !entry.examined;
         let unread: Vec<SessionEntry> = self.known().entries.values().filter(unread).cloned().collect();
         let mut bytes = 0;
@@ -258,9 +259,9 @@ impl Directory {
     }
 
     /// Reads the log of a session that nobody has read since the start.
-    fn examine(&self, store: &Store, entry: SessionEntry) -> Option<SessionEntry> {
+    fn examine(&self, store: &dyn Catalog, entry: SessionEntry) -> Option<SessionEntry> {
         let session = entry.state.id;
-        let found = store.broken_before(session, store.end_of(&entry.state));
+        let found = store.examine(&entry.state);
         let mut inner = locked(&self.inner);
         let mut known = inner.entries.get(&session)?.clone();
         match found {
@@ -279,7 +280,7 @@ impl Directory {
     }
 
     /// Returns all sessions as they are now, newest first.
-    pub(crate) fn all(&self, store: &Store) -> Vec<SessionEntry> {
+    pub(crate) fn all(&self, store: &dyn Catalog) -> Vec<SessionEntry> {
         self.refresh_all(store);
         let mut all: Vec<SessionEntry> = locked(&self.inner).entries.values().cloned().collect();
         all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.state.updated_at, entry.state.id)));
@@ -302,14 +303,18 @@ impl Directory {
     }
 
     /// Returns those sessions that fit, in no order.
-    pub(crate) fn find_all(&self, store: &Store, fits: impl Fn(&SessionEntry) -> bool) -> Vec<SessionEntry> {
+    pub(crate) fn find_all(
+        &self,
+        store: &dyn Catalog,
+        fits: impl Fn(&SessionEntry) -> bool,
+    ) -> Vec<SessionEntry> {
         self.refresh_all(store);
         self.known().entries.values().filter(|entry| fits(entry)).cloned().collect()
     }
 
     /// Returns the sessions that may be anything but idle, or none if they have not been looked at. Waits for nobody: one
     /// that has grown and is not at hand is taken as it was when it was last looked at.
-    pub(crate) fn active_if_surveyed(&self, store: &Store) -> Option<Active> {
+    pub(crate) fn active_if_surveyed(&self, store: &dyn Catalog) -> Option<Active> {
         let stale: Vec<(SessionId, u64)> = {
             let inner = locked(&self.inner);
             inner.surveyed.then(|| inner.stale.iter().map(|(id, grown)| (*id, *grown)).collect())?
@@ -326,7 +331,7 @@ impl Directory {
     }
 
     /// Finds the session that has a wait, open or void.
-    pub(crate) fn find_by_wait(&self, store: &Store, wait: WaitId) -> Option<SessionEntry> {
+    pub(crate) fn find_by_wait(&self, store: &dyn Catalog, wait: WaitId) -> Option<SessionEntry> {
         let has = |entry: &SessionEntry| entry.state.run.as_ref().is_some_and(|run| run.wait(wait).is_some());
         self.refresh_all(store);
         let found = self.known().entries.values().find(|entry| has(entry)).cloned();
@@ -335,12 +340,16 @@ impl Directory {
     }
 
     /// Finds the session that a token is of.
-    pub(crate) fn find_by_token(&self, store: &Store, token: TokenId) -> Option<SessionEntry> {
+    pub(crate) fn find_by_token(&self, store: &dyn Catalog, token: TokenId) -> Option<SessionEntry> {
         self.refresh_all(store);
         self.find_by_tokens(store, |index| index.tokens.contains_key(&token))
     }
 
-    fn find_by_tokens(&self, store: &Store, fits: impl Fn(&TokenIndex) -> bool) -> Option<SessionEntry> {
+    fn find_by_tokens(
+        &self,
+        store: &dyn Catalog,
+        fits: impl Fn(&TokenIndex) -> bool,
+    ) -> Option<SessionEntry> {
         let inner = self.known();
         let found = inner.entries.values().find(|entry| fits(&entry.tokens)).cloned();
         let lacking = inner.entries.values().filter(|entry| found.is_none() && entry.lacks_tokens());
@@ -354,12 +363,12 @@ impl Directory {
     }
 
     /// Looks again at every session whose log has grown.
-    pub(crate) fn refresh_all(&self, store: &Store) {
+    pub(crate) fn refresh_all(&self, store: &dyn Catalog) {
         let stale: Vec<SessionId> = self.known().stale.keys().copied().collect();
         stale.into_iter().for_each(|session| self.refresh(store, session));
     }
 
-    fn read_tokens(&self, store: &Store, session: SessionId) -> Option<SessionEntry> {
+    fn read_tokens(&self, store: &dyn Catalog, session: SessionId) -> Option<SessionEntry> {
         let tokens = Arc::new(store.load(session, Want::Everything).ok()?.tokens);
         let mut inner = locked(&self.inner);
         let entry = inner.entries.get_mut(&session).filter(|entry| entry.lacks_tokens())?;
@@ -368,7 +377,7 @@ impl Directory {
     }
 
     /// Looks at a session again if its log has grown. What others ask for meanwhile they look at themselves.
-    fn refresh(&self, store: &Store, session: SessionId) {
+    fn refresh(&self, store: &dyn Catalog, session: SessionId) {
         let Some(grown) = self.known().stale.get(&session).copied() else { return };
         let current = match store.open_session(session) {
             Ok(current) => current,

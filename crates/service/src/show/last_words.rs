@@ -9,12 +9,12 @@ use rekindle_agent::exec::plain_text;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
-use rekindle_store::Store;
 use rekindle_store::log::{Cursor, LogReader};
 
 use crate::drive::worker::last_line;
 use crate::lock::locked;
 use crate::log_search::find_last_event;
+use crate::storage::Sessions;
 
 /// The record that has them.
 const MESSAGE: &str = "message.agent";
@@ -40,7 +40,7 @@ pub(crate) struct LastWords {
 
 impl LastWords {
     /// Returns the end of what an agent said last, in one line.
-    pub(crate) fn of(&self, store: &Store, session: SessionId) -> Option<String> {
+    pub(crate) fn of(&self, store: &dyn Sessions, session: SessionId) -> Option<String> {
         let reader = store.reader(session).ok()?;
         let before = locked(&self.known).get(&session).filter(|known| known.from <= reader.end()).cloned();
         let now = match before {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
-use rekindle_store::Store;
 pub use rekindle_store::log::Damage;
 use rekindle_store::log::{Cursor, LogReader};
 
 use super::directory::SessionEntry;
 use crate::error::{Result, ServiceError};
+use crate::storage::Sessions;
 
 /// A record as it stands in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct LogPage {
 }
 
 /// Reads records, up to where the log is damaged.
-pub(crate) fn page(store: &Store, entry: &SessionEntry, after: u64, limit: usize) -> Result<LogPage> {
+pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit: usize) -> Result<LogPage> {
     let reader = reader(store, entry.state.id)?;
     let whole = entry.damage.as_ref().map(|damage| damage.begin());
     // A log of an earlier layout may begin with any number.
@@ -76,7 +76,7 @@ pub(crate) fn page(store: &Store, entry: &SessionEntry, after: u64, limit: usize
     Ok(LogPage { records, next, damage })
 }
 
-pub(crate) fn reader(store: &Store, session: SessionId) -> Result<LogReader> {
+pub(crate) fn reader(store: &dyn Sessions, session: SessionId) -> Result<LogReader> {
     store.reader(session).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::no_session(session),
         _ => ServiceError::internal(error),

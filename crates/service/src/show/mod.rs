@@ -18,19 +18,19 @@ pub use run_view::run_view;
 pub use session::session_view;
 pub(crate) use waits::{ended_wait, request_of, request_summary};
 
-use rekindle_store::Store;
-
 use crate::drive::worker::Workers;
+use crate::storage::Catalog;
 
 /// What is shown of sessions, and from where it is taken.
 pub(crate) struct Views {
     pub(crate) workers: Arc<Workers>,
+    pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) last_words: Arc<LastWords>,
 }
 
 impl Views {
-    pub(crate) fn store(&self) -> &Store {
-        &self.workers.records.store
+    pub(crate) fn store(&self) -> &dyn Catalog {
+        &*self.catalog
     }
 }

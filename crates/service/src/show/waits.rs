@@ -5,7 +5,6 @@ use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::line::Line;
 use rekindle_domain::projector::{HolderProof, wait_state};
 use rekindle_domain::session::{Run, Wait};
-use rekindle_store::Store;
 use rekindle_wire::view::{WaitState, WaitView};
 use serde_json::value::RawValue;
 
@@ -13,6 +12,7 @@ use super::Views;
 use super::directory::SessionEntry;
 use crate::drive::live::fetch_payload;
 use crate::log_search::for_each_line;
+use crate::storage::Sessions;
 
 /// Characters of a question that are told again.
 const MOST_ASKED: usize = 500;
@@ -48,7 +48,7 @@ impl Views {
 }
 
 /// Shows a wait that is over, as the log has it: none if it has no such wait.
-pub(crate) fn ended_wait(store: &Store, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
+pub(crate) fn ended_wait(store: &dyn Sessions, session_id: SessionId, wait_id: WaitId) -> Option<WaitView> {
     let mut found: Option<WaitView> = None;
     let fetched = |raw: Raw<'_>| {
         let fetched = fetch_payload(store, &raw).ok()?;
@@ -93,13 +93,13 @@ pub(crate) fn request_summary(request: &Raw<'_>) -> Option<String> {
 }
 
 /// Returns what a wait is about, as it was asked.
-pub(crate) fn request_of(store: &Store, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
+pub(crate) fn request_of(store: &dyn Sessions, entry: &SessionEntry, wait: WaitId) -> Option<Raw<'static>> {
     let wait = entry.state.run.as_ref()?.wait(wait)?;
     Raw::from_value(&request(store, entry.state.id, wait)?).ok()
 }
 
 /// Reads what the agent asked from the record that began the wait.
-fn request(store: &Store, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
+fn request(store: &dyn Sessions, session: SessionId, wait: &Wait) -> Option<Box<RawValue>> {
     let reader = store.reader(session).ok()?;
     let mut lines = reader.forward(reader.find(wait.since_seq).ok()??);
     let raw = lines.next().ok()??;

@@ -1,6 +1,7 @@
 //! A home in memory with one session, and a daemon of it whose worker is had work by hand.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::{MessageTaken, SessionView};
 use serde_json::Value;
 
+use super::contention::Contended;
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::BootClock;
@@ -31,7 +33,6 @@ use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
-use crate::records::testing::Others;
 use crate::show::{Directory, Views};
 use crate::ticks::testing;
 use crate::worker_pool::Work;
@@ -82,7 +83,7 @@ pub(super) struct Home {
     pub(super) scripted: Arc<Scripted>,
     pub(super) session: SessionId,
     /// Who comes before the next messages.
-    pub(super) others: Others,
+    pub(super) before_us: Arc<AtomicU32>,
     /// Records that were seen already.
     seen: usize,
 }
@@ -125,7 +126,7 @@ impl Home {
             daemon: None,
             scripted,
             session,
-            others: Others::default(),
+            before_us: Arc::default(),
             seen: 0,
         };
         home.open();
@@ -163,8 +164,8 @@ impl Home {
             },
             environment: Environment::new(self.env.clone(), 0o022),
         };
-        let mut records = Records::new(store.clone(), self.clock.clone(), self.steady);
-        records.others = self.others.clone();
+        let contended = Contended { store: store.clone(), before_us: self.before_us.clone() };
+        let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
@@ -417,8 +418,9 @@ impl Home {
     pub(super) fn views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let directory = Arc::new(Directory::default());
-        directory.survey(&daemon.store).expect("listed");
-        Views { workers: daemon.workers.clone(), directory, last_words: Arc::default() }
+        directory.survey(&*daemon.store).expect("listed");
+        let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
+        Views { workers, catalog, directory, last_words: Arc::default() }
     }
 
     /// The session as it is shown after a start.

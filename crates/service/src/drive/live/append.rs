@@ -18,13 +18,13 @@ use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::ExitNote;
 use rekindle_holder::identity::machine_boot;
-use rekindle_store::Store;
 use rekindle_store::commit::{Append, Persist, Receipt};
 
 use super::error::{Result, tells_of_shortage};
 use super::{LiveAgent, LiveError, Progress};
 use crate::drive::sign_in::refusal_text;
 use crate::ids::wait_names;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 use crate::ticks;
 
@@ -111,7 +111,7 @@ impl LiveAgent {
 
     /// Appends records and takes them in; large payloads are stored first.
     pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt> {
-        keep_large(&self.store, &mut records)?;
+        keep_large(&*self.store, &mut records)?;
         let on_disk = records.iter().any(|draft| draft.event.durability() == Durability::Disk);
         let persist = if on_disk { Persist::Disk } else { Persist::Process };
         let append = Append { persist, ..Append::durable(self.session, records.clone()) };
@@ -262,7 +262,7 @@ impl LiveAgent {
 }
 
 /// Stores large payloads apart, and puts references in their places.
-pub fn keep_large(store: &Store, records: &mut [Draft]) -> Result<()> {
+pub fn keep_large(store: &dyn Sessions, records: &mut [Draft]) -> Result<()> {
     for draft in records {
         // Each round makes the largest payload small; a record has few.
         while let Some(text) = blob::oversize(draft) {

@@ -28,7 +28,7 @@ impl LiveAgent {
         let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
         let words = match plain {
             Some(words) => words.clone(),
-            None => unsent.prompt_text(&self.store, self.session, &self.story)?,
+            None => unsent.prompt_text(&*self.store, self.session, &self.story)?,
         };
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
@@ -192,7 +192,7 @@ impl LiveAgent {
             }
         })?;
         for (number, what, line) in missing {
-            let line = fetch_payload(&self.store, &line)?;
+            let line = fetch_payload(&*self.store, &line)?;
             let text: String = serde_json::from_str(line.as_json()).map_err(std::io::Error::from)?;
             self.send(number, what.as_str(), text.as_bytes())?;
         }

@@ -48,7 +48,7 @@ impl LiveAgent {
         let command = match state.open_run() {
             Some(run) if profile.prompt_in_command() => {
                 let unsent =
-                    UnsentPrompt::find(store, session, run, &**profile)?.ok_or(LiveError::NoPrompt)?;
+                    UnsentPrompt::find(&**store, session, run, &**profile)?.ok_or(LiveError::NoPrompt)?;
                 profile.command(&launching.argv, unsent.own_message().ok_or(LiveError::NoPrompt)?)
             }
             None if profile.prompt_in_command() => return Err(LiveError::NoPrompt),

@@ -41,14 +41,13 @@ use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
-use rekindle_store::Store;
-use rekindle_store::commit::Commits;
 use rekindle_store::disk::check_descriptors;
 
 use crate::boottime::BootClock;
 use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::expected_quirks;
 use crate::log_search::for_each_line;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// Who hears words that are in no record yet.
@@ -85,7 +84,7 @@ impl Supervisor {
 #[derive(Clone)]
 pub struct AgentContext {
     /// Where its session is recorded.
-    pub store: Arc<Store>,
+    pub store: Arc<dyn Sessions>,
     /// Its session.
     pub session: SessionId,
     /// The way to its holder.
@@ -98,7 +97,7 @@ pub struct AgentContext {
 
 /// A living agent of a session, with the connection to it.
 pub struct LiveAgent {
-    store: Arc<Store>,
+    store: Arc<dyn Sessions>,
     session: SessionId,
     holders: Arc<dyn Holders>,
     dir: HolderDir,
@@ -187,7 +186,7 @@ impl LiveAgent {
         let open = state.open_run();
         let unprompted = |run: &&Run| live.own.prompted != Some(run.run_id) && run.cancel.is_none();
         if let Some(run) = open.filter(unprompted) {
-            live.prompt = UnsentPrompt::find(&live.store, live.session, run, live.connection.profile())?;
+            live.prompt = UnsentPrompt::find(&*live.store, live.session, run, live.connection.profile())?;
         }
         crash_point("adopt.before_sending");
         live.resend_inputs()?;
@@ -358,7 +357,7 @@ impl LiveAgent {
         let attended = state.open_run().is_some_and(|run| run.boot_id == self.supervisor.boot_id);
         let taken = self.connection.finish(!attended);
         self.carry_out(taken, &mut progress)?;
-        self.store.committer().sync()?;
+        self.store.sync()?;
         progress.exited = true;
         Ok(progress)
     }

@@ -7,12 +7,12 @@ use rekindle_domain::event::{Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::Run;
-use rekindle_store::Store;
 use rekindle_store::blobs::BlobRef;
 
 use super::LiveError;
 use super::error::Result;
 use crate::log_search::find_last_event;
+use crate::storage::Sessions;
 
 /// A prompt that is to be said.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl UnsentPrompt {
     /// Finds what an open run has to say to an agent, in the log. A command that is run again knows nothing of the first
     /// time: it gets the same request.
     pub(crate) fn find(
-        store: &Store,
+        store: &dyn Sessions,
         session: SessionId,
         run: &Run,
         profile: &dyn Profile,
@@ -81,7 +81,7 @@ impl UnsentPrompt {
     /// request, whole, unless the agent is known to have it.
     pub(super) fn prompt_text(
         &self,
-        store: &Store,
+        store: &dyn Sessions,
         session: SessionId,
         story: &ConversationHistory,
     ) -> Result<Raw<'static>> {
@@ -121,7 +121,7 @@ fn wrap_message(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
 }
 
 /// Returns the message that a run began with, or the run that it continues.
-fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option<MessageId>> {
+fn first_message(store: &dyn Sessions, session: SessionId, run: RunId) -> Result<Option<MessageId>> {
     let mut wanted = run;
     // From the newest back: whatever a run continues began before it.
     let found = find_last_event(&store.reader(session)?, |event| match event {
@@ -135,7 +135,7 @@ fn first_message(store: &Store, session: SessionId, run: RunId) -> Result<Option
 }
 
 /// Returns the content of a message, fetched from where it is kept if it was too large for the log.
-fn message_content(store: &Store, session: SessionId, wanted: MessageId) -> Result<Raw<'static>> {
+fn message_content(store: &dyn Sessions, session: SessionId, wanted: MessageId) -> Result<Raw<'static>> {
     let found = find_last_event(&store.reader(session)?, |event| match event {
         Event::MessageUser(message) if message.message_id == wanted => {
             Some(message.content.clone().into_owned())
@@ -146,7 +146,7 @@ fn message_content(store: &Store, session: SessionId, wanted: MessageId) -> Resu
 }
 
 /// Returns a field of a record, fetched from where it is kept if it was too large for the log.
-pub(crate) fn fetch_payload(store: &Store, field: &Raw<'_>) -> Result<Raw<'static>> {
+pub(crate) fn fetch_payload(store: &dyn Sessions, field: &Raw<'_>) -> Result<Raw<'static>> {
     let Ok(reference) = serde_json::from_str::<BlobRef>(field.as_json()) else {
         return Ok(field.clone().into_owned());
     };

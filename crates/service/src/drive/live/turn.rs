@@ -8,7 +8,6 @@ use rekindle_agent::said::Failure;
 use rekindle_domain::id::{RunId, WaitId};
 use rekindle_holder::client::RequestError;
 use rekindle_holder::wire::Event;
-use rekindle_store::commit::Commits;
 
 use super::LiveAgent;
 use super::error::Result;
@@ -174,7 +173,7 @@ impl LiveAgent {
         if !now && ticks::since(since) < ACKNOWLEDGE {
             return Ok(false);
         }
-        self.store.committer().sync()?;
+        self.store.sync()?;
         crash_point("live.acknowledge.before");
         self.unacknowledged = None;
         if self.low > 1 {

@@ -58,7 +58,7 @@ impl Worker {
             timeout: new.timeout,
         };
         let mut records = open(self.session, wait);
-        keep_large(&workers.records.store, &mut records)?;
+        keep_large(&*workers.records.store, &mut records)?;
         crash_point("open_wait.before");
         workers.records.append(self.session, records)?;
         crash_point("open_wait.after");
@@ -80,7 +80,7 @@ impl Worker {
         let given = Answer { by, token: *token, hash, answer: as_given, granted: None };
         let consumed = given.consumes(wait);
         let mut records = answer(run_id, wait, &current.tokens, given, None);
-        keep_large(&workers.records.store, &mut records)?;
+        keep_large(&*workers.records.store, &mut records)?;
         crash_point("answer.before_record");
         workers.records.append(self.session, records)?;
         self.update_deadline(workers)?;

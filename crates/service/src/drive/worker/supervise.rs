@@ -273,7 +273,7 @@ impl Worker {
             return Ok(());
         }
         if let Some(unsent) =
-            UnsentPrompt::find(&workers.records.store, self.session, run, live.connection().profile())?
+            UnsentPrompt::find(&*workers.records.store, self.session, run, live.connection().profile())?
         {
             live.say(unsent, &[]);
             self.poll_again();

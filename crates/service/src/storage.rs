@@ -1,0 +1,138 @@
+//! The storage that services work with: narrow views of a home's store, each with what one part needs, so that a test can
+//! put something else in its place.
+
+use std::io;
+use std::path::PathBuf;
+
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_store::blobs::Blobs;
+use rekindle_store::commit::{Append, Commits, Current, Receipt};
+use rekindle_store::log::{Damage, LogReader};
+use rekindle_store::{AppendError, LoadError, Loaded, OpenSessionError, Store, Want};
+
+/// A function that is told the outcome of an append, on the committer's thread: it must not block.
+pub type AppendReply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
+
+/// Who is told of each session that is found.
+pub type Visit<'a> = dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send + 'a;
+
+/// The sessions of a home, for whoever works in them.
+pub trait Sessions: Send + Sync {
+    /// Begins a session's log.
+    fn create(&self, session: SessionId) -> io::Result<()>;
+    /// Returns a session, ready to be appended to.
+    fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError>;
+    /// Returns a session if it can be looked at without waiting for anyone.
+    fn at_hand(&self, session: SessionId) -> Option<Current>;
+    /// Lets go of a session that nobody works in any more.
+    fn close_session(&self, session: SessionId);
+    /// Appends and waits.
+    fn append(&self, append: Append) -> Result<Receipt, AppendError>;
+    /// Appends without waiting.
+    fn append_with(&self, append: Append, told: AppendReply);
+    /// Makes everything appended before durable.
+    fn sync(&self) -> Result<(), AppendError>;
+    /// Opens a session's log for reading.
+    fn reader(&self, session: SessionId) -> io::Result<LogReader>;
+    /// Returns where large payloads are.
+    fn blobs(&self) -> Blobs;
+    /// Writes a session's caches, and returns their size.
+    fn snapshot(&self, session: SessionId) -> Result<u64, OpenSessionError>;
+    /// Removes the files of a session whose deletion is recorded.
+    fn remove(&self, session: SessionId) -> io::Result<()>;
+    /// Sets the files of a damaged session aside, and tells where.
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf>;
+}
+
+/// The sessions of a home, for whoever lists and shows them.
+pub trait Catalog: Sessions {
+    /// Looks at every session.
+    fn survey(&self, visit: &mut Visit<'_>) -> io::Result<()>;
+    /// Loads a session without making it ready to be appended to.
+    fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError>;
+    /// Reads what can be shown of a session that cannot be loaded.
+    fn stand_in(&self, session: SessionId) -> Loaded;
+    /// Returns how long a session's log is, in bytes.
+    fn log_size(&self, state: &SessionState) -> u64;
+    /// Reads a log up to where a state stands, and tells where it is damaged.
+    fn examine(&self, state: &SessionState) -> Result<Option<Damage>, LoadError>;
+    /// Returns why a session's log lacks records that are in the write-ahead log, if it does.
+    fn lagging(&self, session: SessionId) -> Option<String>;
+}
+
+impl Sessions for Store {
+    fn create(&self, session: SessionId) -> io::Result<()> {
+        Store::create(self, session)
+    }
+
+    fn open_session(&self, session: SessionId) -> Result<Current, OpenSessionError> {
+        Store::open_session(self, session)
+    }
+
+    fn at_hand(&self, session: SessionId) -> Option<Current> {
+        Store::at_hand(self, session)
+    }
+
+    fn close_session(&self, session: SessionId) {
+        Store::close_session(self, session);
+    }
+
+    fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        Store::append(self, append)
+    }
+
+    fn append_with(&self, append: Append, told: AppendReply) {
+        Store::append_with(self, append, told);
+    }
+
+    fn sync(&self) -> Result<(), AppendError> {
+        self.committer().sync()
+    }
+
+    fn reader(&self, session: SessionId) -> io::Result<LogReader> {
+        Store::reader(self, session)
+    }
+
+    fn blobs(&self) -> Blobs {
+        Store::blobs(self)
+    }
+
+    fn snapshot(&self, session: SessionId) -> Result<u64, OpenSessionError> {
+        Store::snapshot(self, session)
+    }
+
+    fn remove(&self, session: SessionId) -> io::Result<()> {
+        Store::remove(self, session)
+    }
+
+    fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        Store::set_aside(self, session)
+    }
+}
+
+impl Catalog for Store {
+    fn survey(&self, visit: &mut Visit<'_>) -> io::Result<()> {
+        Store::survey(self, visit).map(drop)
+    }
+
+    fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+        Store::load(self, session, want)
+    }
+
+    fn stand_in(&self, session: SessionId) -> Loaded {
+        Store::stand_in(self, session)
+    }
+
+    fn log_size(&self, state: &SessionState) -> u64 {
+        Store::log_size(self, state)
+    }
+
+    fn examine(&self, state: &SessionState) -> Result<Option<Damage>, LoadError> {
+        self.broken_before(state.id, self.end_of(state))
+    }
+
+    fn lagging(&self, session: SessionId) -> Option<String> {
+        Store::lagging(self, session)
+    }
+}
