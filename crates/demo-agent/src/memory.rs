@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::record::{Record, interrupted};
-use crate::script::{Prompt, Step, parse, plain_steps};
+use crate::script::{Step, steps_of};
 
 /// Longest part of a prompt that is quoted.
 const QUOTED: usize = 80;
@@ -37,13 +37,8 @@ pub(crate) fn remembered(history: &[Record]) -> String {
 /// was done is not known.
 pub(crate) fn unfinished(history: &[Record]) -> Vec<Step> {
     let Some((text, at)) = interrupted(history) else { return Vec::new() };
-    let steps = match parse(text) {
-        Prompt::Script(steps) => steps,
-        Prompt::Plain => plain_steps(text),
-        // What it was to carry on with was begun by an earlier prompt.
-        Prompt::Resume => Vec::new(),
-    };
-    steps.into_iter().skip(at.map_or(0, |at| at + 1)).collect()
+    // What a prompt that tells of an interruption was to carry on with was begun by an earlier one.
+    steps_of(text).unwrap_or_default().into_iter().skip(at.map_or(0, |at| at + 1)).collect()
 }
 
 fn tool_id(record: &Record) -> Option<&str> {
@@ -58,11 +53,7 @@ fn last_turn(history: &[Record]) -> String {
         None => "The last turn ended by itself.".to_owned(),
         Some((_, None)) => "The last turn was interrupted before its first step.".to_owned(),
         Some((text, Some(at))) => {
-            let steps = match parse(text) {
-                Prompt::Script(steps) => steps.len(),
-                Prompt::Plain => plain_steps(text).len(),
-                Prompt::Resume => 1,
-            };
+            let steps = steps_of(text).map_or(1, |steps| steps.len());
             format!("The last turn was interrupted at step {} of {steps}.", at + 1)
         }
     }

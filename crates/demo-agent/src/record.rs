@@ -37,28 +37,25 @@ pub(crate) fn replay(history: &[Record]) -> Vec<Value> {
     let mut updates: Vec<Value> = Vec::new();
     let mut tools: HashMap<String, usize> = HashMap::new();
     for record in history {
-        match record {
-            Record::User { message_id, text } => updates.push(chunk("user_message_chunk", message_id, text)),
-            Record::Agent { message_id, text } => {
-                updates.push(chunk("agent_message_chunk", message_id, text))
-            }
-            Record::Thought { message_id, text } => {
-                updates.push(chunk("agent_thought_chunk", message_id, text));
-            }
-            Record::Huge { message_id, len } => {
-                updates.push(chunk("agent_message_chunk", message_id, &huge_text(*len)));
-            }
+        let update = match record {
+            Record::User { message_id, text } => chunk("user_message_chunk", message_id, text),
+            Record::Agent { message_id, text } => chunk("agent_message_chunk", message_id, text),
+            Record::Thought { message_id, text } => chunk("agent_thought_chunk", message_id, text),
+            Record::Huge { message_id, len } => chunk("agent_message_chunk", message_id, &huge_text(*len)),
             Record::Tool { call } => {
                 let id = call["toolCallId"].as_str().unwrap_or_default().to_owned();
                 let at = *tools.entry(id).or_insert(updates.len());
-                let shown = shown_again(call);
-                match updates.get_mut(at) {
-                    Some(earlier) => *earlier = shown,
-                    None => updates.push(shown),
+                if let Some(earlier) = updates.get_mut(at) {
+                    *earlier = shown_again(call);
+                    continue;
                 }
+                shown_again(call)
             }
-            Record::Session { .. } | Record::Title { .. } | Record::Step { .. } | Record::End { .. } => {}
-        }
+            Record::Session { .. } | Record::Title { .. } | Record::Step { .. } | Record::End { .. } => {
+                continue;
+            }
+        };
+        updates.push(update);
     }
     updates
 }

@@ -35,71 +35,75 @@ pub(crate) enum Prompt {
 /// One directive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
+    /// A message.
     Say(String),
+    /// A thought.
     Think(String),
+    /// A plan whose entries get done one after the other.
     Plan(Vec<String>),
     /// Not a directive of its own: a plan of which so many entries are done.
     PlanAt(Vec<String>, usize),
-    Tool {
-        kind: String,
-        title: String,
-    },
-    Write {
-        path: String,
-        text: String,
-    },
-    Append {
-        path: String,
-        text: String,
-    },
+    /// A tool call that does nothing.
+    Tool { kind: String, title: String },
+    /// A file that is written anew.
+    Write { path: String, text: String },
+    /// A line at the end of a file.
+    Append { path: String, text: String },
+    /// A shell command.
     Run(String),
     /// A command that is only told of when permission is asked for it.
     Guarded(String),
     /// Permissions, all asked for at once.
     Ask(Vec<String>),
-    Withdraw {
-        after: Duration,
-        text: String,
-    },
+    /// A question that is taken back.
+    Withdraw { after: Duration, text: String },
+    /// A question with a form.
     Question(String),
+    /// A pause.
     Sleep(Duration),
-    Words {
-        count: u64,
-        every: Duration,
-    },
-    Usage {
-        input: u64,
-        output: u64,
-        cost: f64,
-    },
+    /// A message of so many words.
+    Words { count: u64, every: Duration },
+    /// Tokens and their cost.
+    Usage { input: u64, output: u64, cost: f64 },
+    /// Another mode.
     Mode(String),
+    /// A name for the session.
     Title(String),
+    /// A notice, which is no part of the conversation.
     Notice(String),
+    /// The list of slash commands.
     Commands,
+    /// Updates that nobody knows.
     UnknownUpdate,
+    /// A tool update between two parts of one message.
     ToolBetween,
-    Hang {
-        deaf: bool,
-    },
+    /// Silence; a deaf turn ignores cancels from its start.
+    Hang { deaf: bool },
+    /// The end of the process.
     Crash(Crash),
-    Noise(Noise),
+    /// Bytes that are no message.
+    Noise(Vec<u8>),
+    /// An update with a line of so many bytes.
     Huge(u64),
+    /// Request ids begin at 0 again.
     RepeatIds,
+    /// A meeting with a test.
     Barrier(String),
     /// So many bytes, or without end.
     Stderr(Option<u64>),
-    Grandchild {
-        seconds: u64,
-        detach: bool,
-    },
+    /// A child that is left behind.
+    Grandchild { seconds: u64, detach: bool },
+    /// SIGTERM is ignored.
     IgnoreTerm,
+    /// A wait for any line.
     Poke,
-    Refuse {
-        code: i64,
-        text: String,
-    },
+    /// An error as the answer to the prompt.
+    Refuse { code: i64, text: String },
+    /// The reason that the turn's end is given.
     StopReason(String),
+    /// The session cannot be loaded any more.
     Forget,
+    /// The end of stdin is not ours.
     EofLinger,
 }
 
@@ -116,16 +120,6 @@ pub(crate) enum Crash {
     After,
     /// In the middle of a line.
     MidLine,
-}
-
-/// What is no message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Noise {
-    Text(String),
-    Binary,
-    Blank,
-    Escape,
-    String,
 }
 
 /// Understands a prompt.
@@ -147,8 +141,17 @@ pub(crate) fn parse(text: &str) -> Prompt {
     Prompt::Script(lines.iter().zip(steps).map(say).collect())
 }
 
+/// Returns the steps that a prompt asks for; none if it only tells of an interruption.
+pub(crate) fn steps_of(text: &str) -> Option<Vec<Step>> {
+    match parse(text) {
+        Prompt::Script(steps) => Some(steps),
+        Prompt::Plain => Some(plain_steps(text)),
+        Prompt::Resume => None,
+    }
+}
+
 /// Returns the steps of a prompt in plain words: a turn that looks like work and touches nothing.
-pub(crate) fn plain_steps(text: &str) -> Vec<Step> {
+fn plain_steps(text: &str) -> Vec<Step> {
     let wish: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = wish.chars().take(60).collect();
     let plan: Vec<String> = ["Look at the code", "Make the change", "Check it"].map(str::to_owned).into();
@@ -284,14 +287,14 @@ fn crash(text: &str) -> Option<Crash> {
     }
 }
 
-fn noise(text: &str) -> Option<Noise> {
+fn noise(text: &str) -> Option<Vec<u8>> {
     Some(match text {
         "" => return None,
-        "binary" => Noise::Binary,
-        "blank" => Noise::Blank,
-        "escape" => Noise::Escape,
-        "string" => Noise::String,
-        text => Noise::Text(text.to_owned()),
+        "binary" => b"\x00\x01\xfe\xff{\xc3\x28}\x80\n".into(),
+        "blank" => b"\n".into(),
+        "escape" => b"\x1b]0;agent\x07\x1b[31mred\x1b[0m\x1b[2J\r\n".into(),
+        "string" => b"\"just a string\"\n".into(),
+        text => format!("{text}\n").into(),
     })
 }
 

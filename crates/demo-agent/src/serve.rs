@@ -6,22 +6,22 @@ mod rpc_error;
 mod settings;
 mod setup;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::handover::{self, Handover};
-use crate::process_state::ProcessState;
 use crate::sessions::Sessions;
-use crate::turn::{self, Signal};
-use crate::wire::{Input, Wire, lock, open_record};
+use crate::turn::Signal;
+use crate::wire::{Wire, lock, open_record, read_lines};
 use crate::{Error, Options};
 
-use methods::Handled;
 pub(crate) use methods::setup_result;
+pub(crate) use rpc_error::INTERNAL_ERROR;
 
 /// How long turns may take to end after stdin did: a moment for a person, plenty for a thread.
 const GRACE: Duration = Duration::from_secs(1);
@@ -31,16 +31,6 @@ const LONGEST_LINGER: Duration = Duration::from_secs(60 * 60);
 
 /// How often something is looked at that tells nobody of its changes.
 const TICK: Duration = Duration::from_millis(5);
-
-/// What the loop is told.
-pub(crate) enum Event {
-    /// A line came in.
-    Line(Vec<u8>),
-    /// No more lines will come in.
-    Eof,
-    /// A turn wants SIGTERM to be ignored; it hears of it only if that fails.
-    Deafen(Box<Handover>, Sender<String>),
-}
 
 /// A turn that runs.
 pub(crate) struct Handle {
@@ -53,6 +43,8 @@ pub(crate) struct Handle {
 /// What the loop and the turns share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
+    /// The command of a child that stays behind.
+    pub(crate) linger_command: Vec<OsString>,
     pub(crate) wire: Wire,
     pub(crate) sessions: Sessions,
     /// By session.
@@ -60,127 +52,79 @@ pub(crate) struct Shared {
     /// The session that each of our open requests belongs to, by the id as it is on the wire.
     pub(crate) asked: Mutex<HashMap<String, String>>,
     pub(crate) process: Mutex<ProcessState>,
-    pub(crate) events: Sender<Event>,
 }
 
-/// Serves stdin until it ends.
-pub(crate) fn run(options: Options) -> Result<u8, Error> {
-    let taken = handover::take();
-    let wire = Wire::stdout().map_err(|source| Error::Start { what: "use stdout", source })?;
-    let record = options.record.as_ref().map(|path| {
-        let opened = open_record(path, taken.is_none());
-        opened.map_err(|source| Error::File { path: path.clone(), source })
-    });
-    let record = record.transpose()?;
-    let (events, inbox) = channel();
+/// The state of the process: what lasts from turn to turn.
+#[derive(Default)]
+pub(crate) struct ProcessState {
+    /// The id of our next request.
+    pub(crate) next_id: u64,
+    /// Ids begin at 0 in every turn.
+    pub(crate) repeat_ids: bool,
+    /// The end of stdin is not ours.
+    pub(crate) linger: bool,
+    /// The protocol version agreed on.
+    pub(crate) protocol: u16,
+    /// Somebody has authenticated.
+    pub(crate) logged_in: bool,
+}
+
+/// Serves one client on stdin and stdout until stdin ends. Conversations are kept in `state`; `linger_command` is the command and
+/// its arguments that lead to [`crate::linger`], in front of the seconds.
+pub fn run(options: Options, state: &Path, linger_command: Vec<OsString>) -> Result<(), Error> {
+    let cannot = |what: &str| {
+        let what = what.to_owned();
+        move |source| Error { what, source }
+    };
+    let wire = Wire::stdout().map_err(cannot("use stdout"))?;
+    let opened = options
+        .record
+        .as_ref()
+        .map(|path| open_record(path).map_err(cannot(&format!("use {}", path.display()))));
+    let record = opened.transpose()?;
+    let woken = Instant::now() + options.slow_start;
     let shared = Arc::new(Shared {
         wire,
-        sessions: Sessions::new(&options.state),
+        sessions: Sessions::new(state),
         turns: Mutex::default(),
         asked: Mutex::default(),
         process: Mutex::default(),
-        events: events.clone(),
+        linger_command,
         options,
     });
-    let mut server = Server { shared, inbox, backlog: VecDeque::new(), input: Arc::default() };
-    let anew = taken.is_none();
-    if let Some(handover) = taken {
-        server.take_over(handover);
-    }
-    let input = Arc::clone(&server.input);
-    let read = move || input.read(record, &events);
-    let reading = std::thread::Builder::new().name("stdin".into()).spawn(read);
-    let reading = reading.map_err(|source| Error::Start { what: "read stdin", source })?;
-    let woken = Instant::now() + server.shared.options.slow_start;
-    while anew && Instant::now() < woken && !reading.is_finished() {
+    let (lines, inbox) = channel();
+    let reading = std::thread::Builder::new().name("stdin".into()).spawn(move || read_lines(record, &lines));
+    let reading = reading.map_err(cannot("read stdin"))?;
+    while Instant::now() < woken && !reading.is_finished() {
         std::thread::sleep(TICK);
     }
-    server.serve();
-    Ok(0)
+    inbox.iter().for_each(|line| handle_line(&shared, &line));
+    end(&shared);
+    Ok(())
 }
 
-struct Server {
-    shared: Arc<Shared>,
-    inbox: Receiver<Event>,
-    /// What was taken out of the inbox and is still to be handled.
-    backlog: VecDeque<Event>,
-    input: Arc<Input>,
+fn handle_line(shared: &Arc<Shared>, line: &[u8]) {
+    // A line that begins a turn is nothing new to that turn.
+    let running: Vec<Sender<Signal>> =
+        lock(&shared.turns).values().map(|turn| turn.signals.clone()).collect();
+    if methods::handle(shared, line) {
+        return;
+    }
+    for turn in running {
+        let _ = turn.send(Signal::Line);
+    }
 }
 
-impl Server {
-    fn serve(&mut self) {
-        loop {
-            // We hold a sender ourselves, so there is always an event to wait for.
-            let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.recv().ok()) else { return };
-            match event {
-                Event::Line(line) => self.line(&line),
-                Event::Deafen(handover, failed) => self.deafen(*handover, &failed),
-                Event::Eof => return self.end(),
-            }
-        }
+/// Ends the turns and waits a moment for them, or stays if a script said so.
+fn end(shared: &Shared) {
+    if lock(&shared.process).linger {
+        return std::thread::sleep(LONGEST_LINGER);
     }
-
-    fn line(&self, line: &[u8]) {
-        // A line that begins a turn is nothing new to that turn.
-        let running: Vec<Sender<Signal>> =
-            lock(&self.shared.turns).values().map(|turn| turn.signals.clone()).collect();
-        if methods::handle(&self.shared, line) == Handled::Answer {
-            return;
-        }
-        for turn in running {
-            let _ = turn.send(Signal::Line);
-        }
+    for turn in lock(&shared.turns).values() {
+        let _ = turn.signals.send(Signal::Closed);
     }
-
-    /// Ends the turns and waits a moment for them, or stays if a script said so.
-    fn end(&mut self) {
-        if lock(&self.shared.process).linger {
-            let until = Instant::now() + LONGEST_LINGER;
-            while let Ok(event) = self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                if let Event::Deafen(handover, failed) = event {
-                    self.deafen(*handover, &failed);
-                }
-            }
-            return;
-        }
-        for turn in lock(&self.shared.turns).values() {
-            let _ = turn.signals.send(Signal::Closed);
-        }
-        let until = Instant::now() + GRACE;
-        while !lock(&self.shared.turns).is_empty() && Instant::now() < until {
-            std::thread::sleep(TICK);
-        }
-    }
-
-    /// Becomes a process that ignores SIGTERM; comes back only if that fails.
-    fn deafen(&mut self, mut handover: Handover, failed: &Sender<String>) {
-        // Under these two locks nothing is on its way: no line half read, none half written.
-        let input = Arc::clone(&self.input);
-        let torn = lock(&input.torn);
-        while let Ok(event) = self.inbox.try_recv() {
-            self.backlog.push_back(event);
-        }
-        let lines = self.backlog.iter().filter_map(|event| match event {
-            Event::Line(line) => Some(line.clone()),
-            Event::Eof | Event::Deafen(..) => None,
-        });
-        handover.lines = lines.collect();
-        handover.torn.clone_from(&torn);
-        let _silent = self.shared.wire.hold();
-        let error = handover::pass(&self.shared.sessions, &handover);
-        let _ = failed.send(format!("SIGTERM cannot be ignored: {error}"));
-    }
-
-    /// Goes on where the image before this one stopped.
-    fn take_over(&mut self, handover: Handover) {
-        let Handover { job, process, open, lines, torn } = handover;
-        *lock(&self.shared.process) = process;
-        for (id, mut session) in open {
-            session.history = self.shared.sessions.load(&id).unwrap_or_default();
-            self.shared.sessions.insert(&id, session);
-        }
-        self.backlog.extend(lines.into_iter().map(Event::Line));
-        *lock(&self.input.torn) = torn;
-        turn::start(&self.shared, job);
+    let until = Instant::now() + GRACE;
+    while !lock(&shared.turns).is_empty() && Instant::now() < until {
+        std::thread::sleep(TICK);
     }
 }

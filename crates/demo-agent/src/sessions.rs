@@ -1,14 +1,14 @@
 //! Conversations: in memory while this process has them open, on disk as a JSONL file each from their first prompt
 //! on. Plain appends, no sync: a killed process loses nothing that was written, and that is what the tests kill.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::STATE_VARIABLE;
 use crate::record::Record;
@@ -48,21 +48,19 @@ pub(crate) fn random_id() -> String {
 }
 
 /// A session that this process has open.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Session {
     /// Where its files and commands are.
     pub(crate) cwd: String,
     pub(crate) mode: String,
     pub(crate) model: String,
     /// What the agent knows of the conversation, which may be less than what is on disk.
-    #[serde(skip)]
     pub(crate) history: Vec<Record>,
     /// What need not be asked again.
     pub(crate) allowed: HashSet<String>,
     /// It is on disk no more and must not come back there.
     pub(crate) forgotten: bool,
     /// Tool calls are not told.
-    #[serde(default)]
     pub(crate) quiet: bool,
 }
 
@@ -73,14 +71,6 @@ impl Session {
         let (allowed, forgotten, quiet) = (HashSet::new(), false, false);
         Session { cwd: cwd.to_owned(), mode, model, history, allowed, forgotten, quiet }
     }
-}
-
-/// A row of `session/list`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) id: String,
-    pub(crate) cwd: String,
-    pub(crate) title: Option<String>,
 }
 
 /// All conversations.
@@ -108,11 +98,6 @@ impl Sessions {
     /// Does something with an open session.
     pub(crate) fn with<T>(&self, id: &str, action: impl FnOnce(&mut Session) -> T) -> Option<T> {
         lock(&self.open).get_mut(id).map(action)
-    }
-
-    /// Returns every open session without its history.
-    pub(crate) fn all_open(&self) -> BTreeMap<String, Session> {
-        lock(&self.open).iter().map(|(id, session)| (id.clone(), session.clone())).collect()
     }
 
     /// Keeps a record. The file is made by the first one, which is a prompt: what was never prompted is not kept.
@@ -173,8 +158,8 @@ impl Sessions {
         before.and_then(|before| before.elapsed().ok())
     }
 
-    /// Lists the conversations on disk, sorted by their ids.
-    pub(crate) fn list(&self) -> Vec<Row> {
+    /// Lists the conversations on disk, sorted by their ids, as `session/list` shows them.
+    pub(crate) fn list(&self) -> Vec<Value> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let mut ids: Vec<String> =
@@ -183,7 +168,7 @@ impl Sessions {
         ids.into_iter().filter_map(|id| self.row(id)).collect()
     }
 
-    fn row(&self, id: String) -> Option<Row> {
+    fn row(&self, id: String) -> Option<Value> {
         let (mut cwd, mut title) = (None, None);
         for record in self.load(&id)? {
             match record {
@@ -192,13 +177,7 @@ impl Sessions {
                 _ => {}
             }
         }
-        Some(Row { id, cwd: cwd?, title })
-    }
-
-    /// Returns a path for something that passes from one image of this process to the next.
-    pub(crate) fn handover_file(&self) -> io::Result<PathBuf> {
-        fs::create_dir_all(&self.directory)?;
-        Ok(self.directory.join(format!("handover-{}", std::process::id())))
+        Some(json!({"sessionId": id, "cwd": cwd?, "title": title}))
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -226,7 +205,7 @@ mod tests {
         let next = Sessions::new(&directory.path().join("state"));
         let history = next.load("s1").expect("it is there");
         assert_eq!(history[1..], [user("one"), Record::Title { title: "T".into() }]);
-        let row = Row { id: "s1".into(), cwd: "/work".into(), title: Some("T".into()) };
+        let row = json!({"sessionId": "s1", "cwd": "/work", "title": "T"});
         assert_eq!(next.list(), [row]);
         next.forget("s1");
         assert_eq!(next.load("s1"), None);
@@ -256,7 +235,7 @@ mod tests {
         sessions.forget("s1");
         sessions.record("s1", user("two"));
         assert_eq!(sessions.load("s1"), None);
-        assert_eq!(sessions.list(), []);
+        assert!(sessions.list().is_empty());
     }
 
     #[test]

@@ -6,20 +6,20 @@ mod faults;
 mod talk;
 mod tools;
 
-pub(crate) use faults::barriers;
+use faults::ignore_term;
+pub(crate) use faults::reach_barrier;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::memory::{remembered, unfinished};
 use crate::record::Record;
-use crate::script::{Prompt, Step, parse, plain_steps};
-use crate::serve::{Handle, Shared, setup_result};
+use crate::script::{Step, steps_of};
+use crate::serve::{Handle, INTERNAL_ERROR, Shared, setup_result};
 use crate::wire::lock;
 
 /// The code of a request that was cancelled by `$/cancel_request`.
@@ -40,7 +40,7 @@ pub(crate) enum Signal {
 }
 
 /// A turn to run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) session: String,
     pub(crate) reply: Reply,
@@ -52,7 +52,7 @@ pub(crate) struct Job {
 }
 
 /// Who is told that the turn is over.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// The prompt with this id.
     Prompt(Value),
@@ -63,7 +63,7 @@ pub(crate) enum Reply {
 }
 
 /// What earlier steps of a turn have laid down for its end.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Carried {
     stop_reason: Option<String>,
     crash_after: bool,
@@ -80,6 +80,13 @@ enum Stop {
     Rejected,
     /// The prompt is answered with an error.
     Failed(i64, String),
+}
+
+impl Stop {
+    /// Something went wrong here.
+    fn broken(text: impl ToString) -> Stop {
+        Stop::Failed(INTERNAL_ERROR, text.to_string())
+    }
 }
 
 /// Why a wait is over.
@@ -101,7 +108,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job) {
     let started = std::thread::Builder::new().name("turn".into()).spawn(move || turn.run());
     if let Err(error) = started {
         let turn = Turn::new(shared, job, channel().1);
-        turn.finish(Err(Stop::Failed(-32603, format!("no thread for the turn: {error}"))));
+        turn.finish(Err(Stop::broken(format!("no thread for the turn: {error}"))));
     }
 }
 
@@ -147,37 +154,34 @@ impl Turn {
             // Before the step: one that is interrupted counts as begun and is not done again by itself.
             self.record(Record::Step { at });
             self.breathe()?;
-            self.step(at, step)?;
+            self.step(step)?;
         }
         self.breathe()
     }
 
     fn steps(&self) -> Vec<Step> {
-        match parse(&self.job.text) {
-            Prompt::Script(steps) => steps,
-            Prompt::Plain => plain_steps(&self.job.text),
-            Prompt::Resume => {
-                let carries_on = self.shared.options.carries_on;
-                let steps = self.shared.sessions.with(&self.job.session, |session| {
-                    // What came before this very prompt.
-                    let is_prompt = |record: &Record| matches!(record, Record::User { .. });
-                    let own = session.history.iter().rposition(is_prompt).unwrap_or(0);
-                    let before = &session.history[..own];
-                    let rest = if carries_on { unfinished(before) } else { Vec::new() };
-                    std::iter::once(Step::Say(remembered(before))).chain(rest).collect()
-                });
-                steps.unwrap_or_default()
-            }
+        if let Some(steps) = steps_of(&self.job.text) {
+            return steps;
         }
+        let carry_on = self.shared.options.carry_on;
+        let steps = self.shared.sessions.with(&self.job.session, |session| {
+            // What came before this very prompt.
+            let is_prompt = |record: &Record| matches!(record, Record::User { .. });
+            let own = session.history.iter().rposition(is_prompt).unwrap_or(0);
+            let before = &session.history[..own];
+            let rest = if carry_on { unfinished(before) } else { Vec::new() };
+            std::iter::once(Step::Say(remembered(before))).chain(rest).collect()
+        });
+        steps.unwrap_or_default()
     }
 
-    fn step(&mut self, at: usize, step: Step) -> Result<(), Stop> {
+    fn step(&mut self, step: Step) -> Result<(), Stop> {
         match step {
-            Step::Say(text) => self.say(&text),
-            Step::Think(text) => self.think(&text),
-            Step::Plan(entries) => self.plan(&entries),
-            Step::PlanAt(entries, done) => self.plan_at(&entries, done),
-            Step::Words { count, every } => self.words(count, every),
+            Step::Say(text) => self.say(&text)?,
+            Step::Think(text) => self.think(&text)?,
+            Step::Plan(entries) => self.plan(&entries)?,
+            Step::PlanAt(entries, done) => self.plan_at(&entries, done)?,
+            Step::Words { count, every } => self.words(count, every)?,
             Step::Huge(bytes) => self.huge(bytes),
             Step::Usage { input, output, cost } => self.usage(input, output, cost),
             Step::Mode(mode) => self.mode(&mode),
@@ -185,39 +189,31 @@ impl Turn {
             Step::Notice(text) => self.notice(&text),
             Step::Commands => self.commands(),
             Step::UnknownUpdate => self.unknown_updates(),
-            Step::ToolBetween => self.tool_between(),
-            Step::Tool { kind, title } => self.tool(&kind, &title),
-            Step::Write { path, text } => self.write(&path, &text),
-            Step::Append { path, text } => self.append(&path, &text),
-            Step::Run(command) => self.shell(&command),
-            Step::Guarded(command) => self.guarded(&command),
-            Step::Ask(titles) => self.ask(&titles),
-            Step::Withdraw { after, text } => self.withdraw(&text, after),
-            Step::Question(text) => self.question(&text),
+            Step::ToolBetween => self.tool_between()?,
+            Step::Tool { kind, title } => self.tool(&kind, &title)?,
+            Step::Write { path, text } => self.write(&path, &text)?,
+            Step::Append { path, text } => self.append(&path, &text)?,
+            Step::Run(command) => self.shell(&command)?,
+            Step::Guarded(command) => self.guarded(&command)?,
+            Step::Ask(titles) => self.ask(&titles)?,
+            Step::Withdraw { after, text } => self.withdraw(&text, after)?,
+            Step::Question(text) => self.question(&text)?,
             Step::RepeatIds => self.repeat_ids(),
-            Step::Sleep(duration) => self.pause(duration),
-            Step::Hang { .. } => self.hang(),
-            Step::Poke => self.poke(),
+            Step::Sleep(duration) => self.pause(duration)?,
+            Step::Hang { .. } => self.hang()?,
+            Step::Poke => self.poke()?,
             Step::Crash(crash) => self.crash(crash),
-            Step::Noise(noise) => self.noise(&noise),
-            Step::Barrier(name) => self.barrier(&name),
-            Step::Stderr(bytes) => self.stderr(bytes),
-            Step::Grandchild { seconds, detach } => self.grandchild(seconds, detach),
-            Step::IgnoreTerm => self.ignore_term(at),
-            Step::Refuse { code, text } => Err(Stop::Failed(code, text)),
-            Step::StopReason(reason) => {
-                self.job.carried.stop_reason = Some(reason);
-                Ok(())
-            }
-            Step::Forget => {
-                self.shared.sessions.forget(&self.job.session);
-                Ok(())
-            }
-            Step::EofLinger => {
-                lock(&self.shared.process).linger = true;
-                Ok(())
-            }
+            Step::Noise(bytes) => self.shared.wire.raw(&bytes),
+            Step::Barrier(name) => self.barrier(&name)?,
+            Step::Stderr(bytes) => self.stderr(bytes)?,
+            Step::Grandchild { seconds, detach } => self.grandchild(seconds, detach)?,
+            Step::IgnoreTerm => ignore_term()?,
+            Step::Refuse { code, text } => return Err(Stop::Failed(code, text)),
+            Step::StopReason(reason) => self.job.carried.stop_reason = Some(reason),
+            Step::Forget => self.shared.sessions.forget(&self.job.session),
+            Step::EofLinger => lock(&self.shared.process).linger = true,
         }
+        Ok(())
     }
 
     /// Keeps what happened, is no longer found by messages, and answers: in this order, because the next prompt

@@ -6,7 +6,7 @@ use std::time::Duration;
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads a duration: a whole number and `ms`, `s` or `m`, up to a day.
-pub fn parse_duration(text: &str) -> Option<Duration> {
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = number_and_unit(text)?;
     let duration = match unit {
         "ms" => Duration::from_millis(number),
@@ -18,7 +18,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Reads a size in bytes: a whole number and nothing, `B`, `KB`, `MB`, `KiB` or `MiB`.
-pub fn parse_size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = number_and_unit(text)?;
     let factor = match unit {
         "" | "B" => 1,

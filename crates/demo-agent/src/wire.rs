@@ -2,23 +2,17 @@
 //! between its parts; lines in become events, and none is lost between the pipe and whoever handles it.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rekindle_seeded::Rng;
-use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
-
-use crate::serve::Event;
 
 /// Longest line taken in; a longer one is answered like one that cannot be parsed.
 const LONGEST_LINE: usize = 64 << 20;
-
-/// How much is read at once: what a pipe holds.
-const CHUNK: usize = 64 << 10;
 
 /// Locks, also after a panic elsewhere: every value here is whole between two calls.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,7 +80,7 @@ pub(crate) fn chunk(kind: &str, message_id: &str, text: &str) -> Value {
 
 /// Returns the text that `huge` sends when there is room for `len` bytes: always the same for a length, plain
 /// letters and digits, and hard to compress.
-pub fn huge_text(len: usize) -> String {
+pub(crate) fn huge_text(len: usize) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::with_capacity(len + 10);
     let mut rng = Rng::new(0);
@@ -105,59 +99,36 @@ pub fn huge_line(session: &str, message_id: &str, bytes: usize) -> String {
     with(&huge_text(bytes.saturating_sub(with("").len())))
 }
 
-/// The way in, shared so that the rest of an unfinished line can be handed over.
-#[derive(Default)]
-pub(crate) struct Input {
-    /// The beginning of a line whose end has not come yet. What is read and not yet an event is only here,
-    /// under this lock.
-    pub(crate) torn: Mutex<Vec<u8>>,
-}
-
-impl Input {
-    /// Reads stdin to its end and sends each line as an event.
-    pub(crate) fn read(&self, mut record: Option<File>, events: &Sender<Event>) {
-        let stdin = io::stdin();
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            // Waiting happens outside the lock, reading inside it.
-            let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
-            match poll(&mut ready, None) {
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(_) => break,
-                Ok(_) => {}
-            }
-            let mut torn = lock(&self.torn);
-            let count = match rustix::io::read(&stdin, &mut buffer[..]) {
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
-                Err(_) | Ok(0) => break,
-                Ok(count) => count,
-            };
-            for part in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
-                if torn.len() <= LONGEST_LINE {
-                    torn.extend_from_slice(part);
-                }
-                if part.ends_with(b"\n") {
-                    let line = std::mem::take(&mut *torn);
-                    keep(record.as_mut(), b"", &line);
-                    let _ = events.send(Event::Line(line));
-                }
-            }
+/// Reads stdin to its end and hands each line on.
+pub(crate) fn read_lines(mut record: Option<File>, lines: &Sender<Vec<u8>>) {
+    let (mut stdin, mut torn) = (io::stdin().lock(), Vec::new());
+    loop {
+        let part = match stdin.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) | Ok([]) => break,
+            Ok(part) => part.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default(),
+        };
+        let (used, is_whole) = (part.len(), part.ends_with(b"\n"));
+        if torn.len() <= LONGEST_LINE {
+            torn.extend_from_slice(part);
         }
-        // A line without an end was cut on its way and never arrived.
-        let torn = std::mem::take(&mut *lock(&self.torn));
-        if !torn.is_empty() {
-            keep(record.as_mut(), b"torn ", &torn);
+        stdin.consume(used);
+        if is_whole {
+            let line = std::mem::take(&mut torn);
+            keep(record.as_mut(), b"", &line);
+            let _ = lines.send(line);
         }
-        let _ = events.send(Event::Eof);
+    }
+    // A line without an end was cut on its way and never arrived.
+    if !torn.is_empty() {
+        keep(record.as_mut(), b"torn ", &torn);
     }
 }
 
 /// Opens the record of what comes in; its first line is our process id.
-pub(crate) fn open_record(path: &Path, announce: bool) -> io::Result<File> {
+pub(crate) fn open_record(path: &Path) -> io::Result<File> {
     let mut file = File::options().append(true).create(true).open(path)?;
-    if announce {
-        file.write_all(format!("pid {}\n", std::process::id()).as_bytes())?;
-    }
+    file.write_all(format!("pid {}\n", std::process::id()).as_bytes())?;
     Ok(file)
 }
 

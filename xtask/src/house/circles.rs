@@ -32,18 +32,6 @@ const EXCEPTIONS: &[Exception] = &[
         to: "serve",
         reason: "turns and the loop share one state",
     },
-    Exception {
-        krate: "crates/demo-agent",
-        from: "wire",
-        to: "serve",
-        reason: "lines come in as events of the loop",
-    },
-    Exception {
-        krate: "crates/demo-agent",
-        from: "handover",
-        to: "turn",
-        reason: "a turn hands over its own job",
-    },
 ];
 
 /// Who imports whom among modules beside each other, and where it does so first.

@@ -12,29 +12,20 @@ use super::rpc_error::{
 };
 use super::settings;
 use super::setup::{self, LOGIN};
-use crate::Load;
+use crate::LoadOptions;
 use crate::record::{Record, first, interrupted, merge, replay, without_cut};
 use crate::script::{Crash, Prompt, Step, parse};
 use crate::sessions::{Session, random_id};
 use crate::turn::{self, Carried, Job, Reply, Signal};
 use crate::wire::lock;
 
-/// What became of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handled {
-    /// A turn waited for it.
-    Answer,
-    /// Anything else.
-    Other,
-}
-
-/// Handles one line.
-pub(super) fn handle(shared: &Arc<Shared>, line: &[u8]) -> Handled {
+/// Handles one line; tells whether it is an answer that a turn waited for.
+pub(super) fn handle(shared: &Arc<Shared>, line: &[u8]) -> bool {
     let message: Value = match serde_json::from_slice(line) {
         Ok(message) => message,
         Err(error) => {
             shared.wire.refuse(&Value::Null, PARSE_ERROR, &format!("parse error: {error}"));
-            return Handled::Other;
+            return false;
         }
     };
     let method = message.get("method").and_then(Value::as_str);
@@ -49,7 +40,7 @@ pub(super) fn handle(shared: &Arc<Shared>, line: &[u8]) -> Handled {
         (None, Some(id)) => return answered(shared, id, &message),
         (None, None) => shared.wire.refuse(&Value::Null, INVALID_REQUEST, "this is no message"),
     }
-    Handled::Other
+    false
 }
 
 fn request(shared: &Arc<Shared>, id: &Value, method: &str, params: &Value) -> Answer {
@@ -57,8 +48,8 @@ fn request(shared: &Arc<Shared>, id: &Value, method: &str, params: &Value) -> An
         "initialize" => Ok(Some(initialize(shared, params))),
         "authenticate" => authenticate(shared, params),
         "session/new" => new_session(shared, params),
-        "session/load" if shared.options.can_load => load(shared, id, params, true),
-        "session/resume" if shared.options.can_resume => load(shared, id, params, wants_replay(params)?),
+        "session/load" if !shared.options.no_load => load(shared, id, params, true),
+        "session/resume" if !shared.options.no_resume => load(shared, id, params, wants_replay(params)?),
         "session/list" => Ok(Some(list(shared, params))),
         "session/close" => close(shared, params),
         "session/set_mode" | "session/set_model" | "session/set_config_option" => {
@@ -87,9 +78,9 @@ fn notified(shared: &Shared, method: &str, params: &Value) {
     }
 }
 
-fn answered(shared: &Shared, id: &Value, message: &Value) -> Handled {
+fn answered(shared: &Shared, id: &Value, message: &Value) -> bool {
     // An answer to nothing we asked is dropped, as the SDKs do.
-    let Some(session) = lock(&shared.asked).remove(&id.to_string()) else { return Handled::Other };
+    let Some(session) = lock(&shared.asked).remove(&id.to_string()) else { return false };
     let outcome = match message.get("error") {
         Some(error) => Err(error["message"].as_str().unwrap_or("an error").to_owned()),
         None => Ok(message.get("result").cloned().unwrap_or_default()),
@@ -97,7 +88,7 @@ fn answered(shared: &Shared, id: &Value, message: &Value) -> Handled {
     if let Some(turn) = lock(&shared.turns).get(&session) {
         let _ = turn.signals.send(Signal::Answer(id.to_string(), outcome));
     }
-    Handled::Answer
+    true
 }
 
 fn initialize(shared: &Shared, params: &Value) -> Value {
@@ -125,7 +116,7 @@ fn may_begin(shared: &Shared) -> Result<(), RpcError> {
 fn new_session(shared: &Shared, params: &Value) -> Answer {
     may_begin(shared)?;
     let id = random_id();
-    if matches!(shared.options.load, Load::DestroysWithin(_)) {
+    if shared.options.load.load_destroys_within.is_some() {
         shared.sessions.opened(&id);
     }
     shared.sessions.insert(&id, Session::new(text(params, "cwd")?, Vec::new()));
@@ -159,24 +150,26 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
     }
     let kept = || shared.sessions.load(id).ok_or_else(|| RpcError::no_session(id));
     let history = match shared.options.load {
-        Load::Refuse => return Err(RpcError::new(INTERNAL_ERROR, "the session cannot be loaded")),
-        Load::Empty => Vec::new(),
-        Load::Short(most) => first(kept()?, most),
-        Load::Honest | Load::Continues => kept()?,
-        Load::ForgetCut => without_cut(kept()?, false),
-        Load::ForgetFirst => without_cut(kept()?, true),
-        Load::Hangs => return Ok(None),
-        Load::DestroysWithin(limit) => {
+        LoadOptions { refuse_load: true, .. } => {
+            return Err(RpcError::new(INTERNAL_ERROR, "the session cannot be loaded"));
+        }
+        LoadOptions { load_empty: true, .. } => Vec::new(),
+        LoadOptions { load_short: Some(most), .. } => first(kept()?, most),
+        LoadOptions { forget_cut: true, .. } => without_cut(kept()?, false),
+        LoadOptions { forget_first: true, .. } => without_cut(kept()?, true),
+        LoadOptions { load_hangs: true, .. } => return Ok(None),
+        LoadOptions { load_destroys_within: Some(limit), .. } => {
             if shared.sessions.opened(id).is_some_and(|ago| ago < limit) {
                 shared.sessions.forget(id);
                 return Err(RpcError::new(INTERNAL_ERROR, "no previous sessions found"));
             }
             kept()?
         }
+        _ => kept()?,
     };
     let shown = if show { replay(&history) } else { Vec::new() };
-    let shown = if shared.options.merges { merge(shown) } else { shown };
-    match shared.options.replays_late {
+    let shown = if shared.options.merge_messages { merge(shown) } else { shown };
+    match shared.options.replay_late {
         None => shown.into_iter().for_each(|update| shared.wire.update(id, update)),
         Some(late) => {
             let (shared, id) = (shared.clone(), id.to_owned());
@@ -189,7 +182,7 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
     let rest = interrupted(&history).map(|(text, at)| (text.to_owned(), at.map_or(0, |at| at + 1)));
     let quiet = shared.options.quiet_after_load;
     shared.sessions.insert(id, Session { quiet, ..Session::new(cwd, history) });
-    if shared.options.load == Load::Continues
+    if shared.options.load.load_continues
         && let Some((text, from)) = rest
     {
         let reply = Reply::Load(request.clone());
@@ -204,9 +197,9 @@ fn load(shared: &Arc<Shared>, request: &Value, params: &Value, show: bool) -> An
 
 fn list(shared: &Shared, params: &Value) -> Value {
     let wanted = params["cwd"].as_str();
-    let rows = shared.sessions.list().into_iter().filter(|row| wanted.is_none_or(|cwd| cwd == row.cwd));
-    let rows = rows.map(|row| json!({"sessionId": row.id, "cwd": row.cwd, "title": row.title}));
-    json!({"sessions": rows.collect::<Vec<_>>()})
+    let mut rows = shared.sessions.list();
+    rows.retain(|row| wanted.is_none_or(|cwd| row["cwd"] == cwd));
+    json!({ "sessions": rows })
 }
 
 fn close(shared: &Shared, params: &Value) -> Answer {

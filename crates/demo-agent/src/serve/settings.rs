@@ -10,7 +10,7 @@ use super::Shared;
 use super::rpc_error::{Answer, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, text};
 use super::setup::{self, MODEL_OPTION, MODELS, MODES};
 use crate::Models;
-use crate::turn::barriers;
+use crate::turn::reach_barrier;
 
 /// How long a held setting waits for its test before it is answered all the same.
 const HELD: Duration = Duration::from_secs(60);
@@ -40,46 +40,40 @@ pub(super) fn set(shared: &Arc<Shared>, request: &Value, method: &str, params: &
 
 /// Meets a test, if one is to be met.
 fn hold(shared: &Shared) {
-    let (Some(name), Some(directory)) = (&shared.options.hold_settings, barriers(&shared.options)) else {
-        return;
-    };
-    let made = std::fs::create_dir_all(&directory)
-        .and_then(|()| std::fs::write(directory.join(format!("{name}.reached")), ""));
-    let (go, until) = (directory.join(format!("{name}.go")), Instant::now() + HELD);
-    while made.is_ok() && !go.exists() && Instant::now() < until {
+    let Some(name) = &shared.options.hold_settings else { return };
+    let Ok(go) = reach_barrier(&shared.options, name) else { return };
+    let until = Instant::now() + HELD;
+    while !go.exists() && Instant::now() < until {
         std::thread::sleep(TICK);
     }
 }
 
 fn take(shared: &Shared, method: &str, params: &Value) -> Answer {
     let id = text(params, "sessionId")?;
-    let (by_option, by_field) =
-        (shared.options.models == Models::Option, shared.options.models == Models::Field);
-    match method {
-        "session/set_mode" if shared.options.offers_modes => {
+    let models = shared.options.models;
+    let set = match method {
+        "session/set_mode" if !shared.options.no_modes => {
             let mode = chosen(shared, text(params, "modeId")?, &MODES, "mode")?;
-            let set = shared.sessions.with(id, |session| mode.clone_into(&mut session.mode));
-            set.map(|()| Some(json!({}))).ok_or_else(|| RpcError::no_session(id))
+            shared.sessions.with(id, |session| mode.clone_into(&mut session.mode)).map(|()| json!({}))
         }
-        "session/set_model" if by_field => {
+        "session/set_model" if models == Models::Field => {
             let model = chosen(shared, text(params, "modelId")?, &MODELS, "model")?;
-            let set = shared.sessions.with(id, |session| model.clone_into(&mut session.model));
-            set.map(|()| Some(json!({}))).ok_or_else(|| RpcError::no_session(id))
+            shared.sessions.with(id, |session| model.clone_into(&mut session.model)).map(|()| json!({}))
         }
-        "session/set_config_option" if by_option => {
+        "session/set_config_option" if models == Models::Option => {
             let value = text(params, "value")?;
             if text(params, "configId")? != MODEL_OPTION {
                 return Err(RpcError::new(INVALID_PARAMS, "there is no such option"));
             }
             let model = chosen(shared, value, &MODELS, "model")?;
-            let set = shared.sessions.with(id, |session| {
+            shared.sessions.with(id, |session| {
                 model.clone_into(&mut session.model);
                 json!({"configOptions": setup::config_options(session)})
-            });
-            set.map(Some).ok_or_else(|| RpcError::no_session(id))
+            })
         }
-        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
-    }
+        _ => return Err(RpcError::new(METHOD_NOT_FOUND, format!("method not found: {method}"))),
+    };
+    set.map(Some).ok_or_else(|| RpcError::no_session(id))
 }
 
 fn chosen<'a>(shared: &Shared, wanted: &'a str, offered: &[&str], what: &str) -> Result<&'a str, RpcError> {

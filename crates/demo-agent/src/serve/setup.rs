@@ -20,7 +20,7 @@ pub(super) const MODEL_OPTION: &str = "model";
 /// Returns the answer to `initialize` in version 1.
 pub(super) fn initialized(options: &Options) -> Value {
     let mut sessions = json!({"list": {}, "close": {}});
-    if options.can_resume {
+    if !options.no_resume {
         sessions["resume"] = json!({});
     }
     let login = json!({"id": LOGIN, "name": "Log in", "description": "Always succeeds"});
@@ -28,7 +28,7 @@ pub(super) fn initialized(options: &Options) -> Value {
         "protocolVersion": 1,
         "agentInfo": info(options),
         "agentCapabilities": {
-            "loadSession": options.can_load,
+            "loadSession": !options.no_load,
             "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": false, "sse": false},
             "sessionCapabilities": sessions,
@@ -54,7 +54,7 @@ fn info(options: &Options) -> Value {
 /// Returns the settings of a session.
 pub(super) fn settings(options: &Options, session: &Session) -> Value {
     let mut settings = json!({});
-    if options.offers_modes {
+    if !options.no_modes {
         let modes: Vec<Value> = MODES.iter().map(|id| json!({"id": id, "name": id})).collect();
         settings["modes"] = json!({"currentModeId": session.mode, "availableModes": modes});
     }

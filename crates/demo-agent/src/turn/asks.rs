@@ -66,16 +66,10 @@ impl Turn {
 
     /// Asks for all of these at once and goes on if all are allowed.
     pub(super) fn ask(&mut self, titles: &[String]) -> Result<(), Stop> {
-        let free = |turn: &Turn, title: &str| {
-            let known = turn
-                .shared
-                .sessions
-                .with(&turn.job.session, |session| session.mode == "yolo" || session.allowed.contains(title));
-            known == Some(true)
-        };
         let mut waiting = HashMap::new();
         for title in titles {
-            if !free(self, title) {
+            let is_free = |session: &mut Session| session.mode == "yolo" || session.allowed.contains(title);
+            if self.shared.sessions.with(&self.job.session, is_free) != Some(true) {
                 let (id, call) = self.ask_permission(title);
                 waiting.insert(id, (title, call));
             }
@@ -171,11 +165,10 @@ impl Turn {
         self.say(&said)
     }
 
-    pub(super) fn repeat_ids(&mut self) -> Result<(), Stop> {
+    pub(super) fn repeat_ids(&mut self) {
         let mut process = lock(&self.shared.process);
         process.repeat_ids = true;
         process.next_id = 0;
-        Ok(())
     }
 }
 

@@ -1,21 +1,21 @@
 //! Steps that misbehave: crashes, silence, noise, children left behind. Each is something a real agent was seen or
 //! must be expected to do.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::SIGTERM;
 
 use super::{Stop, Turn};
-use crate::handover::{self, Handover};
-use crate::script::{Crash, Noise};
-use crate::serve::Event;
+use crate::script::Crash;
 use crate::sessions::random_id;
-use crate::wire::{chunk, line, lock, update_message};
+use crate::wire::{chunk, line, update_message};
 use crate::{BARRIERS_VARIABLE, Options};
 
 /// How long a barrier waits for its test before it gives up.
@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(2);
 const STDERR_LINE: &[u8; 64] = b"demo-agent: nothing to see here, please move along, nothing....\n";
 
 impl Turn {
-    pub(super) fn crash(&mut self, crash: Crash) -> Result<(), Stop> {
+    pub(super) fn crash(&mut self, crash: Crash) {
         match crash {
             Crash::Exit(code) => std::process::exit(code.into()),
             Crash::Signal => {
@@ -39,11 +39,8 @@ impl Turn {
                 }
             }
             // Looked for when the prompt comes in.
-            Crash::Before => Ok(()),
-            Crash::After => {
-                self.job.carried.crash_after = true;
-                Ok(())
-            }
+            Crash::Before => {}
+            Crash::After => self.job.carried.crash_after = true,
             Crash::MidLine => {
                 let update = chunk("agent_message_chunk", &random_id(), "a line that never ends");
                 let line = line(&update_message(&self.job.session, update));
@@ -52,18 +49,6 @@ impl Turn {
                 std::process::exit(1);
             }
         }
-    }
-
-    pub(super) fn noise(&mut self, noise: &Noise) -> Result<(), Stop> {
-        let bytes: Vec<u8> = match noise {
-            Noise::Text(text) => format!("{text}\n").into(),
-            Noise::Binary => b"\x00\x01\xfe\xff{\xc3\x28}\x80\n".into(),
-            Noise::Blank => b"\n".into(),
-            Noise::Escape => b"\x1b]0;agent\x07\x1b[31mred\x1b[0m\x1b[2J\r\n".into(),
-            Noise::String => b"\"just a string\"\n".into(),
-        };
-        self.shared.wire.raw(&bytes);
-        Ok(())
     }
 
     pub(super) fn hang(&mut self) -> Result<(), Stop> {
@@ -80,16 +65,11 @@ impl Turn {
     }
 
     pub(super) fn barrier(&mut self, name: &str) -> Result<(), Stop> {
-        let failed = |text: String| Stop::Failed(-32603, text);
-        let directory = barriers(&self.shared.options);
-        let directory = directory.ok_or_else(|| failed(format!("${BARRIERS_VARIABLE} is not set")))?;
-        let (reached, go) = (directory.join(format!("{name}.reached")), directory.join(format!("{name}.go")));
-        let made = fs::create_dir_all(&directory).and_then(|()| fs::write(&reached, ""));
-        made.map_err(|error| failed(format!("cannot make {}: {error}", reached.display())))?;
+        let go = reach_barrier(&self.shared.options, name).map_err(Stop::broken)?;
         let until = Instant::now() + BARRIER_PATIENCE;
         while !go.exists() {
             if Instant::now() >= until {
-                return Err(failed(format!("nobody made {}", go.display())));
+                return Err(Stop::broken(format!("nobody made {}", go.display())));
             }
             self.pause(TICK)?;
         }
@@ -100,7 +80,7 @@ impl Turn {
         let Some(mut left) = bytes else {
             let flood = || while io::stderr().write_all(STDERR_LINE).is_ok() {};
             let started = std::thread::Builder::new().name("stderr".into()).spawn(flood);
-            return started.map(drop).map_err(|error| Stop::Failed(-32603, error.to_string()));
+            return started.map(drop).map_err(Stop::broken);
         };
         while left > 0 {
             let count = usize::try_from(left).unwrap_or(usize::MAX).min(STDERR_LINE.len());
@@ -116,38 +96,36 @@ impl Turn {
 
     /// Leaves a child behind and says its process id.
     pub(super) fn grandchild(&mut self, seconds: u64, detach: bool) -> Result<(), Stop> {
-        let spawned = spawn_grandchild(&self.shared.options, seconds, detach);
-        let child = spawned.map_err(|error| Stop::Failed(-32603, format!("no grandchild: {error}")))?;
+        let spawned = spawn_grandchild(&self.shared.linger_command, seconds, detach);
+        let child = spawned.map_err(|error| Stop::broken(format!("no grandchild: {error}")))?;
         self.say(&format!("grandchild {}", child.id()))
-    }
-
-    /// Hands this turn to an image of the process that ignores SIGTERM.
-    pub(super) fn ignore_term(&mut self, at: usize) -> Result<(), Stop> {
-        let mut job = self.job.clone();
-        job.from = at + 1;
-        let process = lock(&self.shared.process).clone();
-        let open = self.shared.sessions.all_open();
-        let handover = Handover { job, process, open, lines: Vec::new(), torn: Vec::new() };
-        let (failed, failure) = channel();
-        let _ = self.shared.events.send(Event::Deafen(Box::new(handover), failed));
-        // If all goes well, this thread is gone before there is anything to receive.
-        Err(Stop::Failed(-32603, failure.recv().unwrap_or_default()))
     }
 }
 
-/// Returns where barriers are.
-pub(crate) fn barriers(options: &Options) -> Option<PathBuf> {
+/// Ignores SIGTERM from now on: there is a handler for it, which does nothing.
+pub(super) fn ignore_term() -> Result<(), Stop> {
+    let ignored = signal_hook::flag::register(SIGTERM, Arc::default());
+    ignored.map(drop).map_err(|error| Stop::broken(format!("SIGTERM cannot be ignored: {error}")))
+}
+
+/// Says at a barrier that it was reached; returns the file that lets it go on.
+pub(crate) fn reach_barrier(options: &Options, name: &str) -> Result<PathBuf, String> {
     let variable = || std::env::var_os(BARRIERS_VARIABLE).filter(|value| !value.is_empty());
-    options.barriers.clone().or_else(|| variable().map(PathBuf::from))
+    let directory = options.barriers.clone().or_else(|| variable().map(PathBuf::from));
+    let directory = directory.ok_or_else(|| format!("${BARRIERS_VARIABLE} is not set"))?;
+    let reached = directory.join(format!("{name}.reached"));
+    let made = fs::create_dir_all(&directory).and_then(|()| fs::write(&reached, ""));
+    made.map_err(|error| format!("cannot make {}: {error}", reached.display()))?;
+    Ok(directory.join(format!("{name}.go")))
 }
 
 /// Starts a child that outlives us. A detached one is only returned after it has left our session and pipes.
-fn spawn_grandchild(options: &Options, seconds: u64, detach: bool) -> io::Result<Child> {
-    let [program, arguments @ ..] = &options.linger_command[..] else {
+fn spawn_grandchild(command: &[OsString], seconds: u64, detach: bool) -> io::Result<Child> {
+    let [program, arguments @ ..] = command else {
         return Err(io::Error::other("no command for it is known"));
     };
     let mut command = Command::new(program);
-    command.args(arguments).arg(seconds.to_string()).env_remove(handover::VARIABLE).stdin(Stdio::null());
+    command.args(arguments).arg(seconds.to_string()).stdin(Stdio::null());
     if !detach {
         return command.spawn();
     }

@@ -50,14 +50,13 @@ impl Turn {
         Ok(())
     }
 
-    pub(super) fn huge(&mut self, bytes: u64) -> Result<(), Stop> {
+    pub(super) fn huge(&mut self, bytes: u64) {
         let message_id = random_id();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let line = huge_line(&self.job.session, &message_id, bytes);
         let len = line.len() - huge_line(&self.job.session, &message_id, 0).len();
         self.shared.wire.raw(line.as_bytes());
         self.record(Record::Huge { message_id, len });
-        Ok(())
     }
 
     pub(super) fn plan(&mut self, entries: &[String]) -> Result<(), Stop> {
@@ -79,7 +78,7 @@ impl Turn {
         self.pace()
     }
 
-    pub(super) fn usage(&mut self, input: u64, output: u64, cost: f64) -> Result<(), Stop> {
+    pub(super) fn usage(&mut self, input: u64, output: u64, cost: f64) {
         let (known_input, known_output) = self.job.carried.tokens.unwrap_or_default();
         self.job.carried.tokens = Some((known_input + input, known_output + output));
         self.update(json!({
@@ -88,27 +87,23 @@ impl Turn {
             "size": CONTEXT_SIZE,
             "cost": {"amount": cost, "currency": "USD"},
         }));
-        Ok(())
     }
 
-    pub(super) fn mode(&mut self, mode: &str) -> Result<(), Stop> {
+    pub(super) fn mode(&mut self, mode: &str) {
         self.shared.sessions.with(&self.job.session, |session| mode.clone_into(&mut session.mode));
         self.update(json!({"sessionUpdate": "current_mode_update", "currentModeId": mode}));
-        Ok(())
     }
 
-    pub(super) fn title(&mut self, title: String) -> Result<(), Stop> {
+    pub(super) fn title(&mut self, title: String) {
         self.update(json!({"sessionUpdate": "session_info_update", "title": title}));
         self.record(Record::Title { title });
-        Ok(())
     }
 
-    pub(super) fn notice(&mut self, text: &str) -> Result<(), Stop> {
+    pub(super) fn notice(&mut self, text: &str) {
         self.update(json!({"sessionUpdate": "notice", "severity": "info", "title": text}));
-        Ok(())
     }
 
-    pub(super) fn commands(&mut self) -> Result<(), Stop> {
+    pub(super) fn commands(&mut self) {
         let hint = json!({"hint": "what to look at"});
         self.update(json!({
             "sessionUpdate": "available_commands_update",
@@ -117,10 +112,9 @@ impl Turn {
                 {"name": "tidy", "description": "Put things in order"},
             ],
         }));
-        Ok(())
     }
 
-    pub(super) fn unknown_updates(&mut self) -> Result<(), Stop> {
+    pub(super) fn unknown_updates(&mut self) {
         self.update(json!({
             "sessionUpdate": "demo_unheard_of",
             "depth": {"of": ["the", {"sea": 10_911.5}]},
@@ -134,6 +128,5 @@ impl Turn {
         update["_meta"] = json!({"demo": {"traceparent": "00-0"}});
         self.update(update);
         self.record(Record::Agent { message_id, text: text.to_owned() });
-        Ok(())
     }
 }

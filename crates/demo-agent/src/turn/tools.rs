@@ -13,7 +13,6 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use super::{Stop, Turn};
-use crate::handover;
 use crate::record::Record;
 use crate::sessions::random_id;
 use crate::wire::{chunk, lock};
@@ -39,13 +38,7 @@ impl Turn {
 
     /// Announces a tool call that is not begun yet.
     pub(super) fn announce(&mut self, kind: &str, title: &str, input: Value) -> Value {
-        let call = json!({
-            "toolCallId": format!("call-{}", random_id()),
-            "title": title,
-            "kind": kind,
-            "status": "pending",
-            "rawInput": input,
-        });
+        let call = new_call(kind, title, input);
         let mut update = call.clone();
         update["sessionUpdate"] = json!("tool_call");
         self.tell_tool(update);
@@ -63,24 +56,11 @@ impl Turn {
 
     /// Asks permission for a command of which nothing was said before, and runs it if that is given.
     pub(super) fn guarded(&mut self, command: &str) -> Result<(), Stop> {
-        let call = json!({
-            "toolCallId": format!("call-{}", random_id()),
-            "title": "Shell",
-            "kind": "execute",
-            "status": "pending",
-            "rawInput": {"command": command},
-        });
+        let call = new_call("execute", "Shell", json!({ "command": command }));
         self.permit(call.clone())?;
         self.record(Record::Tool { call: call.clone() });
-        let (status, output) = match self.execute(command)? {
-            Ok(ended) => ended,
-            Err(error) => {
-                self.change(call, "failed", Some(text_content(&error.to_string())));
-                return Ok(());
-            }
-        };
-        let status = if status.success() { "completed" } else { "failed" };
-        self.change(call, status, Some(text_content(&String::from_utf8_lossy(&output))));
+        let ended = self.execute(command)?;
+        self.command_ended(call, ended);
         Ok(())
     }
 
@@ -170,17 +150,23 @@ impl Turn {
 
     pub(super) fn shell(&mut self, command: &str) -> Result<(), Stop> {
         let mut call = self.begin("execute", command, json!({ "command": command }))?;
-        let (status, output) = match self.execute(command)? {
-            Ok(ended) => ended,
-            Err(error) => {
-                self.change(call, "failed", Some(text_content(&error.to_string())));
-                return Ok(());
-            }
-        };
-        call["rawOutput"] = json!({ "exitCode": status.code() });
-        let status = if status.success() { "completed" } else { "failed" };
-        self.change(call, status, Some(text_content(&String::from_utf8_lossy(&output))));
+        let ended = self.execute(command)?;
+        if let Ok((status, _)) = &ended {
+            call["rawOutput"] = json!({ "exitCode": status.code() });
+        }
+        self.command_ended(call, ended);
         Ok(())
+    }
+
+    fn command_ended(&mut self, call: Value, ended: io::Result<(ExitStatus, Vec<u8>)>) {
+        let (status, text) = match ended {
+            Ok((status, output)) => (
+                if status.success() { "completed" } else { "failed" },
+                String::from_utf8_lossy(&output).into(),
+            ),
+            Err(error) => ("failed", error.to_string()),
+        };
+        self.change(call, status, Some(text_content(&text)));
     }
 
     /// Runs a command in a process group of its own, so that a cancel ends all of it. When this process is killed
@@ -190,7 +176,7 @@ impl Turn {
         let spawn = || {
             let (reader, writer) = io::pipe()?;
             let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", command]).current_dir(cwd).env_remove(handover::VARIABLE).process_group(0);
+            shell.args(["-c", command]).current_dir(cwd).process_group(0);
             shell.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
             Ok((shell.spawn()?, reader))
         };
@@ -233,6 +219,12 @@ impl Turn {
         self.record(Record::Agent { message_id, text: "before the tool, after the tool".to_owned() });
         Ok(())
     }
+}
+
+/// Returns a tool call that is not begun yet.
+fn new_call(kind: &str, title: &str, input: Value) -> Value {
+    let id = format!("call-{}", random_id());
+    json!({"toolCallId": id, "title": title, "kind": kind, "status": "pending", "rawInput": input})
 }
 
 fn text_content(text: &str) -> Value {
