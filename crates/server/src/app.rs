@@ -1,7 +1,10 @@
 //! What handlers share: the daemon, asked where it may block, and the server's end.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use rekindle_service::daemon::Daemon;
 use rekindle_wire::code::Code;
 
@@ -14,6 +17,14 @@ use crate::stop::Stop;
 pub(crate) struct App {
     pub(crate) daemon: Arc<Daemon>,
     pub(crate) stop: Stop,
+}
+
+impl FromRequestParts<App> for App {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<App, Infallible> {
+        Ok(app.clone())
+    }
 }
 
 impl App {

@@ -34,8 +34,8 @@ pub(crate) struct Noted {
 impl ApiError {
     /// Makes one without a hint.
     pub fn new(code: Code, message: impl Display) -> ApiError {
-        let (message, code, status) = (message.to_string(), code.as_str(), status(code));
-        ApiError { status, code, message, hint: None, advice: None }
+        let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        ApiError { status, code: code.as_str(), message: message.to_string(), hint: None, advice: None }
     }
 
     /// Something of ours is broken.
@@ -76,11 +76,6 @@ impl ApiError {
     pub fn code(&self) -> &'static str {
         self.code
     }
-}
-
-/// Returns the status that a code is answered with.
-fn status(code: Code) -> StatusCode {
-    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 impl From<ServiceError> for ApiError {
@@ -129,7 +124,7 @@ mod tests {
         for (code, expected) in table {
             assert_eq!(ApiError::new(code, "").status().as_u16(), expected, "{code}");
         }
-        assert!(Code::ALL.iter().all(|code| status(*code).as_u16() == code.status()));
+        assert!(Code::ALL.iter().all(|code| ApiError::new(*code, "").status().as_u16() == code.status()));
     }
 
     #[tokio::test]

@@ -51,7 +51,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Session, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(Code::SessionUnknown, bad, Hint::ListSessions))?;
+        let id = text
+            .parse()
+            .map_err(|bad| ApiError::new(Code::SessionUnknown, bad).advise(Hint::ListSessions))?;
         Ok(Session(id))
     }
 }
@@ -60,7 +62,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Wait {
     type Rejection = ApiError;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Wait, ApiError> {
         let text = name(parts, state).await;
-        let id = text.parse().map_err(|bad| unknown(Code::WaitUnknown, bad, Hint::ListWaits))?;
+        let id = text.parse().map_err(|bad| ApiError::new(Code::WaitUnknown, bad).advise(Hint::ListWaits))?;
         Ok(Wait(id))
     }
 }
@@ -77,10 +79,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Blob {
 /// Returns what stands in the path; bytes that are no text name nothing, as the empty name does.
 async fn name<S: Send + Sync>(parts: &mut Parts, state: &S) -> String {
     Path::<String>::from_request_parts(parts, state).await.map(|Path(text)| text).unwrap_or_default()
-}
-
-fn unknown(code: Code, bad: rekindle_domain::id::BadId, advice: Hint) -> ApiError {
-    ApiError::new(code, bad).advise(advice)
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use rekindle_domain::access::{Bearer, PresentedToken, Scope};
+use rekindle_domain::access::{PresentedToken, Scope};
 use rekindle_domain::id::AccessId;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::{Daemon, TokenUse};
@@ -32,6 +32,9 @@ use crate::respond;
 
 /// How often it is looked whether the list of tokens is another one: streams of a token that was taken back end within it.
 pub(crate) const REFRESH: Duration = Duration::from_millis(250);
+
+/// The path that anyone may ask for: whether anyone listens.
+pub(crate) const HEALTH: &str = "/healthz";
 
 /// Refusals that are logged in a minute: enough to see who it is, too few to fill a disk.
 const LOGGED: u32 = 120;
@@ -53,16 +56,6 @@ pub(crate) struct Guard {
     unknown: Arc<Semaphore>,
 }
 
-/// What a request shows.
-enum Card {
-    /// Nothing, and nothing is needed.
-    None,
-    /// An access token, and what it must be allowed.
-    Access(PresentedToken, Scope),
-    /// No access token; a resume token may be in its body, for this.
-    Resume(TokenUse),
-}
-
 /// The other end of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
@@ -81,36 +74,35 @@ impl Guard {
         Guard { daemon, access, names: names.into(), tls, logged, unknown: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Looks at what a request shows.
-    fn examine(&self, peer: &Peer, request: &Request) -> Result<Card, ApiError> {
+    /// Lets in whom the list has, or whoever brings a resume token; returns the request with the access token that let it in.
+    async fn admit(
+        &self,
+        peer: &Peer,
+        mut request: Request,
+    ) -> Result<(Request, Option<AccessId>), ApiError> {
         let ours = Ours { local: peer.local, names: &self.names, tls: self.tls };
         ours.check(request.uri(), request.headers())?;
         // It says that we are there, which whoever asks knows by now.
-        if request.uri().path() == "/healthz" {
-            return Ok(Card::None);
+        if request.uri().path() == HEALTH {
+            return Ok((request, None));
         }
         if !request.headers().contains_key(AUTHORIZATION)
             && let Some(way) = by_token(request.method(), request.uri().path())
         {
-            return Ok(Card::Resume(way));
+            return Ok((self.admit_by_token(request, way).await?, None));
         }
-        let needs = needed(request.method(), request.uri().path());
-        shown(request.headers()).map(|shown| Card::Access(shown, needs))
-    }
-
-    /// Lets in whom the list has.
-    async fn admit(&self, peer: &Peer, shown: PresentedToken, needs: Scope) -> Result<Bearer, ApiError> {
+        let (shown, needs) = (shown(request.headers())?, needed(request.method(), request.uri().path()));
         let access = Arc::clone(&self.access);
         let bearer = respond::blocking(move || Ok(access.judge(&shown, needs)?)).await?;
         peer.known.store(true, Ordering::Relaxed);
-        Ok(bearer)
+        request.extensions_mut().insert(Caller::known_as(&bearer.name));
+        Ok((request, Some(bearer.id)))
     }
 
     /// Lets in whoever brings a resume token for just this. What else the request says is looked at by nobody before.
     async fn admit_by_token(&self, request: Request, way: TokenUse) -> Result<Request, ApiError> {
         #[derive(Deserialize)]
         struct WithToken {
-            #[serde(default)]
             token: Option<String>,
         }
         let (mut head, body) = request.into_parts();
@@ -143,29 +135,18 @@ impl Guard {
 }
 
 /// Lets a request in, or refuses it.
-pub(crate) async fn guard(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let Some(peer) = request.extensions().get::<Peer>().cloned() else {
         return ApiError::internal("a request came through the wrong door").into_response();
     };
     let (method, path) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
-    let refused = |error: ApiError| {
-        guard.log(&peer, &method, path.as_ref(), &error);
-        refuse(error)
-    };
-    match guard.examine(&peer, &request) {
-        Ok(Card::None) => next.run(request).await,
-        Ok(Card::Access(shown, needs)) => match guard.admit(&peer, shown, needs).await {
-            Ok(bearer) => {
-                request.extensions_mut().insert(Caller::known_as(&bearer.name));
-                while_good(next.run(request).await, guard.access, bearer.id)
-            }
-            Err(error) => refused(error),
-        },
-        Ok(Card::Resume(way)) => match guard.admit_by_token(request, way).await {
-            Ok(request) => next.run(request).await,
-            Err(error) => refused(error),
-        },
-        Err(error) => refused(error),
+    match guard.admit(&peer, request).await {
+        Ok((request, None)) => next.run(request).await,
+        Ok((request, Some(token))) => while_good(next.run(request).await, guard.access, token),
+        Err(error) => {
+            guard.log(&peer, &method, path.as_ref(), &error);
+            refuse(error)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use rekindle_wire::code::Code;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::guard::HEALTH;
 use crate::middleware::{Count, around};
 use crate::openapi::{self, Api, describe};
 use crate::routes::{daemon, sessions, waits};
@@ -16,33 +17,33 @@ use crate::sse::{all_sessions, session};
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
     Api::default()
-        .get("/healthz", daemon::alive, describe::get_health())
-        .get("/readyz", daemon::ready, describe::get_readiness())
-        .get("/metrics", daemon::metrics, describe::get_metrics())
-        .get("/api/openapi.json", openapi::show, describe::get_openapi())
-        .get("/api/version", daemon::version, describe::get_version())
-        .get("/api/agents", daemon::agents, describe::list_agents())
-        .get("/api/holders", daemon::holders, describe::list_holders())
-        .post("/api/shutdown", daemon::shutdown, describe::shut_down())
-        .get("/api/events", all_sessions::follow, describe::follow_all_sessions())
-        .get("/api/sessions", sessions::list, describe::list_sessions())
-        .post("/api/sessions", sessions::create, describe::create_session())
-        .get("/api/sessions/{id}", sessions::show, describe::get_session())
-        .patch("/api/sessions/{id}", sessions::change, describe::change_session())
-        .delete("/api/sessions/{id}", sessions::delete, describe::delete_session())
-        .post("/api/sessions/{id}/messages", sessions::message, describe::send_message())
-        .post("/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
-        .post("/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
-        .post("/api/sessions/{id}/close", sessions::close, describe::close_session())
-        .post("/api/sessions/{id}/waits", waits::open, describe::open_wait())
-        .get("/api/sessions/{id}/log", sessions::log, describe::get_session_log())
-        .get("/api/sessions/{id}/status", sessions::status, describe::get_session_status())
-        .get("/api/sessions/{id}/events", session::follow, describe::follow_session())
-        .get("/api/blobs/{id}", sessions::blob, describe::get_blob())
-        .get("/api/waits", waits::list, describe::list_waits())
-        .get("/api/waits/{id}", waits::show, describe::get_wait())
-        .post("/api/waits/{id}/token", waits::mint, describe::create_wait_token())
-        .post("/api/waits/{id}/answer", waits::answer, describe::answer_wait())
+        .route(Method::GET, HEALTH, daemon::alive, describe::get_health())
+        .route(Method::GET, "/readyz", daemon::ready, describe::get_readiness())
+        .route(Method::GET, "/metrics", daemon::metrics, describe::get_metrics())
+        .route(Method::GET, "/api/openapi.json", openapi::show, describe::get_openapi())
+        .route(Method::GET, "/api/version", daemon::version, describe::get_version())
+        .route(Method::GET, "/api/agents", daemon::agents, describe::list_agents())
+        .route(Method::GET, "/api/holders", daemon::holders, describe::list_holders())
+        .route(Method::POST, "/api/shutdown", daemon::shutdown, describe::shut_down())
+        .route(Method::GET, "/api/events", all_sessions::follow, describe::follow_all_sessions())
+        .route(Method::GET, "/api/sessions", sessions::list, describe::list_sessions())
+        .route(Method::POST, "/api/sessions", sessions::create, describe::create_session())
+        .route(Method::GET, "/api/sessions/{id}", sessions::show, describe::get_session())
+        .route(Method::PATCH, "/api/sessions/{id}", sessions::change, describe::change_session())
+        .route(Method::DELETE, "/api/sessions/{id}", sessions::delete, describe::delete_session())
+        .route(Method::POST, "/api/sessions/{id}/messages", sessions::message, describe::send_message())
+        .route(Method::POST, "/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
+        .route(Method::POST, "/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
+        .route(Method::POST, "/api/sessions/{id}/close", sessions::close, describe::close_session())
+        .route(Method::POST, "/api/sessions/{id}/waits", waits::open, describe::open_wait())
+        .route(Method::GET, "/api/sessions/{id}/log", sessions::log, describe::get_session_log())
+        .route(Method::GET, "/api/sessions/{id}/status", sessions::status, describe::get_session_status())
+        .route(Method::GET, "/api/sessions/{id}/events", session::follow, describe::follow_session())
+        .route(Method::GET, "/api/blobs/{id}", sessions::blob, describe::get_blob())
+        .route(Method::GET, "/api/waits", waits::list, describe::list_waits())
+        .route(Method::GET, "/api/waits/{id}", waits::show, describe::get_wait())
+        .route(Method::POST, "/api/waits/{id}/token", waits::mint, describe::create_wait_token())
+        .route(Method::POST, "/api/waits/{id}/answer", waits::answer, describe::answer_wait())
 }
 
 /// Puts all paths together.

@@ -11,24 +11,18 @@ use serde::Deserialize;
 #[schemars(rename = "SessionFilter")]
 pub struct Filter {
     /// With this status; several, divided by commas.
-    #[serde(default)]
     #[schemars(extend("pattern" = statuses(), "examples" = ["waiting,running"]))]
     pub status: Option<String>,
     /// With this agent.
-    #[serde(default)]
     pub agent: Option<String>,
     /// In this directory, or below it: an absolute path.
-    #[serde(default)]
     pub cwd: Option<String>,
     /// With these words in the title.
-    #[serde(default)]
     pub q: Option<String>,
     /// Most to be listed; more than 500 never are.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 
@@ -37,14 +31,11 @@ pub struct Filter {
 #[serde(deny_unknown_fields)]
 pub struct WaitFilter {
     /// Of this session.
-    #[serde(default)]
     pub session: Option<SessionId>,
     /// Most to be listed; more than 500 never are.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 
@@ -53,11 +44,9 @@ pub struct WaitFilter {
 #[serde(deny_unknown_fields)]
 pub struct HolderFilter {
     /// Most to be listed; more than 500 never are.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
-    #[serde(default)]
     pub cursor: Option<String>,
 }
 

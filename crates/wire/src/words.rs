@@ -17,9 +17,6 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All that a daemon says.
-            pub const ALL: &[$name] = &[$($name::$variant,)*];
-
             /// Returns the word.
             pub fn as_str(self) -> &'static str {
                 match self {

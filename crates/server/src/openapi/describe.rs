@@ -13,7 +13,7 @@ use rekindle_wire::view::{
 };
 use serde_json::{Value, json};
 
-use super::operation::{Operation, Scope};
+use super::operation::Operation;
 use crate::routes::daemon::{Agents, Alive, Ready, Shutdown, ShuttingDown};
 use crate::routes::sessions::{Cancelled, Deletion, Done, Nothing, Page, Status};
 use crate::sse::start::After;
@@ -49,24 +49,17 @@ pub(super) fn token() -> Value {
     })
 }
 
-fn once(operation: Operation) -> Operation {
-    let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
-    let about = "A key of the caller's: the same key with the same body, to the byte, has the same effect once. A session's key is \
-         known as long as the session is there, a message's until 10,000 newer messages with keys came to it.";
-    operation.header("Idempotency-Key", about, schema, Code::InvalidIdempotencyKey).refuses([Code::KeyReused])
-}
-
 pub(crate) fn get_health() -> Operation {
-    let named = ("getHealth", "daemon", Scope::Anyone);
-    Operation::new::<Alive>(named, "Tell whether the daemon listens", (OK, "It does."))
+    Operation::new::<Alive>("daemon", "getHealth", "Tell whether the daemon listens")
+        .answers(OK, "It does.")
         .more("Asks nobody, so that a daemon with a stuck disk is still seen to live.")
         .ignores_queries()
         .example(json!({"status": "ok"}))
 }
 
 pub(crate) fn get_readiness() -> Operation {
-    let named = ("getReadiness", "daemon", Scope::Read);
-    Operation::new::<Ready>(named, "Tell whether the sessions are listed", (OK, "They are."))
+    Operation::new::<Ready>("daemon", "getReadiness", "Tell whether the sessions are listed")
+        .answers(OK, "They are.")
         .more("Recovery may still be going on; `recovered` tells.")
         .ignores_queries()
         .example(json!({"status": "ready", "recovered": true}))
@@ -74,8 +67,8 @@ pub(crate) fn get_readiness() -> Operation {
 }
 
 pub(crate) fn get_metrics() -> Operation {
-    let named = ("getMetrics", "daemon", Scope::Read);
-    Operation::new::<String>(named, "Get what is counted", (OK, "Text for Prometheus."))
+    Operation::new::<String>("daemon", "getMetrics", "Get what is counted")
+        .answers(OK, "Text for Prometheus.")
         .more("OpenMetrics to whoever accepts it. docs/metrics.md says what each is.")
         .ignores_queries()
         .in_other_words("text/plain")
@@ -83,56 +76,52 @@ pub(crate) fn get_metrics() -> Operation {
 }
 
 pub(crate) fn get_openapi() -> Operation {
-    let named = ("getOpenapi", "daemon", Scope::Read);
-    Operation::new::<serde_json::Map<String, Value>>(named, "Get this document", (OK, "OpenAPI 3.1."))
+    Operation::new::<serde_json::Map<String, Value>>("daemon", "getOpenapi", "Get this document")
+        .answers(OK, "OpenAPI 3.1.")
 }
 
 pub(crate) fn get_version() -> Operation {
-    let named = ("getVersion", "daemon", Scope::Read);
     let example = json!({
         "version": "0.1.0", "pid": 4711, "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e", "epoch": 3,
         "home": "/home/me/.local/state/rekindle", "home_id": "64769:1311214", "listed": true, "recovered": true,
     });
-    Operation::new::<About>(named, "Tell who the daemon is", (OK, "Who it is.")).example(example)
+    Operation::new::<About>("daemon", "getVersion", "Tell who the daemon is")
+        .answers(OK, "Who it is.")
+        .example(example)
 }
 
 pub(crate) fn list_agents() -> Operation {
-    let named = ("listAgents", "daemon", Scope::Read);
     let example = json!({"agents": [{
         "id": "claude", "title": "Claude Code", "how": "missing", "command": [], "install": "npm install -g …",
     }]});
-    Operation::new::<Agents>(named, "List known agents, and which are here", (OK, "The known agents."))
+    Operation::new::<Agents>("daemon", "listAgents", "List known agents, and which are here")
+        .answers(OK, "The known agents.")
         .more("Looks at the daemon's `PATH`; starts nothing.")
         .example(example)
 }
 
 pub(crate) fn list_holders() -> Operation {
-    let named = ("listHolders", "daemon", Scope::Read);
-    Operation::new::<HolderList>(
-        named,
-        "List the processes that keep agents alive",
-        (OK, "A page of holders."),
-    )
-    .more("By their ids.")
-    .query::<HolderFilter>()
-    .refuses([Code::InvalidCursor, Code::InvalidQuery, Code::Internal])
+    Operation::new::<HolderList>("daemon", "listHolders", "List the processes that keep agents alive")
+        .answers(OK, "A page of holders.")
+        .more("By their ids.")
+        .query::<HolderFilter>()
+        .refuses([Code::InvalidCursor, Code::InvalidQuery, Code::Internal])
 }
 
 pub(crate) fn shut_down() -> Operation {
-    let named = ("shutDown", "daemon", Scope::Admin);
-    Operation::new::<ShuttingDown>(
-        named,
-        "End the daemon",
-        (ACCEPTED, "It will end; the connection ends when it has."),
-    )
-    .more("Agents work on, unless they are to end too.")
-    .body_if_any::<Shutdown>(vec![("agents work on", json!({})), ("agents end too", json!({"agents": true}))])
-    .example(json!({"agents": false}))
+    Operation::new::<ShuttingDown>("daemon", "shutDown", "End the daemon")
+        .answers(ACCEPTED, "It will end; the connection ends when it has.")
+        .more("Agents work on, unless they are to end too.")
+        .body_if_any::<Shutdown>(vec![
+            ("agents work on", json!({})),
+            ("agents end too", json!({"agents": true})),
+        ])
+        .example(json!({"agents": false}))
 }
 
 pub(crate) fn follow_all_sessions() -> Operation {
-    let named = ("followAllSessions", "sessions", Scope::Read);
-    Operation::new::<String>(named, "Follow all sessions", (OK, "Server-sent events, without ids."))
+    Operation::new::<String>("sessions", "followAllSessions", "Follow all sessions")
+        .answers(OK, "Server-sent events, without ids.")
         .more(
             "An event comes within about 50 ms of anything that happens to a session, once for all that happened \
              meanwhile. Connect first and list the sessions then; do both again after `too_slow` or an end. A comment \
@@ -144,8 +133,8 @@ pub(crate) fn follow_all_sessions() -> Operation {
 }
 
 pub(crate) fn list_sessions() -> Operation {
-    let named = ("listSessions", "sessions", Scope::Read);
-    Operation::new::<SessionList>(named, "List sessions", (OK, "A page of sessions."))
+    Operation::new::<SessionList>("sessions", "listSessions", "List sessions")
+        .answers(OK, "A page of sessions.")
         .more(
             "The session that was made last comes first. Nothing that happens to sessions changes this order: none \
              that is there throughout is missed or listed twice, whatever comes and goes between two pages. 50 are on \
@@ -157,9 +146,8 @@ pub(crate) fn list_sessions() -> Operation {
 }
 
 pub(crate) fn create_session() -> Operation {
-    let named = ("createSession", "sessions", Scope::Admin);
-    let made = (StatusCode::CREATED, "The session. It is on disk; with a prompt it runs already.");
-    let operation = Operation::new::<SessionView>(named, "Make a session", made)
+    Operation::new::<SessionView>("sessions", "createSession", "Make a session")
+        .answers(CREATED, "The session. It is on disk; with a prompt it runs already.")
         .body::<NewSession>(vec![
             (
                 "a known agent",
@@ -183,35 +171,34 @@ pub(crate) fn create_session() -> Operation {
             Code::InvalidEnv,
             Code::InvalidWorkingDir,
             Code::SettingUnknown,
-        ]);
-    [
-        "getSession",
-        "changeSession",
-        "deleteSession",
-        "sendMessage",
-        "cancelSession",
-        "resumeSession",
-        "closeSession",
-    ]
-    .into_iter()
-    .chain(["getSessionLog", "getSessionStatus"])
-    .fold(once(operation), |operation, next| operation.leads_to(next, "/id"))
+        ])
+        .takes_idempotency_key()
+        .leads_to([
+            "getSession",
+            "changeSession",
+            "deleteSession",
+            "sendMessage",
+            "cancelSession",
+            "resumeSession",
+            "closeSession",
+        ])
+        .leads_to(["getSessionLog", "getSessionStatus"])
 }
 
 pub(crate) fn get_session() -> Operation {
-    let named = ("getSession", "sessions", Scope::Read);
-    Operation::new::<SessionView>(named, "Show a session", (OK, "The session."))
+    Operation::new::<SessionView>("sessions", "getSession", "Show a session")
+        .answers(OK, "The session.")
         .of_session()
         .example(session())
 }
 
 pub(crate) fn change_session() -> Operation {
-    let named = ("changeSession", "sessions", Scope::Admin);
     Operation::new::<SessionView>(
-        named,
+        "sessions",
+        "changeSession",
         "Change a session's title, policies, mode or model",
-        (OK, "The session."),
     )
+    .answers(OK, "The session.")
     .of_session()
     .body::<Change>(vec![
         ("title", json!({"title": "Nightly"})),
@@ -224,8 +211,8 @@ pub(crate) fn change_session() -> Operation {
 }
 
 pub(crate) fn delete_session() -> Operation {
-    let named = ("deleteSession", "sessions", Scope::Admin);
-    Operation::new::<Done>(named, "Remove a session", (StatusCode::NO_CONTENT, "It is gone."))
+    Operation::new::<Done>("sessions", "deleteSession", "Remove a session")
+        .answers(StatusCode::NO_CONTENT, "It is gone.")
         .more("Its agent is stopped first. One whose run has not ended is removed only with `force=1`.")
         .without_content()
         .of_session()
@@ -235,13 +222,12 @@ pub(crate) fn delete_session() -> Operation {
 }
 
 pub(crate) fn send_message() -> Operation {
-    let named = ("sendMessage", "sessions", Scope::Admin);
     let example = json!({
         "message_id": "msg_01khz0p6r8vk6mqj3b8y2c9d4e", "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 12,
         "queued": false,
     });
-    let operation =
-        Operation::new::<MessageTaken>(named, "Give a session a message", (ACCEPTED, "It is on disk."))
+    Operation::new::<MessageTaken>("sessions", "sendMessage", "Give a session a message")
+        .answers(ACCEPTED, "It is on disk.")
             .more(
                 "It begins a run, or waits for its turn behind the one that goes on. Into a wait it comes as a cancel \
                  of what is waited for.",
@@ -253,27 +239,23 @@ pub(crate) fn send_message() -> Operation {
             ])
             .example(example)
             .appends()
-            .refuses([Code::Busy, Code::InvalidContent, Code::InvalidEnv, Code::QueueFull, Code::SessionClosed]);
-    once(operation)
+            .refuses([Code::Busy, Code::InvalidContent, Code::InvalidEnv, Code::QueueFull, Code::SessionClosed])
+            .takes_idempotency_key()
 }
 
 pub(crate) fn cancel_session() -> Operation {
-    let named = ("cancelSession", "sessions", Scope::Admin);
-    Operation::new::<Cancelled>(
-        named,
-        "Cancel what a session does and has queued",
-        (ACCEPTED, "It will end."),
-    )
-    .of_session()
-    .body_if_any::<Nothing>(Vec::new())
-    .example(json!({"run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e"}))
-    .appends()
-    .refuses([Code::NothingRunning])
+    Operation::new::<Cancelled>("sessions", "cancelSession", "Cancel what a session does and has queued")
+        .answers(ACCEPTED, "It will end.")
+        .of_session()
+        .body_if_any::<Nothing>(Vec::new())
+        .example(json!({"run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e"}))
+        .appends()
+        .refuses([Code::NothingRunning])
 }
 
 pub(crate) fn resume_session() -> Operation {
-    let named = ("resumeSession", "sessions", Scope::Admin);
-    Operation::new::<Resumed>(named, "Continue an interrupted session", (ACCEPTED, "It goes on."))
+    Operation::new::<Resumed>("sessions", "resumeSession", "Continue an interrupted session")
+        .answers(ACCEPTED, "It goes on.")
         .more(
             "Or answer a wait of it by a resume token: then `token` comes with the `answer`, and no access token is needed; \
              the body is 64 KiB at most without one.",
@@ -293,8 +275,8 @@ pub(crate) fn resume_session() -> Operation {
 }
 
 pub(crate) fn close_session() -> Operation {
-    let named = ("closeSession", "sessions", Scope::Admin);
-    Operation::new::<Done>(named, "Close a session", (ACCEPTED, "It takes no more messages."))
+    Operation::new::<Done>("sessions", "closeSession", "Close a session")
+        .answers(ACCEPTED, "It takes no more messages.")
         .more("Its agent goes, its log stays.")
         .of_session()
         .body_if_any::<Nothing>(Vec::new())
@@ -304,11 +286,11 @@ pub(crate) fn close_session() -> Operation {
 }
 
 pub(crate) fn get_session_log() -> Operation {
-    let named = ("getSessionLog", "sessions", Scope::Read);
     let record = json!({
         "seq": 1, "ts": "2026-02-21T10:00:00.000Z", "kind": "session.closed", "by": "local", "h": "4df9e30ab1d947d5",
     });
-    Operation::new::<LogPage>(named, "Read a session's log", (OK, "Records as they stand in the log."))
+    Operation::new::<LogPage>("sessions", "getSessionLog", "Read a session's log")
+        .answers(OK, "Records as they stand in the log.")
         .of_session()
         .query::<Page>()
         .example(json!({"records": [record], "next": null}))
@@ -316,23 +298,18 @@ pub(crate) fn get_session_log() -> Operation {
 }
 
 pub(crate) fn get_session_status() -> Operation {
-    let named = ("getSessionStatus", "sessions", Scope::Read);
     let Value::Object(session) = session() else { unreachable!("it is an object") };
     let example =
         session.into_iter().filter(|(name, _)| ["id", "status", "since", "evidence"].contains(&&**name));
-    Operation::new::<Status>(
-        named,
-        "Tell what a session is doing",
-        (OK, "What, since when, how it is known."),
-    )
-    .of_session()
-    .example(Value::Object(example.collect()))
+    Operation::new::<Status>("sessions", "getSessionStatus", "Tell what a session is doing")
+        .answers(OK, "What, since when, how it is known.")
+        .of_session()
+        .example(Value::Object(example.collect()))
 }
 
 pub(crate) fn get_blob() -> Operation {
-    let named = ("getBlob", "sessions", Scope::Read);
-    let about = (OK, "Its bytes: of a message, the JSON that would stand in the record.");
-    Operation::new::<String>(named, "Get what is too large for a log", about)
+    Operation::new::<String>("sessions", "getBlob", "Get what is too large for a log")
+        .answers(OK, "Its bytes: of a message, the JSON that would stand in the record.")
         .more(
             "A payload above 256 KiB is kept apart; the record has `{\"blob\":…,\"size\":…}` in its place. A name is \
              BLAKE3 of the bytes in hex, so what it names never changes.",
@@ -343,10 +320,10 @@ pub(crate) fn get_blob() -> Operation {
 }
 
 pub(crate) fn follow_session() -> Operation {
-    let named = ("followSession", "sessions", Scope::Read);
     let id = json!({"type": "string", "pattern": "^[0-9]{1,19}(\\.[0-9a-f]{16})?$", "examples": ["7.4df9e30ab1d947d5"]});
     let about = "The id of the last event that was seen; counts before `after`.";
-    Operation::new::<String>(named, "Follow a session", (OK, "Server-sent events."))
+    Operation::new::<String>("sessions", "followSession", "Follow a session")
+        .answers(OK, "Server-sent events.")
         .more(
             "Every record of the log is an event: its kind is the event's name, its `seq.h` the id, its line the \
              data. `delta` and `status.derived` without an id are of now and in no record. A comment comes when \
@@ -366,25 +343,17 @@ pub(crate) fn follow_session() -> Operation {
 }
 
 pub(crate) fn list_waits() -> Operation {
-    let named = ("listWaits", "waits", Scope::Read);
-    Operation::new::<WaitList>(
-        named,
-        "List what agents ask and nobody has answered",
-        (OK, "A page of waits."),
-    )
-    .more("The one that waits longest comes first. 500 are on a page unless `limit` says fewer.")
-    .query::<WaitFilter>()
-    .refuses([Code::InvalidCursor, Code::InvalidQuery])
-    .example(json!({"waits": [wait()], "next": null}))
+    Operation::new::<WaitList>("waits", "listWaits", "List what agents ask and nobody has answered")
+        .answers(OK, "A page of waits.")
+        .more("The one that waits longest comes first. 500 are on a page unless `limit` says fewer.")
+        .query::<WaitFilter>()
+        .refuses([Code::InvalidCursor, Code::InvalidQuery])
+        .example(json!({"waits": [wait()], "next": null}))
 }
 
 pub(crate) fn open_wait() -> Operation {
-    let named = ("openWait", "waits", Scope::Admin);
-    let operation = Operation::new::<WaitView>(
-        named,
-        "Open a wait on the run that goes on",
-        (CREATED, "The wait, which is on disk."),
-    )
+    Operation::new::<WaitView>("waits", "openWait", "Open a wait on the run that goes on")
+        .answers(CREATED, "The wait, which is on disk.")
     .more(
         "For programs that drive a session: someone or something outside is to answer, with `POST /api/waits/{id}/answer`. \
          The answer is in `GET /api/waits/{id}` and in the session's log and events, in `run.resumed`. The agent is told \
@@ -398,13 +367,13 @@ pub(crate) fn open_wait() -> Operation {
     ])
     .example(wait())
     .appends()
-    .refuses([Code::InvalidContent, Code::NothingRunning, Code::QueueFull, Code::WaitUnknown]);
-    once(operation)
+    .refuses([Code::InvalidContent, Code::NothingRunning, Code::QueueFull, Code::WaitUnknown])
+    .takes_idempotency_key()
 }
 
 pub(crate) fn get_wait() -> Operation {
-    let named = ("getWait", "waits", Scope::Read);
-    Operation::new::<WaitView>(named, "Show a wait, over or not", (OK, "The wait."))
+    Operation::new::<WaitView>("waits", "getWait", "Show a wait, over or not")
+        .answers(OK, "The wait.")
         .more("One that is over has `state` `ended`, `how` it ended, and the `answer` if there was one.")
         .of_wait()
         .example(wait())
@@ -412,24 +381,27 @@ pub(crate) fn get_wait() -> Operation {
 }
 
 pub(crate) fn create_wait_token() -> Operation {
-    let named = ("createWaitToken", "waits", Scope::Answer);
     let example =
         json!({"token": "rt_01khz0p6r8vk6mqj3b8y2c9d4e.SECRET", "expires_at": "2026-02-22T10:00:00.000Z"});
-    let shown = (OK, "The token, shown this once.");
-    Operation::new::<TokenShown>(named, "Make a token that lets someone else answer a wait", shown)
-        .of_wait()
-        .body_if_any::<Nothing>(Vec::new())
-        .example(example)
-        .appends()
-        .refuses([Code::WaitClosed, Code::SessionUnknown])
+    Operation::new::<TokenShown>(
+        "waits",
+        "createWaitToken",
+        "Make a token that lets someone else answer a wait",
+    )
+    .answers(OK, "The token, shown this once.")
+    .of_wait()
+    .body_if_any::<Nothing>(Vec::new())
+    .example(example)
+    .appends()
+    .refuses([Code::WaitClosed, Code::SessionUnknown])
 }
 
 pub(crate) fn answer_wait() -> Operation {
-    let named = ("answerWait", "waits", Scope::Answer);
     let example = json!({
         "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "resume_token_id": "rt_01khz0p6r8vk6mqj3b8y2c9d4e",
     });
-    Operation::new::<AnswerTaken>(named, "Answer a wait", (ACCEPTED, "The answer is on disk."))
+    Operation::new::<AnswerTaken>("waits", "answerWait", "Answer a wait")
+        .answers(ACCEPTED, "The answer is on disk.")
         .more(
             "The first answer wins; the same one again gets the same result. One to a void wait becomes a message. With a resume \
              token in `token` no access token is needed; the body is 64 KiB at most without one.",

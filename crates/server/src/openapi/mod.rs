@@ -18,10 +18,11 @@ use futures_util::future::{Either, Ready, ready};
 use rekindle_wire::code::{Code, REFUSED};
 use serde_json::{Map, Value, json};
 
-use self::operation::{Operation, Refused};
+use self::operation::Operation;
 use self::schemas::Schemas;
 use crate::app::App;
 use crate::extract::{MAX_BODY, no_query};
+use crate::guard::{HEALTH, needed};
 use crate::respond::{self, Answer};
 use crate::router::api;
 
@@ -33,56 +34,19 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Answers GET.
-    pub(crate) fn get<T: 'static>(
-        self,
-        path: &'static str,
-        by: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Api {
-        self.add((Method::GET, MethodFilter::GET), path, by, operation)
-    }
-
-    /// Answers POST.
-    pub(crate) fn post<T: 'static>(
-        self,
-        path: &'static str,
-        by: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Api {
-        self.add((Method::POST, MethodFilter::POST), path, by, operation)
-    }
-
-    /// Answers PATCH.
-    pub(crate) fn patch<T: 'static>(
-        self,
-        path: &'static str,
-        by: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Api {
-        self.add((Method::PATCH, MethodFilter::PATCH), path, by, operation)
-    }
-
-    /// Answers DELETE.
-    pub(crate) fn delete<T: 'static>(
-        self,
-        path: &'static str,
-        by: impl Handler<T, App>,
-        operation: Operation,
-    ) -> Api {
-        self.add((Method::DELETE, MethodFilter::DELETE), path, by, operation)
-    }
-
-    fn add<T: 'static>(
+    /// Answers requests to a path. The guard says who may ask on TCP; only the look whether anyone listens is open to all.
+    pub(crate) fn route<T: 'static>(
         mut self,
-        (method, filter): (Method, MethodFilter),
+        method: Method,
         path: &'static str,
         by: impl Handler<T, App>,
         operation: Operation,
     ) -> Api {
         let refuses = operation.refuses_queries();
+        let filter = MethodFilter::try_from(method.clone()).expect("the router knows the method");
         self.router = self.router.route(path, on(filter, Asked { by, refuses }));
         let operation = if refuses { operation.refuses([Code::InvalidQuery]) } else { operation };
+        let operation = if path == HEALTH { operation } else { operation.needs(needed(&method, path)) };
         self.described.push((method, path, operation));
         self
     }
@@ -159,19 +123,18 @@ pub(crate) fn declares(method: &Method, path: &str, status: StatusCode, code: &s
     type Declared = HashSet<(Method, &'static str, u16, &'static str)>;
     static DECLARED: OnceLock<Declared> = OnceLock::new();
     let declared = DECLARED.get_or_init(|| {
-        let all = api().described.into_iter();
         let each = |(method, path, operation): (Method, &'static str, Operation)| {
-            let refusals: Vec<Refused> = operation.refusals().collect();
-            refusals.into_iter().map(move |one| (method.clone(), path, one.status, one.word))
+            operation
+                .refusals
+                .into_iter()
+                .map(move |code| (method.clone(), path, code.status(), code.as_str()))
         };
-        all.flat_map(each).collect()
+        api().described.into_iter().flat_map(each).collect()
     });
-    let method = if method == Method::HEAD { &Method::GET } else { method };
-    let is = |one: &&(Method, &str, u16, &str)| {
-        (&one.0, one.1, one.2, one.3) == (method, path, status.as_u16(), code)
-    };
-    // A method that is not taken, and what the framework refuses, belong to no operation.
-    status == StatusCode::METHOD_NOT_ALLOWED || code == REFUSED || declared.iter().any(|one| is(&one))
+    let method = if method == Method::HEAD { Method::GET } else { method.clone() };
+    status == StatusCode::METHOD_NOT_ALLOWED
+        || code == REFUSED
+        || declared.contains(&(method, path, status.as_u16(), code))
 }
 
 #[cfg(test)]

@@ -4,42 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
+use rekindle_domain::access::Scope;
 use rekindle_wire::code::Code;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::schemas::Schemas;
-
-/// Who may ask for it on TCP; on the unix socket everyone who can open it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Anyone, without a token.
-    Anyone,
-    /// Whoever may look.
-    Read,
-    /// Whoever may answer what agents ask.
-    Answer,
-    /// Whoever may do everything.
-    Admin,
-}
-
-/// A refusal that an operation may come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) word: &'static str,
-    pub(crate) meaning: &'static str,
-}
-
-impl From<Code> for Refused {
-    fn from(code: Code) -> Refused {
-        Refused { status: code.status(), word: code.as_str(), meaning: code.meaning() }
-    }
-}
-
-/// Why an access token is not taken.
-const GUARD: [Code; 5] =
-    [Code::TokenUnknown, Code::TokenScope, Code::TokenExpired, Code::TokenRevoked, Code::TokensUnreadable];
 
 /// Makes the schema of a type.
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
@@ -50,20 +20,23 @@ struct Body {
     examples: Vec<(&'static str, Value)>,
 }
 
+#[derive(Default)]
 struct Answer {
     status: StatusCode,
     about: &'static str,
     content: Vec<(&'static str, MakeSchema)>,
     example: Option<Value>,
-    links: Vec<(&'static str, &'static str)>,
+    links: Vec<&'static str>,
     headers: Map<String, Value>,
 }
 
 /// One operation.
+#[derive(Default)]
 pub(crate) struct Operation {
     pub(crate) id: &'static str,
     tag: &'static str,
-    pub(super) scope: Scope,
+    /// Who may ask for it on TCP: anyone without one. On the unix socket everyone who can open it may.
+    pub(super) scope: Option<Scope>,
     summary: &'static str,
     description: &'static str,
     path: Vec<Value>,
@@ -73,45 +46,36 @@ pub(crate) struct Operation {
     body: Option<Body>,
     answer: Answer,
     events: Vec<(&'static str, &'static str, MakeSchema)>,
-    refusals: BTreeSet<Refused>,
+    pub(super) refusals: BTreeSet<Code>,
 }
 
 impl Operation {
     /// Describes what `id` is called in programs; it answers with JSON of a type.
     pub(crate) fn new<T: JsonSchema>(
-        (id, tag, scope): (&'static str, &'static str, Scope),
+        tag: &'static str,
+        id: &'static str,
         summary: &'static str,
-        (status, about): (StatusCode, &'static str),
     ) -> Operation {
         let content = vec![("application/json", SchemaGenerator::subschema_for::<T> as MakeSchema)];
-        let (links, headers) = (Vec::new(), Map::new());
-        let answer = Answer { status, about, content, example: None, links, headers };
-        let operation = Operation {
-            id,
-            tag,
-            scope,
-            summary,
-            description: "",
-            path: Vec::new(),
-            query: None,
-            ignores_queries: false,
-            headers: Vec::new(),
-            body: None,
-            answer,
-            events: Vec::new(),
-            refusals: BTreeSet::new(),
-        };
+        let answer = Answer { content, ..Answer::default() };
+        let operation = Operation { id, tag, summary, answer, ..Operation::default() };
         // Whatever is asked for, the daemon may be full, leaving or broken, and the guard of the door on TCP may say no.
-        let operation = operation
+        operation
             .refuses([Code::Internal, Code::ShuttingDown, Code::TooManyConnections])
-            .refuses([Code::HostNotAllowed, Code::OriginNotAllowed]);
-        match scope {
-            Scope::Anyone => operation,
-            Scope::Read | Scope::Answer | Scope::Admin => {
-                let refused = [Code::TokenMissing, Code::TokenUnknown, Code::NotReady];
-                operation.refuses(refused).refuses(GUARD)
-            }
-        }
+            .refuses([Code::HostNotAllowed, Code::OriginNotAllowed])
+    }
+
+    /// On TCP it takes an access token that may do this.
+    pub(super) fn needs(self, scope: Scope) -> Operation {
+        Operation { scope: Some(scope), ..self }
+            .refuses([Code::TokenMissing, Code::TokenUnknown, Code::TokenScope, Code::TokenExpired])
+            .refuses([Code::TokenRevoked, Code::TokensUnreadable, Code::NotReady])
+    }
+
+    /// Says what its answer is.
+    pub(crate) fn answers(mut self, status: StatusCode, about: &'static str) -> Operation {
+        (self.answer.status, self.answer.about) = (status, about);
+        self
     }
 
     /// Says more than the summary.
@@ -153,8 +117,8 @@ impl Operation {
     }
 
     /// What another operation takes as its `id` stands in the answer.
-    pub(crate) fn leads_to(mut self, operation: &'static str, place: &'static str) -> Operation {
-        self.answer.links.push((operation, place));
+    pub(crate) fn leads_to(mut self, operations: impl IntoIterator<Item = &'static str>) -> Operation {
+        self.answer.links.extend(operations);
         self
     }
 
@@ -207,6 +171,14 @@ impl Operation {
         self.refuses([refusal])
     }
 
+    /// It is done once, however often it is asked for under one key.
+    pub(crate) fn takes_idempotency_key(self) -> Operation {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"});
+        let about = "A key of the caller's: the same key with the same body, to the byte, has the same effect once. A session's key is \
+             known as long as the session is there, a message's until 10,000 newer messages with keys came to it.";
+        self.header("Idempotency-Key", about, schema, Code::InvalidIdempotencyKey).refuses([Code::KeyReused])
+    }
+
     /// It takes a body.
     pub(crate) fn body<T: JsonSchema>(mut self, examples: Vec<(&'static str, Value)>) -> Operation {
         self.body = Some(Body { schema: SchemaGenerator::subschema_for::<T>, required: true, examples });
@@ -238,14 +210,9 @@ impl Operation {
     }
 
     /// It may be refused for these.
-    pub(crate) fn refuses(mut self, codes: impl IntoIterator<Item = impl Into<Refused>>) -> Operation {
-        self.refusals.extend(codes.into_iter().map(Into::into));
+    pub(crate) fn refuses(mut self, codes: impl IntoIterator<Item = Code>) -> Operation {
+        self.refusals.extend(codes);
         self
-    }
-
-    /// Returns what it may be refused for.
-    pub(crate) fn refusals(&self) -> impl Iterator<Item = Refused> {
-        self.refusals.iter().copied()
     }
 
     /// Writes it as OpenAPI has it.
@@ -256,10 +223,8 @@ impl Operation {
             "summary": self.summary,
             "responses": self.responses(schemas),
             "security": match self.scope {
-                Scope::Anyone => json!([{}]),
-                Scope::Read => json!([{}, {"token": ["read"]}]),
-                Scope::Answer => json!([{}, {"token": ["answer"]}]),
-                Scope::Admin => json!([{}, {"token": ["admin"]}]),
+                None => json!([{}]),
+                Some(scope) => json!([{}, {"token": [scope.as_str()]}]),
             },
         });
         if !self.description.is_empty() {
@@ -307,14 +272,14 @@ impl Operation {
         if !headers.is_empty() {
             answer["headers"] = headers.clone().into();
         }
-        for (operation, place) in links {
-            let place = format!("$response.body#{place}");
-            answer["links"][*operation] = json!({"operationId": operation, "parameters": {"id": place}});
+        for operation in links {
+            let id = "$response.body#/id";
+            answer["links"][*operation] = json!({"operationId": operation, "parameters": {"id": id}});
         }
         let mut responses = Map::from_iter([(status.as_str().to_owned(), answer)]);
-        let mut by_status: BTreeMap<u16, Vec<Refused>> = BTreeMap::new();
-        for refused in &self.refusals {
-            by_status.entry(refused.status).or_default().push(*refused);
+        let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+        for code in &self.refusals {
+            by_status.entry(code.status()).or_default().push(*code);
         }
         for (status, refused) in by_status {
             responses.insert(status.to_string(), refusal(schemas, &refused));
@@ -324,9 +289,9 @@ impl Operation {
 }
 
 /// Describes what is answered with one status, and which codes it may carry.
-fn refusal(schemas: &mut Schemas, refused: &[Refused]) -> Value {
-    let words: BTreeSet<&str> = refused.iter().map(|one| one.word).collect();
-    let meanings: BTreeMap<&str, &str> = refused.iter().map(|one| (one.word, one.meaning)).collect();
+fn refusal(schemas: &mut Schemas, codes: &[Code]) -> Value {
+    let meanings: BTreeMap<&str, &str> = codes.iter().map(|code| (code.as_str(), code.meaning())).collect();
+    let words: Vec<&&str> = meanings.keys().collect();
     let about: Vec<String> = meanings.iter().map(|(word, meaning)| format!("`{word}`: {meaning}")).collect();
     let code = json!({"properties": {"error": {"properties": {"code": {"enum": words}}}}});
     let schema = json!({"allOf": [schemas.error(), code]});

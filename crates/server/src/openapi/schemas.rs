@@ -84,11 +84,6 @@ fn not_null(mut schema: Value) -> Value {
     {
         return one.clone();
     }
-    if let Some(map) = schema.as_object_mut()
-        && map.get("default") == Some(&Value::Null)
-    {
-        map.remove("default");
-    }
     schema
 }
 

@@ -1,7 +1,6 @@
 //! The daemon itself: whether it is there, who it is, what it finds around it, and its end.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
@@ -41,7 +40,7 @@ pub(crate) struct Ready {
 }
 
 /// `GET /readyz`: the home is open and its sessions are listed. Recovery may still be going on.
-pub(crate) async fn ready(State(app): State<App>) -> Answer {
+pub(crate) async fn ready(app: App) -> Answer {
     let about = app.daemon.about();
     if !about.listed {
         return Err(
@@ -52,12 +51,12 @@ pub(crate) async fn ready(State(app): State<App>) -> Answer {
 }
 
 /// `GET /api/version`: who it is.
-pub(crate) async fn version(State(app): State<App>) -> Answer {
+pub(crate) async fn version(app: App) -> Answer {
     respond::json(StatusCode::OK, &app.daemon.about())
 }
 
 /// `GET /metrics`: what is counted, for Prometheus and those who read its formats.
-pub(crate) async fn metrics(State(app): State<App>, headers: HeaderMap) -> Answer {
+pub(crate) async fn metrics(app: App, headers: HeaderMap) -> Answer {
     let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let format = Format::for_accept(&accept.collect::<Vec<_>>().join(","));
     let page = app.ask_at_once(move |daemon| Ok(daemon.metrics(format))).await?;
@@ -86,7 +85,7 @@ pub(crate) async fn agents() -> Answer {
 }
 
 /// `GET /api/holders`: the holders of the home.
-pub(crate) async fn holders(State(app): State<App>, Ask(filter): Ask<HolderFilter>) -> Answer {
+pub(crate) async fn holders(app: App, Ask(filter): Ask<HolderFilter>) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.holders(&filter)?)).await
 }
 
@@ -107,7 +106,7 @@ pub(crate) struct ShuttingDown {
 }
 
 /// `POST /api/shutdown`: the answer comes first, then agents end if they are to, then the daemon.
-pub(crate) async fn shutdown(State(app): State<App>, by: Caller, Raw(body): Raw) -> Answer {
+pub(crate) async fn shutdown(app: App, by: Caller, Raw(body): Raw) -> Answer {
     let shutdown: Shutdown = json_if_any(&body)?;
     let agents = shutdown.agents;
     tokio::spawn(async move {

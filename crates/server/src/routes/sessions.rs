@@ -1,7 +1,6 @@
 //! Sessions: made, shown, changed, spoken to and ended. Bodies are read where they may take their time, away from
 //! the threads that serve connections; only what is small and need not block is done there.
 
-use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS,
 };
@@ -43,7 +42,7 @@ pub(crate) struct Nothing {}
 pub(crate) struct Done {}
 
 /// `POST /api/sessions`: makes a session.
-pub(crate) async fn create(State(app): State<App>, once: Once, Raw(body): Raw) -> Answer {
+pub(crate) async fn create(app: App, once: Once, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let session = daemon.create(json(&body)?, once.of(&body).as_ref())?;
         let mut response = respond::json(StatusCode::CREATED, &session)?;
@@ -56,17 +55,17 @@ pub(crate) async fn create(State(app): State<App>, once: Once, Raw(body): Raw) -
 }
 
 /// `GET /api/sessions`: a page of sessions.
-pub(crate) async fn list(State(app): State<App>, Ask(filter): Ask<Filter>) -> Answer {
+pub(crate) async fn list(app: App, Ask(filter): Ask<Filter>) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.sessions(&filter)?)).await
 }
 
 /// `GET /api/sessions/{id}`: one session.
-pub(crate) async fn show(State(app): State<App>, Session(id): Session) -> Answer {
+pub(crate) async fn show(app: App, Session(id): Session) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.session(id)?)).await
 }
 
 /// `PATCH /api/sessions/{id}`: changes a session.
-pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(body): Raw) -> Answer {
+pub(crate) async fn change(app: App, Session(id): Session, Raw(body): Raw) -> Answer {
     let change: Change = json(&body)?;
     if let Some(changed) = app.daemon.try_change(id, change.clone()) {
         return respond::json(StatusCode::OK, &changed.await?);
@@ -79,14 +78,13 @@ pub(crate) async fn change(State(app): State<App>, Session(id): Session, Raw(bod
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deletion {
     /// Also if its run has not ended: 1, or 0.
-    #[serde(default)]
     #[schemars(extend("enum" = ["1", "0", "true", "false"]))]
     force: Option<String>,
 }
 
 /// `DELETE /api/sessions/{id}`: removes a session.
 pub(crate) async fn delete(
-    State(app): State<App>,
+    app: App,
     by: Caller,
     Session(id): Session,
     Ask(deletion): Ask<Deletion>,
@@ -103,12 +101,7 @@ pub(crate) async fn delete(
 }
 
 /// `POST …/messages`: gives a session a message.
-pub(crate) async fn message(
-    State(app): State<App>,
-    Session(id): Session,
-    once: Once,
-    Raw(body): Raw,
-) -> Answer {
+pub(crate) async fn message(app: App, Session(id): Session, once: Once, Raw(body): Raw) -> Answer {
     if body.len() <= SMALL {
         let (new, key) = (json(&body)?, once.of(&body));
         if let Some(given) = app.daemon.try_message(id, &new, key.as_ref())
@@ -132,12 +125,7 @@ pub(crate) struct Cancelled {
 }
 
 /// `POST …/cancel`: ends what it does, is about to do and has queued.
-pub(crate) async fn cancel(
-    State(app): State<App>,
-    by: Caller,
-    Session(id): Session,
-    Raw(body): Raw,
-) -> Answer {
+pub(crate) async fn cancel(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         respond::json(StatusCode::ACCEPTED, &Cancelled { run_id: daemon.cancel(id, by.name())? })
@@ -146,12 +134,7 @@ pub(crate) async fn cancel(
 }
 
 /// `POST …/resume`: continues it, or answers its wait by a token.
-pub(crate) async fn resume(
-    State(app): State<App>,
-    by: Caller,
-    Session(id): Session,
-    Raw(body): Raw,
-) -> Answer {
+pub(crate) async fn resume(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         respond::json(StatusCode::ACCEPTED, &daemon.resume(id, json_if_any(&body)?, by.name())?)
     })
@@ -159,12 +142,7 @@ pub(crate) async fn resume(
 }
 
 /// `POST …/close`: ends it; its log stays.
-pub(crate) async fn close(
-    State(app): State<App>,
-    by: Caller,
-    Session(id): Session,
-    Raw(body): Raw,
-) -> Answer {
+pub(crate) async fn close(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         daemon.close(id, by.name())?;
@@ -188,7 +166,7 @@ pub(crate) struct Status {
 }
 
 /// `GET …/status`: what it is doing, since when, and how that is known.
-pub(crate) async fn status(State(app): State<App>, Session(id): Session) -> Answer {
+pub(crate) async fn status(app: App, Session(id): Session) -> Answer {
     app.ask(move |daemon| {
         let session = daemon.session(id)?;
         let (status, since, evidence) = (session.status, session.since, session.evidence);
@@ -205,13 +183,12 @@ pub(crate) struct Page {
     #[serde(default)]
     after: u64,
     /// Most to be told: 200 without it; more than 1000 never are.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     limit: Option<usize>,
 }
 
 /// `GET …/log`: records as they stand in the log.
-pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
+pub(crate) async fn log(app: App, Session(id): Session, Ask(page): Ask<Page>) -> Answer {
     let limit = page.limit.unwrap_or(PAGE);
     if limit == 0 {
         return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
@@ -226,7 +203,7 @@ pub(crate) async fn log(State(app): State<App>, Session(id): Session, Ask(page):
 
 /// `GET /api/blobs/{id}`: a payload that is kept apart from the log. What it names never changes; what it is only its reader
 /// knows, so nothing shows it by itself.
-pub(crate) async fn blob(State(app): State<App>, Blob(id): Blob) -> Answer {
+pub(crate) async fn blob(app: App, Blob(id): Blob) -> Answer {
     let bytes = app.ask(move |daemon| Ok(daemon.blob(&id)?)).await?;
     let mut response = respond::bytes(StatusCode::OK, bytes);
     for (name, value) in [

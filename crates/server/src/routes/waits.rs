@@ -1,6 +1,5 @@
 //! Waits: what agents and programs ask of people, and the answers.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use rekindle_wire::filter::WaitFilter;
 
@@ -11,18 +10,12 @@ use crate::respond::{self, Answer};
 use crate::routes::sessions::Nothing;
 
 /// `GET /api/waits`: open and void waits, oldest first.
-pub(crate) async fn list(State(app): State<App>, Ask(filter): Ask<WaitFilter>) -> Answer {
+pub(crate) async fn list(app: App, Ask(filter): Ask<WaitFilter>) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.waits(&filter)?)).await
 }
 
 /// `POST /api/sessions/{id}/waits`: a wait for a program that drives the session.
-pub(crate) async fn open(
-    State(app): State<App>,
-    by: Caller,
-    Session(id): Session,
-    once: Once,
-    Raw(body): Raw,
-) -> Answer {
+pub(crate) async fn open(app: App, by: Caller, Session(id): Session, once: Once, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let opened = daemon.open_wait(id, &json(&body)?, once.of(&body), by.name())?;
         respond::json(StatusCode::CREATED, &opened)
@@ -31,12 +24,12 @@ pub(crate) async fn open(
 }
 
 /// `GET /api/waits/{id}`: one wait, over or not.
-pub(crate) async fn show(State(app): State<App>, Wait(id): Wait) -> Answer {
+pub(crate) async fn show(app: App, Wait(id): Wait) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.wait(id)?)).await
 }
 
 /// `POST /api/waits/{id}/token`: a further token, shown once.
-pub(crate) async fn mint(State(app): State<App>, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
+pub(crate) async fn mint(app: App, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         respond::json(StatusCode::OK, &daemon.mint(id, by.name())?)
@@ -45,7 +38,7 @@ pub(crate) async fn mint(State(app): State<App>, by: Caller, Wait(id): Wait, Raw
 }
 
 /// `POST /api/waits/{id}/answer`: the answer to a wait.
-pub(crate) async fn answer(State(app): State<App>, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
+pub(crate) async fn answer(app: App, by: Caller, Wait(id): Wait, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| respond::json(StatusCode::ACCEPTED, &daemon.answer(id, json(&body)?, by.name())?))
         .await
 }

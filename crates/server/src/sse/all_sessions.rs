@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use futures_util::stream::{Stream, unfold};
 use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
@@ -28,7 +27,7 @@ use crate::stop::Closing;
 const GATHER: Duration = Duration::from_millis(50);
 
 /// Follows all sessions.
-pub(crate) async fn follow(State(app): State<App>, closing: Closing) -> Answer {
+pub(crate) async fn follow(app: App, closing: Closing) -> Answer {
     let news = app.ask(|daemon| Ok(daemon.follow_all())).await?;
     let daemon = app.daemon;
     let watcher = Watcher::new(news, closing, move |sessions| look(&daemon, sessions));

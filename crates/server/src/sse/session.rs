@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::pin::Pin;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use futures_util::stream::{Stream, StreamExt, unfold};
 use rekindle_service::daemon::Following;
 use rekindle_service::feed::Told;
@@ -18,12 +17,7 @@ use crate::respond::Answer;
 use crate::stop::Closing;
 
 /// Follows a session.
-pub(crate) async fn follow(
-    State(app): State<App>,
-    Session(id): Session,
-    Start(since): Start,
-    closing: Closing,
-) -> Answer {
+pub(crate) async fn follow(app: App, Session(id): Session, Start(since): Start, closing: Closing) -> Answer {
     let following = app.ask(move |daemon| Ok(daemon.follow(id, since)?)).await?;
     Ok(super::respond(events(following, next, closing)))
 }

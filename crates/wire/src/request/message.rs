@@ -12,7 +12,7 @@ use super::Umask;
 use super::rules::{given, possible_variables};
 
 /// What is said to an agent: text, or blocks as its protocol has them.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Content(pub Box<RawValue>);
 
 impl Content {
@@ -36,12 +36,6 @@ impl JsonSchema for Content {
             ],
             "examples": ["fix the failing test", [{"type": "text", "text": "fix the failing test"}]],
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Content, D::Error> {
-        Ok(Content(Box::deserialize(deserializer)?))
     }
 }
 

@@ -48,11 +48,11 @@ impl NewAnswer {
 
 impl PartialEq for NewAnswer {
     fn eq(&self, other: &NewAnswer) -> bool {
-        let form = |answer: &NewAnswer| answer.form.as_ref().map(|form| form.get().to_owned());
-        let rest = |answer: &NewAnswer| {
-            [&answer.option, &answer.option_id, &answer.text, &answer.token].map(Clone::clone)
+        let fields = |answer: &NewAnswer| {
+            let form = answer.form.as_ref().map(|form| form.get().to_owned());
+            [&answer.option, &answer.option_id, &answer.text, &answer.token, &form].map(Clone::clone)
         };
-        rest(self) == rest(other) && form(self) == form(other)
+        fields(self) == fields(other)
     }
 }
 

@@ -198,10 +198,18 @@ mod tests {
 
     #[test]
     fn words_are_read_as_they_are_written_and_new_ones_do_no_harm() {
-        for state in RunState::ALL {
+        for state in [
+            RunState::Running,
+            RunState::Waiting,
+            RunState::Cancelling,
+            RunState::Completed,
+            RunState::Failed,
+            RunState::Cancelled,
+            RunState::Interrupted,
+        ] {
             let written = serde_json::to_value(state).expect("a word");
             assert_eq!(written, state.as_str());
-            assert_eq!(serde_json::from_value::<RunState>(written).ok(), Some(*state));
+            assert_eq!(serde_json::from_value::<RunState>(written).ok(), Some(state));
         }
         assert_eq!(serde_json::from_str::<RunState>(r#""dreaming""#).ok(), Some(RunState::Unknown));
     }
