@@ -5,8 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::by_id;
-use rekindle_client::Client;
-use rekindle_client::failure::Failure;
+use rekindle_client::{Client, Failure};
 use rekindle_terminal::output::{BOLD, DIM, styled};
 use serde_json::Value;
 
@@ -26,15 +25,10 @@ enum Choice {
     None,
 }
 
-/// Chooses from what was set and what is installed. An agent that would have to be fetched first is taken only by name.
-fn choose(set: Option<&str>, found: &[FoundAgent]) -> Choice {
-    if let Some(set) = set {
-        return Choice::Take(set.to_owned());
-    }
-    let of = |how: How| {
-        found.iter().filter(move |agent| agent.how == how).map(|agent| agent.id).collect::<Vec<_>>()
-    };
-    let here = of(How::Installed);
+/// Chooses from what is installed. An agent that would have to be fetched first is taken only by name.
+fn choose(found: &[FoundAgent]) -> Choice {
+    let here: Vec<_> =
+        found.iter().filter(|agent| agent.how == How::Installed).map(|agent| agent.id).collect();
     match here.as_slice() {
         [] => Choice::None,
         [one] => Choice::Take((*one).to_owned()),
@@ -57,7 +51,7 @@ pub(crate) fn agent(named: Option<&str>, elsewhere: Option<&Client>) -> Result<S
         Some(client) => found_by(&client.get("/api/agents")?),
         None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
     };
-    match choose(None, &found) {
+    match choose(&found) {
         Choice::Take(name) => Ok(name),
         Choice::Ask(names) if io::stdin().is_terminal() && io::stderr().is_terminal() => ask(&names),
         Choice::Ask(names) => Err(several(&names)),
@@ -143,13 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_was_set_or_the_only_one_is_taken() {
+    fn the_only_one_is_taken() {
         let take = |name: &str| Choice::Take(name.into());
-        assert_eq!(choose(Some("codex"), &found(&["claude"], &[])), take("codex"));
-        assert_eq!(choose(None, &found(&["claude"], &["codex", "gemini"])), take("claude"));
-        assert_eq!(choose(None, &found(&[], &["codex"])), Choice::None, "nothing is fetched unasked");
-        assert_eq!(choose(None, &found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
-        assert_eq!(choose(None, &found(&[], &[])), Choice::None);
+        assert_eq!(choose(&found(&["claude"], &["codex", "gemini"])), take("claude"));
+        assert_eq!(choose(&found(&[], &["codex"])), Choice::None, "nothing is fetched unasked");
+        assert_eq!(choose(&found(&["codex", "claude"], &[])), Choice::Ask(vec!["claude", "codex"]));
+        assert_eq!(choose(&found(&[], &[])), Choice::None);
     }
 
     #[test]
@@ -158,8 +151,8 @@ mod tests {
         let found = found_by(&told);
         let claude = found.iter().find(|agent| agent.id == "claude").expect("a known agent");
         assert_eq!((claude.how, claude.command.join(" ").as_str()), (How::Installed, "/x/claude -a"));
-        assert_eq!(choose(None, &found), Choice::Take("claude".into()));
-        assert_eq!(choose(None, &found_by(&Value::Null)), Choice::None);
+        assert_eq!(choose(&found), Choice::Take("claude".into()));
+        assert_eq!(choose(&found_by(&Value::Null)), Choice::None);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use rekindle_client::default_home::{config_home, variable};
+use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use serde::Deserialize;
-
-use rekindle_client::failure::Failure;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -21,7 +21,8 @@ impl Config {
     /// Reads the settings; without a file there are none.
     pub(crate) fn read() -> Result<Config, Failure> {
         let named = variable("REKINDLE_CONFIG");
-        let Some(path) = named.clone().or_else(default_path) else { return Ok(Config::default()) };
+        let usual = || Some(config_home()?.join("rekindle/config.toml"));
+        let Some(path) = named.clone().or_else(usual) else { return Ok(Config::default()) };
         match std::fs::read_to_string(&path) {
             Ok(text) => Config::parse(&text, &path),
             // One that was named is meant to be there.
@@ -49,16 +50,6 @@ impl Config {
         }
         Ok(config)
     }
-}
-
-fn default_path() -> Option<PathBuf> {
-    let config = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-    let config = config.or_else(|| Some(variable("HOME")?.join(".config")))?;
-    Some(config.join("rekindle/config.toml"))
-}
-
-fn variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
 //! The context of a command: which home or daemon is meant, and how each is reached.
 
+use std::fmt::Display;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::server::Server;
-use rekindle_client::{CUT, Client, REPLACE, SILENT, start};
+use rekindle_client::{CUT, Client, Exit, Failure, REPLACE, SILENT, start};
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{RealDisk, SharedDisk};
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::Offline;
+use rekindle_terminal::output;
 
 use crate::home_arg;
-use crate::live::{Goal, Watch, watch};
 use crate::payloads::Payloads;
 
 /// How long a daemon that goes away while it is asked is looked for again, and how often. A successor that is started for
@@ -37,11 +38,12 @@ pub(crate) enum Unheard {
 impl Unheard {
     /// Says so in a few words.
     pub(crate) fn words(self) -> String {
-        match self {
-            Unheard::None => "no daemon".into(),
-            Unheard::Silent(pid) => format!("the daemon (process {pid}) does not answer"),
-            Unheard::Cut => "the daemon cannot be reached".into(),
-            Unheard::Full(pid) => format!("the daemon (process {pid}) takes no more connections"),
+        match (self, self.of_daemon()) {
+            (Unheard::None, _) => "no daemon".into(),
+            (Unheard::Cut, why) => format!("the daemon {why}"),
+            (Unheard::Silent(pid) | Unheard::Full(pid), why) => {
+                why.replacen(&format!("process {pid}"), &format!("the daemon (process {pid})"), 1)
+            }
         }
     }
 
@@ -54,13 +56,6 @@ impl Unheard {
             Unheard::Full(pid) => format!("process {pid} takes no more connections"),
         }
     }
-}
-
-/// Says that a command needs the home itself, and that the daemon which is meant is elsewhere.
-pub(crate) fn only_here(command: &str, server: &Server) -> Failure {
-    let message = format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
-    Failure::usage("only_here", message)
-        .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine")
 }
 
 /// What every command is given.
@@ -76,10 +71,10 @@ pub(crate) struct Context {
 impl Context {
     /// Says so if a command that needs the home itself is asked of a daemon elsewhere.
     pub(crate) fn only_here(self, command: &str) -> Result<Context, Failure> {
-        match &self.server {
-            None => Ok(self),
-            Some(server) => Err(only_here(command, server)),
-        }
+        let Some(server) = &self.server else { return Ok(self) };
+        let message = format!("rekindle {command} works on the home itself, and {} is elsewhere", server.url);
+        Err(Failure::usage("only_here", message)
+            .hint("leave out --server, unset REKINDLE_SERVER, or run it on the daemon's machine"))
     }
 
     /// Returns the daemon elsewhere, if one is meant.
@@ -173,15 +168,28 @@ impl Context {
         })
     }
 
-    /// Watches a session from behind a record until what was asked is done; returns how it ended.
-    pub(crate) fn watch(
+    /// Acknowledges what was asked: the daemon's words as JSON, or ours on stderr.
+    pub(crate) fn acknowledge(&self, body: impl AsRef<[u8]>, text: impl Display) -> Result<Exit, Failure> {
+        self.print(&String::from_utf8_lossy(body.as_ref()).trim_end(), |_| {
+            anstream::eprintln!("{text}");
+            Ok(())
+        })
+    }
+
+    /// Prints what was asked for, as JSON or as text, and ends well.
+    pub(crate) fn print(
         &self,
-        client: &Client,
-        session: String,
-        after: u64,
-        goal: Goal,
+        json: &impl Display,
+        text: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
     ) -> Result<Exit, Failure> {
-        watch(Watch { client, blobs: self.blobs(), session, after, goal, json: self.json })
+        let mut out = output::stdout();
+        if self.json {
+            writeln!(out, "{json}")?;
+        } else {
+            text(&mut out)?;
+        }
+        out.flush()?;
+        Ok(Exit::Ok)
     }
 
     /// Looks at the home without owning it.

@@ -20,8 +20,9 @@ pub(crate) fn environment_for(
     agent: Option<&str>,
     named: &[String],
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let listed: Vec<(OsString, OsString)> = match &context.server {
-        None => for_agent(std::env::vars_os(), &agent_prefixes(agent)),
+    let prefixes = agent.and_then(by_id).map_or(&[][..], |agent| agent.environment);
+    let listed = match &context.server {
+        None => for_agent(std::env::vars_os(), prefixes),
         Some(_) => Vec::new(),
     };
     environment(listed, named)
@@ -76,11 +77,6 @@ pub(crate) fn umask_for(context: &Context) -> Option<Umask> {
 
 fn umask_in(status: &str) -> Option<Umask> {
     status.lines().find_map(|line| line.strip_prefix("Umask:"))?.trim().parse().ok()
-}
-
-/// Returns the beginnings of names of variables that an agent needs.
-fn agent_prefixes(agent: Option<&str>) -> Vec<&'static str> {
-    agent.and_then(by_id).map(|agent| agent.environment.to_vec()).unwrap_or_default()
 }
 
 /// Joins what is on the list and what was named.

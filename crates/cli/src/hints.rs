@@ -21,6 +21,11 @@ pub(crate) fn ours(rest: impl Display) -> String {
     format!("rekindle {}{rest}", WHOM.get().map_or("", String::as_str))
 }
 
+/// Writes the command that watches a session.
+pub(crate) fn attach(session: impl Display) -> String {
+    ours(format_args!("attach {session}"))
+}
+
 fn written(flags: &[(&str, Option<&OsStr>)]) -> String {
     let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?.to_string_lossy())));
     given.map(|(flag, value)| format!("{flag} {} ", shell_word(&value))).collect()

@@ -1,6 +1,5 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
-mod acknowledge;
 mod agent_choice;
 mod commands;
 mod config;
@@ -18,6 +17,9 @@ mod record_text;
 mod server_arg;
 mod session_arg;
 mod status_text;
+#[cfg(test)]
+mod testing;
+mod word_arg;
 
 use std::process::ExitCode;
 
@@ -64,12 +66,7 @@ impl Shared {
     /// Has hints name whom this command speaks to, as the command line does.
     fn remember(&self) {
         let [server, token_file, ca] = self.server.given();
-        hints::remember(&[
-            ("--home", self.home.given()),
-            ("--server", server),
-            ("--token-file", token_file),
-            ("--ca", ca),
-        ]);
+        hints::remember(&[("--home", self.home.given()), server, token_file, ca]);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use rekindle_client::failure::Failure;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Line;
@@ -39,8 +38,8 @@ impl<'a> Looker<'a> {
         Looker { home, boot, now }
     }
 
-    /// Shows a session. Its holder's lock tells whether the agent lives; nobody is spoken to.
-    pub(crate) fn session(&self, loaded: &Loaded) -> SessionView {
+    /// Shows a session, with the trouble there is with it. Its holder's lock tells whether the agent lives; nobody is spoken to.
+    pub(crate) fn session(&self, loaded: &Loaded, trouble: Option<Health>) -> SessionView {
         let state = &loaded.state;
         let found = look(self.home, state);
         let holder = found.proof().unwrap_or(HolderProof::Pending);
@@ -48,19 +47,22 @@ impl<'a> Looker<'a> {
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded, found);
         let run = run_view(state, || self.home.reader(state.id).ok());
-        SessionView { health: health(loaded), ..session_view(state, derived, run, waits) }
+        SessionView {
+            health: trouble.unwrap_or_else(|| health(loaded)),
+            ..session_view(state, derived, run, waits)
+        }
     }
 }
 
 /// Writes a session as `--json` has it without a daemon: with its id under both its names, and the byte where its log is
 /// damaged.
-pub(crate) fn to_json(session: &SessionView, loaded: &Loaded) -> Result<Value, Failure> {
-    let mut told = serde_json::to_value(session).map_err(|error| Failure::failed("output", error))?;
+pub(crate) fn to_json(session: &SessionView, loaded: &Loaded) -> Value {
+    let mut told = json!(session);
     told["session_id"] = json!(session.id);
     if let Some(damage) = &loaded.damage {
         told["health"]["offset"] = json!(damage.offset);
     }
-    Ok(told)
+    told
 }
 
 /// Reads what a session's agent said last.

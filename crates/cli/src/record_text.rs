@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::builder::styling::Style;
 use rekindle_client::content_text::{asked, value_text};
+use rekindle_client::failure::Failure;
 use rekindle_domain::event::{Event, Raw, UncertainTool};
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;
@@ -19,8 +20,11 @@ use crate::payloads::Payloads;
 const KIND_WIDTH: usize = 15;
 const INDENT: &str = "       ";
 
-/// Writes records as text.
-pub(crate) struct Renderer {
+/// Prints records on stdout: as they stand, or as text.
+pub(crate) struct RecordPrinter {
+    out: Box<dyn Write>,
+    /// Verbatim: not even through what takes colours out.
+    json: bool,
     width: usize,
     /// Long lines of messages are broken between words; elsewhere they stay as they are.
     wraps: bool,
@@ -28,18 +32,46 @@ pub(crate) struct Renderer {
     day: String,
 }
 
-impl Renderer {
-    /// Returns a renderer for stdout.
-    pub(crate) fn new(blobs: Payloads) -> Renderer {
-        Renderer { width: output::width(), wraps: output::is_terminal(), blobs, day: String::new() }
+impl RecordPrinter {
+    /// Prints JSON, or text with what is kept apart.
+    pub(crate) fn new(json: bool, blobs: Payloads) -> RecordPrinter {
+        let out: Box<dyn Write> =
+            if json { Box::new(output::verbatim()) } else { Box::new(output::stdout()) };
+        let (width, wraps) = (output::width(), output::is_terminal());
+        RecordPrinter { out, json, width, wraps, blobs, day: String::new() }
+    }
+
+    /// Prints a record as a daemon sends it.
+    pub(crate) fn print(&mut self, record: &str) -> Result<(), Failure> {
+        if self.json {
+            return Ok(writeln!(self.out, "{record}")?);
+        }
+        match Line::parse(record.as_bytes()) {
+            Ok(line) => self.print_line(&line),
+            Err(error) => {
+                anstream::eprintln!("note: a record cannot be read: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Prints a record.
+    pub(crate) fn print_line(&mut self, line: &Line<'_>) -> Result<(), Failure> {
+        let printed = if self.json { writeln!(self.out, "{}", line.text) } else { self.write_text(line) };
+        Ok(printed?)
+    }
+
+    /// Hands what was printed on.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
     }
 
     /// Writes one record, and the day before it where that changes.
-    pub(crate) fn write(&mut self, line: &Line<'_>, out: &mut impl Write) -> io::Result<()> {
+    fn write_text(&mut self, line: &Line<'_>) -> io::Result<()> {
         let time = line.time().to_string();
         let (day, time) = time.split_once('T').unwrap_or(("", &time));
         if day != self.day {
-            writeln!(out, "{}", styled(DIM, format_args!("{day} (UTC)")))?;
+            writeln!(self.out, "{}", styled(DIM, format_args!("{day} (UTC)")))?;
             self.day = day.to_owned();
         }
         let time = time.get(..8).unwrap_or(time);
@@ -63,10 +95,11 @@ impl Renderer {
         let shown = if gist.is_empty() { kind } else { padded };
         let style = style(line.kind);
         let head = styled(DIM, head);
-        writeln!(out, "{}", format!("{head}{}  {gist}", styled(style, shown)).trim_end())?;
+        writeln!(self.out, "{}", format!("{head}{}  {gist}", styled(style, shown)).trim_end())?;
         if let Some(message) = message {
             for line in sanitise::block(&message).lines() {
-                writeln!(out, "{}", self.indented(line).trim_end())?;
+                let line = self.indented(line);
+                writeln!(self.out, "{}", line.trim_end())?;
             }
         }
         Ok(())
@@ -98,7 +131,8 @@ impl Renderer {
 /// Returns what a message says, fetched from where large ones are kept.
 pub(crate) fn message_text(content: &Raw<'_>, blobs: &Payloads) -> String {
     let Ok(reference) = serde_json::from_str::<BlobRef>(content.as_json()) else {
-        return content_text(content);
+        let value = serde_json::from_str(content.as_json());
+        return value.map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value));
     };
     match blobs.get(&reference) {
         Ok(bytes) => match serde_json::from_slice::<Value>(&bytes) {
@@ -129,12 +163,6 @@ fn style(kind: &str) -> Style {
         "message.thought" | "tool.call" | "tool.update" => PLAIN,
         _ => DIM,
     }
-}
-
-/// Returns the text of a message's content: a string, or blocks.
-fn content_text(content: &Raw<'_>) -> String {
-    serde_json::from_str(content.as_json())
-        .map_or_else(|_| content.as_json().to_owned(), |value| value_text(&value))
 }
 
 /// Says in a few words what a record is about.
@@ -197,13 +225,11 @@ fn gist(event: &Event<'_>) -> String {
         },
         Event::RunCancelRequested(request) => format!("{} {}", word(&request.why), by(request.by.as_deref())),
         Event::RunWaiting(waiting) => {
-            let asked = waiting.request.as_ref().map(request_gist).unwrap_or_default();
+            let request = waiting.request.as_ref().and_then(|raw| serde_json::from_str(raw.as_json()).ok());
+            let asked = asked(&request.unwrap_or_default());
             let until = waiting.deadline_at.map(|at| format!(" until {at}")).unwrap_or_default();
-            format!(
-                "for {}{until}{}{asked}",
-                word(&waiting.wait_kind),
-                if asked.is_empty() { "" } else { ": " }
-            )
+            let colon = if asked.is_empty() { "" } else { ": " };
+            format!("for {}{until}{colon}{asked}", word(&waiting.wait_kind))
         }
         Event::RunResumed(resumed) => format!("{} {}", word(&resumed.how), by(resumed.by.as_deref())),
         Event::RunAdopted(adopted) => {
@@ -266,8 +292,4 @@ pub(crate) fn plan_gist(entries: &Raw<'_>) -> String {
     let now = entries.iter().find(|entry| status(entry, "in_progress"));
     let now = now.and_then(|entry| entry["content"].as_str()).map(|now| format!(", now: {now}"));
     format!("{done} of {} steps done{}", entries.len(), now.unwrap_or_default())
-}
-
-fn request_gist(request: &Raw<'_>) -> String {
-    asked(&serde_json::from_str(request.as_json()).unwrap_or_default())
 }

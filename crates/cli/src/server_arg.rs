@@ -1,11 +1,12 @@
 //! A daemon elsewhere: `--server`, with the token that is shown to it and the certificates that are trusted. What the command
 //! line names counts before what the environment does, and a home that it names counts before a server of the environment.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rekindle_client::default_home::variable;
 use rekindle_client::failure::Failure;
 use rekindle_client::server::{Secret, Server};
 
@@ -30,22 +31,22 @@ pub(crate) struct ServerArg {
 
 impl ServerArg {
     /// Returns what the command line names: the server, the file with its token, the certificates.
-    pub(crate) fn given(&self) -> [Option<&OsStr>; 3] {
+    pub(crate) fn given(&self) -> [(&'static str, Option<&OsStr>); 3] {
         [
-            self.server.as_deref().map(OsStr::new),
-            self.token_file.as_deref().map(Path::as_os_str),
-            self.ca.as_deref().map(Path::as_os_str),
+            ("--server", self.server.as_deref().map(OsStr::new)),
+            ("--token-file", self.token_file.as_deref().map(Path::as_os_str)),
+            ("--ca", self.ca.as_deref().map(Path::as_os_str)),
         ]
     }
 
     /// Returns the daemon elsewhere that is meant, if one is.
     pub(crate) fn find(&self, home_is_named: bool) -> Result<Option<Arc<Server>>, Failure> {
         let from_environment = || variable("REKINDLE_SERVER").filter(|_| !home_is_named);
-        let Some(url) = self.server.clone().map(OsString::from).or_else(from_environment) else {
+        let Some(url) = self.server.clone().map(PathBuf::from).or_else(from_environment) else {
             return Ok(None);
         };
         let url = url.to_string_lossy();
-        let ca = self.ca.clone().or_else(|| variable("REKINDLE_CA").map(PathBuf::from));
+        let ca = self.ca.clone().or_else(|| variable("REKINDLE_CA"));
         Server::new(&url, self.token()?, ca.as_deref()).map(|server| Some(Arc::new(server)))
     }
 
@@ -56,7 +57,7 @@ impl ServerArg {
         if let Some(token) = variable("REKINDLE_TOKEN") {
             return secret(&token.to_string_lossy(), "$REKINDLE_TOKEN").map(Some);
         }
-        variable("REKINDLE_TOKEN_FILE").map(|file| read(Path::new(&file))).transpose()
+        variable("REKINDLE_TOKEN_FILE").map(|file| read(&file)).transpose()
     }
 }
 
@@ -84,9 +85,4 @@ fn secret(text: &str, place: &str) -> Result<Secret, Failure> {
             .hint("one looks like tok_01khz….0123…; rekindle token create prints it"));
     }
     Ok(Secret::new(text))
-}
-
-/// Returns a variable that is set and not empty.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }

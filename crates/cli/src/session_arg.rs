@@ -1,8 +1,7 @@
 //! Which session is meant: an id, the beginning of one that only one session has, or this directory's latest.
 
-use rekindle_client::failure::Failure;
 use rekindle_client::target::Target;
-use rekindle_client::{Client, List};
+use rekindle_client::{Client, Failure};
 use rekindle_domain::id::{MAX_ID_LEN, SessionId};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::disk::Disk;
@@ -44,9 +43,7 @@ impl SessionArg {
 
 /// Finds the session that a name means, in a home without a daemon.
 pub(crate) fn find_offline(name: &str, home: &Offline) -> Result<SessionId, Failure> {
-    let prefix = prefix(name)?;
-    let sessions = home.sessions().map_err(unlisted)?;
-    choose(&prefix, &sessions, &home.layout().sessions().display().to_string())
+    choose_among(name, &home.sessions().map_err(unlisted)?, home.layout())
 }
 
 /// Finds the session among some that a name means.
@@ -75,7 +72,7 @@ pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) 
 
 /// Lists the sessions of a daemon elsewhere.
 fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
-    let all: Vec<SessionView> = client.all(&List { name: "sessions", filters: &[] })?;
+    let all: Vec<SessionView> = client.all("sessions", &[])?;
     let mut sessions: Vec<SessionId> = all.iter().map(|session| session.id).collect();
     sessions.sort_unstable();
     Ok(sessions)
@@ -165,8 +162,7 @@ pub(crate) fn here() -> Result<String, Failure> {
 
 fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = here()?;
-    let below = List { name: "sessions", filters: &[("cwd", Some(&here))] };
-    let sessions: Vec<SessionView> = client.all(&below)?;
+    let sessions: Vec<SessionView> = client.all("sessions", &[("cwd", Some(&here))])?;
     let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
     latest.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {

@@ -93,17 +93,13 @@ pub(crate) fn style(session: &SessionView) -> Style {
 
 /// Returns what went wrong in the last run of a session that does nothing now.
 pub(crate) fn last_run(session: &SessionView) -> Option<String> {
-    let how = match course(session) {
-        Course::Failed => "failed",
-        Course::Cancelled => "was cancelled",
+    let (how, colon) = match course(session) {
+        Course::Failed => ("failed", ":"),
+        Course::Cancelled => ("was cancelled", ""),
         Course::Cancelling | Course::Held | Course::Usual => return None,
     };
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
-    Some(match (detail, how) {
-        (Some(detail), "failed") => format!("last run failed: {detail}"),
-        (Some(detail), how) => format!("last run {how} {detail}"),
-        (None, how) => format!("last run {how}"),
-    })
+    Some(format!("last run {how}{}", detail.map(|detail| format!("{colon} {detail}")).unwrap_or_default()))
 }
 
 /// Tells whether a session's holder is known to live.
@@ -267,29 +263,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    fn session(status: &str, run: Value, holder: Value) -> SessionView {
-        let at = "2026-02-21T10:01:25.000Z";
-        let evidence = json!({"last_seq": 0, "holder": holder, "in_flight": []});
-        let run = match run {
-            Value::Object(mut run) => {
-                run.extend([
-                    ("started_at".into(), json!(at)),
-                    ("attempt".into(), json!(1)),
-                    ("resumable".into(), json!(false)),
-                ]);
-                run.into()
-            }
-            other => other,
-        };
-        serde_json::from_value(json!({
-            "id": "sess_1", "title": "", "working_dir": "/", "agent": "claude", "missing_env": [], "profile": "acp",
-            "status": status, "since": at, "created_at": at, "updated_at": at, "run": run, "evidence": evidence,
-            "connection": "idle", "last_seq": 0, "waits": [], "queued": 0, "health": {"state": "ok"},
-            "usage": {"input_tokens": 0, "output_tokens": 0},
-        }))
-        .expect("a session")
-    }
+    use crate::testing::session;
 
     #[test]
     fn a_status_says_how_the_last_run_went_and_whether_its_agent_lives() {

@@ -15,7 +15,6 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::http::Reach;
 use crate::listen_options::Listening;
 
 /// The file's name in the home.
@@ -37,10 +36,8 @@ pub struct DaemonFile {
     /// Where it listens: an absolute path.
     pub socket: PathBuf,
     /// The home that it serves; in a copy of that home this is another than the copy's own.
-    #[serde(default)]
     pub home_id: Option<HomeId>,
     /// Where else it listens, if anywhere.
-    #[serde(default)]
     pub listen: Option<String>,
     /// What it was told of that, for whoever comes after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +45,6 @@ pub struct DaemonFile {
     /// Its version.
     pub version: String,
     /// Which process is meant, so that a later one with its pid is not.
-    #[serde(default)]
     pub process: Option<Identity>,
 }
 
@@ -79,14 +75,12 @@ pub fn look(home: &Path) -> DaemonState {
     match place.whose(home) {
         Ownership::Ours => {}
         Ownership::Anothers => return DaemonState::None,
-        Ownership::Unknown if place.process.as_ref().is_some_and(is_there) => {
-            return DaemonState::Unproven(place);
-        }
+        Ownership::Unknown if place.is_there() => return DaemonState::Unproven(place),
         Ownership::Unknown => return DaemonState::Died,
     }
     match knock(&place.socket) {
         Ok(()) => DaemonState::Lives(place),
-        Err(error) if place.process.as_ref().is_some_and(is_there) => {
+        Err(error) if place.is_there() => {
             // Whoever leaves removes the file first, then the socket.
             let stays = || DaemonFile::read(home).as_ref() == Some(&place);
             if error.kind() == io::ErrorKind::NotFound && stays() {
@@ -104,14 +98,11 @@ fn described(home: &Path) -> Option<serde_json::Result<DaemonFile>> {
     match std::fs::read(home.join(FILE)) {
         Ok(bytes) => Some(serde_json::from_slice(&bytes)),
         Err(_) => {
-            let mut lock: Value = serde_json::from_slice(&std::fs::read(lock_file(home)).ok()?).ok()?;
+            let mut lock: Value =
+                serde_json::from_slice(&std::fs::read(Layout::new(home).lock()).ok()?).ok()?;
             Some(serde_json::from_value(lock.get_mut(IN_LOCK)?.take()))
         }
     }
-}
-
-fn lock_file(home: &Path) -> PathBuf {
-    Layout::new(home).lock()
 }
 
 /// Tells whether someone listens. Callers that a hung daemon never took fill its queue, and the next would wait for ever:
@@ -123,10 +114,6 @@ fn knock(socket: &Path) -> io::Result<()> {
         Err(Errno::AGAIN) => Ok(()),
         outcome => Ok(outcome?),
     }
-}
-
-fn is_there(process: &Identity) -> bool {
-    matches!(process.presence(), Ok(Presence::Alive))
 }
 
 /// Whether the file is about the home that it lies in.
@@ -143,17 +130,18 @@ pub enum Ownership {
 impl DaemonFile {
     /// Reads the file of a home; whoever wrote it may be gone. One that was copied says nothing of this home.
     pub fn read(home: &Path) -> Option<DaemonFile> {
-        DaemonFile::parse(home).filter(|place| place.whose(home) == Ownership::Ours)
-    }
-
-    fn parse(home: &Path) -> Option<DaemonFile> {
-        described(home)?.ok()
+        described(home).and_then(Result::ok).filter(|place| place.whose(home) == Ownership::Ours)
     }
 
     /// Returns the process that may serve a home, if it cannot be told whether it does.
     pub fn unproven(home: &Path) -> Option<DaemonFile> {
-        let doubtful = |place: &DaemonFile| place.whose(home) == Ownership::Unknown;
-        DaemonFile::parse(home).filter(doubtful).filter(|place| place.process.as_ref().is_some_and(is_there))
+        let doubtful = |place: &DaemonFile| place.whose(home) == Ownership::Unknown && place.is_there();
+        described(home).and_then(Result::ok).filter(doubtful)
+    }
+
+    /// Tells whether its process lives.
+    pub(crate) fn is_there(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| matches!(process.presence(), Ok(Presence::Alive)))
     }
 
     fn whose(&self, home: &Path) -> Ownership {
@@ -162,11 +150,6 @@ impl DaemonFile {
             (Some(_), Ok(_)) => Ownership::Anothers,
             (None, _) | (_, Err(_)) => Ownership::Unknown,
         }
-    }
-
-    /// Returns how the daemon is reached, and which home it has to prove to serve.
-    pub fn reach(&self) -> Reach {
-        Reach::Socket { socket: self.socket.clone(), home: self.home_id }
     }
 
     /// Writes where we are, without which nobody finds us: if there is no room for the file, when room was made, and if there is
@@ -202,7 +185,7 @@ impl DaemonFile {
     /// Removes the file if it is still ours: a successor may have written its own.
     pub fn remove(&self, home: &Path) {
         let path = home.join(FILE);
-        if DaemonFile::parse(home).as_ref() == Some(self) {
+        if described(home).and_then(Result::ok).as_ref() == Some(self) {
             // One that stays is taken for a daemon that died, which does no harm.
             let _ = match std::fs::remove_file(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => write_in_lock(home, None),
@@ -214,7 +197,7 @@ impl DaemonFile {
 
 /// Writes into the lock's file where its owner is, in place: it has a block, and the next owner writes it anew.
 fn write_in_lock(home: &Path, place: Option<&DaemonFile>) -> io::Result<()> {
-    let path = lock_file(home);
+    let path = Layout::new(home).lock();
     let mut lock: Value = serde_json::from_slice(&std::fs::read(&path)?).unwrap_or_else(|_| json!({}));
     match (lock.as_object_mut(), place) {
         (Some(fields), Some(place)) => drop(fields.insert(IN_LOCK.into(), serde_json::to_value(place)?)),

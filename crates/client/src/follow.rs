@@ -7,8 +7,8 @@ use http_body_util::BodyExt;
 use rekindle_wire::event::{Delta, Reset};
 use rekindle_wire::view::LogDamage;
 
-use super::http::{self, Ask, RequestError};
-use super::sse::{Event, Parser};
+use super::http::{self, Ask};
+use super::sse::{self, Event};
 use super::target::Target;
 use crate::failure::Failure;
 
@@ -70,63 +70,40 @@ enum Ended {
 
 impl Follow {
     /// Begins to follow; `tell` says whether anyone still listens.
-    pub fn begin(self, tell: impl FnMut(Heard) -> bool + Send + 'static) {
-        std::thread::spawn(move || self.run(tell));
+    pub fn begin(self, mut tell: impl FnMut(Heard) -> bool + Send + 'static) {
+        std::thread::spawn(move || {
+            if let Err(failure) = self.run(&mut tell) {
+                tell(Heard::Over(failure));
+            }
+        });
     }
 
-    fn run(mut self, mut tell: impl FnMut(Heard) -> bool) {
-        let runtime = match http::runtime() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                tell(Heard::Over(Failure::failed("runtime", error)));
-                return;
-            }
-        };
+    fn run(mut self, tell: &mut impl FnMut(Heard) -> bool) -> Result<(), Failure> {
+        let runtime = http::runtime().map_err(|error| Failure::failed("runtime", error))?;
         let mut stream = Stream { last_id: None, after: self.after, ..Stream::default() };
         let mut since = Instant::now();
         let mut pause = FIRST_PAUSE;
         loop {
-            match runtime.block_on(stream.read(&self.target, &self.session, &mut tell)) {
-                Ok(Ended::Done) => return,
+            match runtime.block_on(stream.read(&self.target, &self.session, tell)) {
+                Ok(Ended::Done) => return Ok(()),
                 Ok(Ended::Again) => continue,
                 Ok(Ended::Cut) | Err(None) => {}
-                Err(Some(failure)) => {
-                    tell(Heard::Over(failure));
-                    return;
-                }
+                Err(Some(failure)) => return Err(failure),
             }
             if std::mem::take(&mut stream.heard) {
                 (since, pause) = (Instant::now(), FIRST_PAUSE);
             }
-            if !stream.away {
-                stream.away = true;
-                if !tell(Heard::Away) {
-                    return;
-                }
+            if !std::mem::replace(&mut stream.away, true) && !tell(Heard::Away) {
+                return Ok(());
             }
             let left = AWAY.saturating_sub(since.elapsed());
             std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(LAST_PAUSE);
-            match next_daemon(&self.target, left) {
-                Ok(target) => self.target = target,
-                Err(failure) => {
-                    tell(Heard::Over(failure));
-                    return;
-                }
+            if left.is_zero() {
+                return Err(self.target.lost());
             }
+            self.target = self.target.successor(left)?;
         }
-    }
-}
-
-fn next_daemon(target: &Target, left: Duration) -> Result<Target, Failure> {
-    if left.is_zero() { Err(target.lost()) } else { target.successor(left) }
-}
-
-/// Waits for what comes next. A network that was cut says nothing: from elsewhere at least a comment comes now and then.
-async fn heard_from<T>(target: &Target, next: impl Future<Output = Option<T>>) -> Option<T> {
-    match target {
-        Target::Local { .. } => next.await,
-        Target::Remote { .. } => tokio::time::timeout(SILENCE, next).await.ok().flatten(),
     }
 }
 
@@ -156,21 +133,13 @@ impl Stream {
         let mut headers = vec![("accept", "text/event-stream")];
         headers.extend(last_id.as_deref().map(|id| ("last-event-id", id)));
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
-        let response = match http::send(&target.reach(), &ask).await {
+        let response = match http::send(target, &ask).await {
             Ok(response) => response,
-            Err(
-                lost @ (RequestError::Malformed(_)
-                | RequestError::Untrusted { .. }
-                | RequestError::AnotherHome { .. }),
-            ) => {
-                return Err(lost.failure());
-            }
-            Err(
-                RequestError::Unreachable { .. } | RequestError::ConnectionLost(_) | RequestError::TimedOut,
-            ) => return Err(None),
+            Err(lost) if lost.may_pass() => return Err(None),
+            Err(lost) => return Err(lost.failure()),
         };
         let status = response.status().as_u16();
-        let mut body = response.into_body();
+        let body = response.into_body();
         if status != 200 {
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             // A daemon that is only just up, or about to leave, may say that it cannot yet, or any more.
@@ -181,17 +150,13 @@ impl Stream {
         if std::mem::replace(&mut self.again, true) && !tell(Heard::Back { away }) {
             return Ok(Ended::Done);
         }
-        let mut parser = Parser::default();
-        while let Some(Ok(frame)) = heard_from(target, body.frame()).await {
-            let Some(bytes) = frame.data_ref() else { continue };
-            for event in parser.push(bytes) {
-                self.heard = true;
-                if let Some(ended) = self.take(session, event, tell) {
-                    return Ok(ended);
-                }
-            }
-        }
-        Ok(Ended::Cut)
+        // A network that was cut says nothing: from elsewhere at least a comment comes now and then.
+        let silence = matches!(target, Target::Remote { .. }).then_some(SILENCE);
+        let ended = sse::each_event(body, silence, |event| {
+            self.heard = true;
+            self.take(session, event, tell)
+        });
+        Ok(ended.await.unwrap_or(Ended::Cut))
     }
 
     /// Hands an event on; tells whether the stream is over.
@@ -211,7 +176,7 @@ impl Stream {
             "reset" => {
                 let last_seq = serde_json::from_str(&event.data).map_or(0, |reset: Reset| reset.last_seq);
                 (self.last_id, self.after) = (None, last_seq);
-                return if tell(Heard::Reset { last_seq }) { Some(Ended::Again) } else { Some(Ended::Done) };
+                return Some(if tell(Heard::Reset { last_seq }) { Ended::Again } else { Ended::Done });
             }
             _ => {
                 let id = event.id?;

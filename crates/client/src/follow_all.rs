@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
 use serde::Deserialize;
 
 use super::daemon_file::{self, DaemonState};
-use super::http::{self, Ask, Reach};
+use super::http::{self, Ask};
 use super::server::Server;
-use super::sse::{Event, Parser};
+use super::sse::{self, Event};
+use super::target::Target;
 
 /// How long a daemon may take to begin its answer.
 const HEAD: Duration = Duration::from_secs(5);
@@ -36,15 +36,6 @@ pub enum News {
     Away,
 }
 
-/// How a stream ended.
-#[derive(Debug, PartialEq, Eq)]
-enum Ended {
-    /// Nobody tells any more, or the daemon wants us to begin again.
-    Cut,
-    /// Nobody listens any more.
-    Unheard,
-}
-
 /// Begins to follow the daemon elsewhere, if there is one, or that of the home; `tell` says whether anyone still listens.
 pub fn follow(
     home: PathBuf,
@@ -52,8 +43,8 @@ pub fn follow(
     mut tell: impl FnMut(News) -> bool + Send + 'static,
 ) {
     let look = move || match (&server, daemon_file::look(&home)) {
-        (Some(server), _) => Some(Reach::Server(Arc::clone(server))),
-        (None, DaemonState::Lives(place)) => Some(place.reach()),
+        (Some(server), _) => Some(Target::remote(Arc::clone(server))),
+        (None, DaemonState::Lives(place)) => Some(Target::local(&home, place)),
         (None, _) => None,
     };
     std::thread::spawn(move || {
@@ -61,12 +52,12 @@ pub fn follow(
         let (mut pause, mut away) = (FIRST_PAUSE, false);
         loop {
             let mut heard = false;
-            if let Some(reach) = look() {
+            if let Some(target) = look() {
                 let mut told = |news| {
                     heard = true;
                     tell(news)
                 };
-                if runtime.block_on(read(&reach, &mut told)) == Ended::Unheard {
+                if !runtime.block_on(read(&target, &mut told)) {
                     return;
                 }
             }
@@ -83,31 +74,23 @@ pub fn follow(
     });
 }
 
-/// Reads the stream to its end.
-async fn read(reach: &Reach, tell: &mut impl FnMut(News) -> bool) -> Ended {
+/// Reads the stream until nobody tells any more, or the daemon wants us to begin again; tells whether anyone still listens.
+async fn read(target: &Target, tell: &mut impl FnMut(News) -> bool) -> bool {
     let headers = vec![("accept", "text/event-stream")];
     let ask = Ask { method: "GET", path: "/api/events".into(), headers, ..Ask::default() };
-    let head = tokio::time::timeout(HEAD, http::send(reach, &ask)).await;
-    let Ok(Ok(response)) = head else { return Ended::Cut };
+    let head = tokio::time::timeout(HEAD, http::send(target, &ask)).await;
+    let Ok(Ok(response)) = head else { return true };
     if response.status().as_u16() != 200 {
-        return Ended::Cut;
+        return true;
     }
     if !tell(News::Told) {
-        return Ended::Unheard;
+        return false;
     }
-    let (mut body, mut parser) = (response.into_body(), Parser::default());
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE, body.frame()).await {
-        let Some(bytes) = frame.data_ref() else { continue };
-        for event in parser.push(bytes) {
-            if event.name == "too_slow" {
-                return Ended::Cut;
-            }
-            if news(&event).is_some_and(|news| !tell(news)) {
-                return Ended::Unheard;
-            }
-        }
-    }
-    Ended::Cut
+    let heard = sse::each_event(response.into_body(), Some(SILENCE), |event| match event.name.as_str() {
+        "too_slow" => Some(true),
+        _ => news(&event).is_some_and(|news| !tell(news)).then_some(false),
+    });
+    heard.await.unwrap_or(true)
 }
 
 fn news(event: &Event) -> Option<News> {

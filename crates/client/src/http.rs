@@ -3,8 +3,7 @@
 //! copied or moved home names a socket that may be another's, and that one is asked for nothing.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
@@ -19,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use super::request_error::RequestError;
 use super::request_error::Stream;
-use super::server::Server;
+use super::target::Target;
 
 /// How long the daemon may take to take a connection: it listens before it does anything else.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -33,45 +32,8 @@ const LOOK: Duration = Duration::from_secs(5);
 /// How long any other answer may take. Ending every agent takes as long as agents get for it.
 pub(super) const ANSWER: Duration = Duration::from_secs(90);
 
-/// How a daemon is reached.
-#[derive(Debug, Clone)]
-pub enum Reach {
-    /// By its socket.
-    Socket {
-        /// The socket.
-        socket: PathBuf,
-        /// The home that is meant. One that is not known is nobody's.
-        home: Option<HomeId>,
-    },
-    /// Elsewhere.
-    Server(Arc<Server>),
-}
-
-impl Reach {
-    async fn connect(&self) -> Result<Box<dyn Stream>, RequestError> {
-        match self {
-            Reach::Socket { socket, .. } => match connect(socket).await {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(source) => Err(RequestError::Unreachable { path: socket.display().to_string(), source }),
-            },
-            Reach::Server(server) => server.connect().await,
-        }
-    }
-
-    fn host(&self) -> &str {
-        match self {
-            Reach::Socket { .. } => "rekindle",
-            Reach::Server(server) => &server.authority,
-        }
-    }
-
-    fn authorization(&self) -> Option<String> {
-        match self {
-            Reach::Socket { .. } => None,
-            Reach::Server(server) => server.authorization(),
-        }
-    }
-}
+/// What the header Host says at a socket.
+const HOST: &str = "rekindle";
 
 /// One request.
 #[derive(Debug, Clone, Default)]
@@ -94,30 +56,41 @@ pub fn runtime() -> io::Result<Runtime> {
 }
 
 /// Connects; where the queue of callers is full, as soon as there is room in it.
-async fn connect(socket: &Path) -> io::Result<UnixStream> {
+async fn connect(target: &Target) -> Result<Box<dyn Stream>, RequestError> {
+    let socket = match target {
+        Target::Local { place, .. } => &place.socket,
+        Target::Remote { server, .. } => return server.connect().await,
+    };
     loop {
         match UnixStream::connect(socket).await {
+            Ok(stream) => return Ok(Box::new(stream)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(AGAIN).await,
-            outcome => return outcome,
+            Err(source) => {
+                return Err(RequestError::Unreachable { path: socket.display().to_string(), source });
+            }
         }
     }
 }
 
 /// Asks, and returns the head of the answer; its body is still to come.
-pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, RequestError> {
+pub async fn send(target: &Target, ask: &Ask<'_>) -> Result<Response<Incoming>, RequestError> {
     let stream =
-        tokio::time::timeout(CONNECT, reach.connect()).await.map_err(|_| RequestError::TimedOut)??;
+        tokio::time::timeout(CONNECT, connect(target)).await.map_err(|_| RequestError::TimedOut)??;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(RequestError::ConnectionLost)?;
     // Its end is also told to whoever waits for the answer.
     tokio::spawn(connection);
-    if let Reach::Socket { socket, home } = reach
-        && let Some(refusal) = prove(&mut sender, reach, socket, *home).await?
+    if let Target::Local { place, .. } = target
+        && let Some(refusal) = prove(&mut sender, &place.socket, place.home_id).await?
     {
         return Ok(refusal);
     }
-    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", reach.host());
-    if let Some(value) = reach.authorization() {
+    let (host, authorization) = match target {
+        Target::Local { .. } => (HOST, None),
+        Target::Remote { server, .. } => (server.authority.as_str(), server.authorization()),
+    };
+    let mut request = Request::builder().method(ask.method).uri(&ask.path).header("host", host);
+    if let Some(value) = authorization {
         request = request.header("authorization", value);
     }
     for (name, value) in &ask.headers {
@@ -134,7 +107,6 @@ pub async fn send(reach: &Reach, ask: &Ask<'_>) -> Result<Response<Incoming>, Re
 /// Has whoever answers at a socket say which home it serves. An answer that is no yes is one to whatever is asked next.
 async fn prove(
     sender: &mut SendRequest<Full<Bytes>>,
-    reach: &Reach,
     socket: &Path,
     meant: Option<HomeId>,
 ) -> Result<Option<Response<Incoming>>, RequestError> {
@@ -148,7 +120,7 @@ async fn prove(
     // Nothing was asked yet, so that whoever goes away over this can be looked for again.
     let gone =
         |error: hyper::Error| RequestError::Unreachable { path: path(), source: io::Error::other(error) };
-    let request = Request::builder().uri("/api/version").header("host", reach.host());
+    let request = Request::builder().uri("/api/version").header("host", HOST);
     let request = request.body(Full::default()).map_err(RequestError::Malformed)?;
     let response = sender.send_request(request).await.map_err(gone)?;
     if !response.status().is_success() {
@@ -164,10 +136,10 @@ async fn prove(
 }
 
 /// Asks, and returns the status and the whole body.
-pub fn call(runtime: &Runtime, reach: &Reach, ask: &Ask<'_>) -> Result<(u16, Bytes), RequestError> {
+pub fn call(runtime: &Runtime, target: &Target, ask: &Ask<'_>) -> Result<(u16, Bytes), RequestError> {
     runtime.block_on(async {
         let answer = async {
-            let response = send(reach, ask).await?;
+            let response = send(target, ask).await?;
             let status = response.status().as_u16();
             let body = response.into_body().collect().await.map_err(RequestError::ConnectionLost)?;
             Ok((status, body.to_bytes()))

@@ -1,7 +1,6 @@
 //! Speaking with the daemon: finding it, starting it by ourselves or as a service, asking it, and following a session. Whatever
 //! goes wrong is a [`failure::Failure`], which commands print and end with.
 
-pub mod advice;
 pub mod clock;
 pub mod content_text;
 pub mod daemon_file;
@@ -13,6 +12,7 @@ mod hint_text;
 pub mod http;
 pub mod listen_options;
 pub mod logout;
+pub mod problem;
 mod request_error;
 pub mod server;
 pub mod sse;
@@ -28,17 +28,18 @@ use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use rekindle_store::blobs::BlobId;
+use rekindle_wire::view::SessionView;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::runtime::Runtime;
 
 use self::daemon_file::{DaemonFile, DaemonState};
-use self::http::{Ask, Reach, RequestError};
+use self::http::{Ask, RequestError};
 use self::server::Server;
 use self::target::{About, Target};
 use crate::clock::random;
-use crate::failure::{Exit, Failure};
+pub use crate::failure::{Exit, Failure};
 
 /// How long a request that carries a key waits for the daemon's successor before it gives up.
 const SUCCESSOR: Duration = Duration::from_secs(15);
@@ -65,24 +66,15 @@ pub const REPLACE: &str = "`rekindle restart` replaces it while agents work on";
 /// Entries of a list that are fetched at a time: as many as are given at once.
 const PAGE: usize = 500;
 
-/// A list, and what of it is wanted.
-pub struct List<'a> {
-    /// What is listed, as path and answer call it.
-    pub name: &'a str,
-    /// What narrows it, by the parameter's name.
-    pub filters: &'a [(&'a str, Option<&'a str>)],
-}
-
-impl List<'_> {
-    fn path(&self, cursor: Option<&str>) -> String {
-        let mut path = format!("/api/{}?limit={PAGE}", self.name);
-        for (name, value) in self.filters.iter().chain(&[("cursor", cursor)]) {
-            if let Some(value) = value {
-                path.push_str(&format!("&{name}={}", http::escape(value)));
-            }
+/// Returns the path of a page of a list, by its name and what narrows it.
+fn list_path(name: &str, filters: &[(&str, Option<&str>)], cursor: Option<&str>) -> String {
+    let mut path = format!("/api/{name}?limit={PAGE}");
+    for (name, value) in filters.iter().chain(&[("cursor", cursor)]) {
+        if let Some(value) = value {
+            path.push_str(&format!("&{name}={}", http::escape(value)));
         }
-        path
     }
+    path
 }
 
 /// A daemon that can be asked.
@@ -104,19 +96,14 @@ impl Client {
 
     /// Returns a daemon of which it is known where it is.
     pub fn at(home: &Path, place: DaemonFile) -> Result<Client, Failure> {
-        Ok(Client {
-            runtime: runtime()?,
-            target: Target::Local { home: home.to_owned(), place: Box::new(place) },
-        })
+        Ok(Client { runtime: runtime()?, target: Target::local(home, place) })
     }
 
     /// Returns a daemon elsewhere, once it has said who it is.
     pub fn elsewhere(server: Arc<Server>) -> Result<Client, Failure> {
-        let (runtime, reach) = (runtime()?, Reach::Server(Arc::clone(&server)));
-        let ask = Ask { method: "GET", path: "/api/version".into(), ..Ask::default() };
-        let body = judge(http::call(&runtime, &reach, &ask), || target::silent_server(&server))?;
-        let about: About = read(&body)?;
-        Ok(Client { runtime, target: Target::Remote { server, about } })
+        let unknown = Client { runtime: runtime()?, target: Target::remote(Arc::clone(&server)) };
+        let about: About = unknown.get("/api/version")?;
+        Ok(Client { target: Target::Remote { server, about }, ..unknown })
     }
 
     /// Says so if the daemon is of another version than this program.
@@ -137,15 +124,19 @@ impl Client {
         &self.target
     }
 
-    /// Fetches a list whole, page by page.
-    pub fn all<T: DeserializeOwned>(&self, list: &List<'_>) -> Result<Vec<T>, Failure> {
+    /// Fetches a list whole, page by page: what path and answer call so, narrowed by parameters.
+    pub fn all<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        filters: &[(&str, Option<&str>)],
+    ) -> Result<Vec<T>, Failure> {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            let mut page: BTreeMap<String, Box<RawValue>> = self.get(&list.path(cursor.as_deref()))?;
-            let field = |page: &mut BTreeMap<String, Box<RawValue>>, name: &str| page.remove(name);
-            let Some(entries) = field(&mut page, list.name) else { return Ok(found) };
+            let mut page: BTreeMap<String, Box<RawValue>> =
+                self.get(&list_path(name, filters, cursor.as_deref()))?;
+            let Some(entries) = page.remove(name) else { return Ok(found) };
             found.extend(read::<Vec<T>>(entries.get().as_bytes())?);
-            let next = field(&mut page, "next").map(|next| read::<Option<String>>(next.get().as_bytes()));
+            let next = page.remove("next").map(|next| read::<Option<String>>(next.get().as_bytes()));
             match next.transpose()?.flatten() {
                 // A cursor that does not move would never end.
                 Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
@@ -156,12 +147,12 @@ impl Client {
 
     /// Fetches something.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        read(&self.get_raw(path)?)
+        read(&self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })?)
     }
 
-    /// Fetches something as it was sent.
-    pub fn get_raw(&self, path: &str) -> Result<Bytes, Failure> {
-        self.ask(&Ask { method: "GET", path: path.to_owned(), ..Ask::default() })
+    /// Fetches a session.
+    pub fn session(&self, id: &str) -> Result<SessionView, Failure> {
+        self.get(&format!("/api/sessions/{id}"))
     }
 
     /// Fetches a payload that is kept apart from a log: it may be large.
@@ -190,7 +181,7 @@ impl Client {
         let ask =
             Ask { method: "POST", path: path.to_owned(), body: Some(write(body)?), headers, within: None };
         let deadline = Instant::now() + SUCCESSOR;
-        let mut answer = http::call(&self.runtime, &self.target.reach(), &ask);
+        let mut answer = http::call(&self.runtime, &self.target, &ask);
         let mut told = false;
         while let Err(RequestError::Unreachable { .. } | RequestError::ConnectionLost(_)) = &answer
             && Instant::now() < deadline
@@ -201,7 +192,7 @@ impl Client {
                 std::thread::sleep(AGAIN);
             }
             self.target = self.target.successor(SUCCESSOR)?;
-            answer = http::call(&self.runtime, &self.target.reach(), &ask);
+            answer = http::call(&self.runtime, &self.target, &ask);
         }
         judge(answer, || self.target.silent())
     }
@@ -218,14 +209,14 @@ impl Client {
     }
 
     fn ask(&self, ask: &Ask<'_>) -> Result<Bytes, Failure> {
-        let answer = http::call(&self.runtime, &self.target.reach(), ask);
+        let answer = http::call(&self.runtime, &self.target, ask);
         // Nothing was asked yet: its successor may listen at another socket.
         if let Err(RequestError::Unreachable { .. }) = &answer
             && let Target::Local { home, .. } = &self.target
             && let DaemonState::Lives(place) = daemon_file::look(home)
         {
-            let target = Target::Local { home: home.clone(), place: Box::new(place) };
-            return judge(http::call(&self.runtime, &target.reach(), ask), || target.silent());
+            let target = Target::local(home, place);
+            return judge(http::call(&self.runtime, &target, ask), || target.silent());
         }
         judge(answer, || self.target.silent())
     }

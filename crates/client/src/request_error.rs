@@ -45,6 +45,14 @@ pub enum RequestError {
     Malformed(#[source] hyper::http::Error),
 }
 
+impl RequestError {
+    /// Tells whether another attempt may succeed.
+    pub(super) fn may_pass(&self) -> bool {
+        use RequestError::{ConnectionLost, TimedOut, Unreachable};
+        matches!(self, Unreachable { .. } | ConnectionLost(_) | TimedOut)
+    }
+}
+
 /// A connection.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

@@ -1,5 +1,10 @@
 //! Server-sent events out of bytes that arrive in pieces. Pure: what it is given may be cut anywhere.
 
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
 /// Longest line that is kept: a record is at most 64 MiB, and JSON may write each byte of one as six.
 const MAX_LINE: usize = 400 << 20;
 
@@ -79,6 +84,26 @@ impl Parser {
             _ => {}
         }
         None
+    }
+}
+
+/// Hands on each event of a stream until that comes to something. Nothing comes of a stream that breaks off, or says nothing at
+/// all for so long.
+pub(super) async fn each_event<T>(
+    mut body: Incoming,
+    silence: Option<Duration>,
+    mut take: impl FnMut(Event) -> Option<T>,
+) -> Option<T> {
+    let mut parser = Parser::default();
+    loop {
+        let frame = match silence {
+            Some(silence) => tokio::time::timeout(silence, body.frame()).await.ok()?,
+            None => body.frame().await,
+        };
+        let Ok(data) = frame?.ok()?.into_data() else { continue };
+        if let Some(come_to) = parser.push(&data).into_iter().find_map(&mut take) {
+            return Some(come_to);
+        }
     }
 }
 

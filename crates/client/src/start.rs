@@ -52,20 +52,14 @@ pub struct Ready {
 pub fn ensure(home: &Path) -> Result<Client, Failure> {
     match Client::find(home)? {
         Some(client) => Ok(client),
-        None => Client::at(home, start(home)?),
+        None => Client::at(home, start_again(home, None)?),
     }
-}
-
-/// Starts a daemon in the background and waits until it is ready. If someone else was faster, that one is as good; if
-/// one is still leaving, it is waited for.
-pub fn start(home: &Path) -> Result<DaemonFile, Failure> {
-    start_again(home, None)
 }
 
 /// Starts the daemon as a service if one is in charge of the home. A service that does not start keeps nobody from working.
 fn start_service(home: &Path) -> Option<DaemonFile> {
     let (unit, manager) = Unit::in_charge(home)?;
-    let started = unit.start(&manager);
+    let started = unit.bring_up(&manager, "start");
     started
         .inspect_err(|failure| {
             let (why, words) = (failure.message(), unit.words());
@@ -90,17 +84,14 @@ pub fn start_again(home: &Path, told: Option<&Listening>) -> Result<DaemonFile, 
 pub fn take_over(home: &Path) -> Result<DaemonFile, Failure> {
     if let Some((unit, manager)) = Unit::in_charge(home) {
         takeover::make_way(home)?;
-        return unit.restart(&manager);
+        return unit.bring_up(&manager, "restart");
     }
     try_start(home, &["--takeover"], &[])
 }
 
-/// Like [`start`], with variables in its environment that are not in ours.
-pub fn start_with(home: &Path, env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
-    start_waiting(home, &[], env)
-}
-
-fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
+/// Starts a daemon in the background, with arguments and variables of the caller's, and waits until it is ready. If someone else was
+/// faster, that one is as good; if one is still leaving, it is waited for.
+pub fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Result<DaemonFile, Failure> {
     let failure = match try_start(home, arguments, env) {
         Err(failure) if failure.code() == "home_in_use" => failure,
         outcome => return outcome,
@@ -169,7 +160,7 @@ pub fn successor(home: &Path, within: Duration) -> Result<DaemonFile, Failure> {
     loop {
         match daemon_file::look(home) {
             DaemonState::Lives(place) => return Ok(place),
-            DaemonState::Died => return start(home),
+            DaemonState::Died => return start_again(home, None),
             DaemonState::Unproven(place) => return Err(unproven(home, &place)),
             DaemonState::Cut(place) if Instant::now() >= deadline => return Err(unreachable(&place)),
             DaemonState::Leaves | DaemonState::None if Instant::now() >= deadline => {

@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rekindle_holder::identity::{Identity, Presence};
 use rekindle_holder::tree::{await_end, signal_exactly};
 use rustix::process::Signal;
 
@@ -24,8 +23,7 @@ pub fn make_way(home: &Path) -> Result<(), Failure> {
         return Err(unproven(home, &place));
     }
     let Some(place) = DaemonFile::read(home) else { return Ok(()) };
-    let lives = |process: &&Identity| matches!(process.presence(), Ok(Presence::Alive));
-    let Some(process) = place.process.as_ref().filter(lives) else { return Ok(()) };
+    let Some(process) = place.process.as_ref().filter(|_| place.is_there()) else { return Ok(()) };
     let failed = |error: std::io::Error| Failure::failed("takeover", error);
     let begin = Instant::now();
     signal_exactly(process, Signal::TERM).map_err(failed)?;

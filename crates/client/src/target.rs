@@ -1,14 +1,13 @@
 //! The target of requests: the daemon of a home on this machine, or one elsewhere. Here a daemon that died is replaced by who
 //! notices it; elsewhere that is up to others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::daemon_file::DaemonFile;
-use super::http::Reach;
 use super::server::Server;
 use super::start;
 use crate::failure::{Exit, Failure};
@@ -33,7 +32,7 @@ pub enum Target {
 }
 
 /// What a daemon says of itself, as far as it has to say it: whoever is of another version is understood too.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct About {
     /// Its version.
     pub version: String,
@@ -42,12 +41,14 @@ pub struct About {
 }
 
 impl Target {
-    /// Returns how it is reached.
-    pub fn reach(&self) -> Reach {
-        match self {
-            Target::Local { place, .. } => place.reach(),
-            Target::Remote { server, .. } => Reach::Server(Arc::clone(server)),
-        }
+    /// Returns the daemon of a home.
+    pub fn local(home: &Path, place: DaemonFile) -> Target {
+        Target::Local { home: home.to_owned(), place: Box::new(place) }
+    }
+
+    /// Returns a daemon elsewhere that has not said yet who it is.
+    pub fn remote(server: Arc<Server>) -> Target {
+        Target::Remote { server, about: About::default() }
     }
 
     /// Returns its version.
@@ -69,10 +70,7 @@ impl Target {
     /// Returns whoever comes after it, which may take a while.
     pub fn successor(&self, within: Duration) -> Result<Target, Failure> {
         match self {
-            Target::Local { home, .. } => {
-                let place = start::successor(home, within)?;
-                Ok(Target::Local { home: home.clone(), place: Box::new(place) })
-            }
+            Target::Local { home, .. } => Ok(Target::local(home, start::successor(home, within)?)),
             // It comes back where it was, or not at all.
             Target::Remote { .. } => Ok(self.clone()),
         }
@@ -98,14 +96,11 @@ impl Target {
                 let hint = format!("{}; {}", super::REPLACE, super::WORDS);
                 Failure::failed(super::SILENT, error).hint(hint)
             }
-            Target::Remote { server, .. } => silent_server(server),
+            Target::Remote { server, .. } => {
+                Failure::failed(super::SILENT, anyhow::anyhow!("nothing is heard from {}", server.url))
+                    .exit_with(Exit::NoDaemon)
+                    .hint("look whether it runs, and whether anything on the way keeps connections out")
+            }
         }
     }
-}
-
-/// Says that a daemon elsewhere does not answer.
-pub(super) fn silent_server(server: &Server) -> Failure {
-    Failure::failed(super::SILENT, anyhow::anyhow!("nothing is heard from {}", server.url))
-        .exit_with(Exit::NoDaemon)
-        .hint("look whether it runs, and whether anything on the way keeps connections out")
 }

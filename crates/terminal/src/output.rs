@@ -40,15 +40,6 @@ pub fn verbatim() -> impl io::Write {
     BufWriter::new(Escaped::new(io::stdout(), is_terminal()))
 }
 
-/// Prints JSON that came from the daemon as it is, on one line.
-pub fn json_line(out: &mut impl io::Write, body: &[u8]) -> io::Result<()> {
-    out.write_all(body)?;
-    if !body.ends_with(b"\n") {
-        out.write_all(b"\n")?;
-    }
-    out.flush()
-}
-
 /// Tells whether a person looks at stdout.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()

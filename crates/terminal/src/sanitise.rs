@@ -101,15 +101,7 @@ impl Filter {
 
 /// Returns the text as one line: white space folded.
 pub fn line(text: &str) -> String {
-    let text = block(text);
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
+    block(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Tells whether a character turns the direction of writing, or is not to be seen.

@@ -11,14 +11,13 @@ use rekindle_agent::acp::{Acp, Offered};
 use rekindle_agent::environment;
 use rekindle_agent::find::{FoundAgent, How, find_all};
 use rekindle_agent::known::{Quirk, by_id};
-use rekindle_agent::probe::{Offers, Probe, Probed, TIMEOUT};
-use rekindle_client::Client;
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::server::Server;
+use rekindle_agent::probe::{Probe, Probed, TIMEOUT};
+use rekindle_client::{Client, Exit, Failure};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN, columns, plural, styled, wrap};
 use rekindle_terminal::sanitise;
 use serde_json::json;
 
+use super::Context;
 use crate::agent_choice::found_by;
 
 /// Show which agents are on this machine, and how to get the others
@@ -67,7 +66,7 @@ impl Args {
     }
 }
 
-pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Result<Exit, Failure> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     for name in &args.names {
         if by_id(name).is_none() {
             let message = format!("there is no known agent named {name:?}");
@@ -75,27 +74,20 @@ pub(super) fn run(json: bool, args: &Args, server: Option<Arc<Server>>) -> Resul
                 .hint("`rekindle agents` lists the names; any other command can be run as an agent too"));
         }
     }
-    let mut agents = match server {
+    let mut agents = match &context.server {
         None => find_all(&std::env::var_os("PATH").unwrap_or_default()),
         Some(server) if args.probes() => {
             let message = format!("agents are probed on their own machine, and {} is elsewhere", server.url);
             return Err(Failure::usage("only_here", message)
                 .hint("leave out --probe, --models and --modes, or run it there"));
         }
-        Some(server) => found_by(&Client::elsewhere(server)?.get("/api/agents")?),
+        Some(server) => found_by(&Client::elsewhere(Arc::clone(server))?.get("/api/agents")?),
     };
     agents.retain(|agent| args.names.is_empty() || args.names.iter().any(|name| name == agent.id));
     if args.probes() {
-        probe(&mut agents, args, json);
+        probe(&mut agents, args, context.json);
     }
-    let mut out = output::stdout();
-    if json {
-        writeln!(out, "{}", json!({ "agents": agents }))?;
-    } else {
-        show(&mut out, &agents, args)?;
-    }
-    out.flush()?;
-    Ok(Exit::Ok)
+    context.print(&json!({ "agents": agents }), |out| Ok(show(out, &agents, args)?))
 }
 
 /// Asks each agent that is installed; one that must be fetched first only if it was asked for by name.
@@ -137,7 +129,7 @@ fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn show(out: &mut impl Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
+fn show(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
     let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
     let asked = |agent: &FoundAgent| agent.probed.is_some() || agent.problem.is_some();
     let (here, elsewhere): (Vec<&FoundAgent>, Vec<&FoundAgent>) =
@@ -148,23 +140,16 @@ fn show(out: &mut impl Write, agents: &[FoundAgent], args: &Args) -> std::io::Re
     for agent in &here {
         show_one(out, agent, column, args)?;
     }
-    let of = |how: How| elsewhere.iter().filter(move |agent| agent.how == how).collect::<Vec<_>>();
-    let (fetched, missing) = (of(How::Fetched), of(How::Missing));
-    if !fetched.is_empty() {
-        writeln!(
-            out,
-            "\nNot installed; fetched at the first start, or at once with ({}):",
-            plural(fetched.len() as u64, "agent")
-        )?;
-    }
-    for agent in &fetched {
-        writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
-    }
-    if !missing.is_empty() {
-        writeln!(out, "\nNot installed; to get one ({}):", plural(missing.len() as u64, "agent"))?;
-    }
-    for agent in &missing {
-        writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
+    for (how, words) in
+        [(How::Fetched, "fetched at the first start, or at once with"), (How::Missing, "to get one")]
+    {
+        let of: Vec<_> = elsewhere.iter().filter(|agent| agent.how == how).collect();
+        if !of.is_empty() {
+            writeln!(out, "\nNot installed; {words} ({}):", plural(of.len() as u64, "agent"))?;
+        }
+        for agent in of {
+            writeln!(out, "{:column$}{}", agent.id, styled(DIM, agent.install))?;
+        }
     }
     if here.is_empty() {
         writeln!(out, "\nInstall one of them, sign in, and run `rekindle agents --probe`.")?;
@@ -172,7 +157,7 @@ fn show(out: &mut impl Write, agents: &[FoundAgent], args: &Args) -> std::io::Re
     Ok(())
 }
 
-fn show_one(out: &mut impl Write, agent: &FoundAgent, column: usize, args: &Args) -> std::io::Result<()> {
+fn show_one(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Args) -> std::io::Result<()> {
     let width = output::width();
     let (style, state) = state(agent);
     let name = format!("{:column$}", agent.id);
@@ -188,20 +173,17 @@ fn show_one(out: &mut impl Write, agent: &FoundAgent, column: usize, args: &Args
         if needs_login && !agent.login.is_empty() {
             line(DIM, &format!("sign in, if it asks for it: {}", agent.login))?;
         }
-        let offers = probed.offers.as_ref();
-        for (what, offered) in offers.iter().flat_map(|offers| offers_of(offers, args)) {
-            line(PLAIN, &format!("{what}: {}", choices(offered)))?;
+        if let Some(offers) = &probed.offers {
+            let asked = [(args.modes, "modes", &offers.modes), (args.models, "models", &offers.models)];
+            for (_, what, offered) in asked.into_iter().filter(|(is_asked, ..)| *is_asked) {
+                line(PLAIN, &format!("{what}: {}", choices(offered)))?;
+            }
         }
     }
     if let Some(problem) = &agent.problem {
         line(BAD, problem)?;
     }
     Ok(())
-}
-
-fn offers_of<'a>(offers: &'a Offers, args: &Args) -> Vec<(&'static str, &'a [Offered])> {
-    let modes = args.modes.then_some(("modes", offers.modes.as_slice()));
-    modes.into_iter().chain(args.models.then_some(("models", offers.models.as_slice()))).collect()
 }
 
 /// Lists what can be chosen, by what has to be given.

@@ -1,13 +1,11 @@
 //! `rekindle answer`: ends a wait with one of the agent's own options, or with words.
 
-use rekindle_client::List;
-use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Exit, Failure};
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{WaitState, WaitView};
 
 use super::{Context, late_answer};
-use crate::acknowledge::acknowledge;
-use crate::hints::ours;
+use crate::hints::attach;
 use crate::live::{Ask, pick};
 
 /// Answer what an agent asks
@@ -48,12 +46,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (None, text) => Ok(NewAnswer::text(text.as_deref().unwrap_or_default())),
     };
     let client = context.daemon_or_start()?;
-    let waits: Vec<WaitView> = client.all(&List { name: "waits", filters: &[] })?;
+    let waits: Vec<WaitView> = client.all("waits", &[])?;
     let wait = match (find(wait, &waits), wait) {
         (Err(failure), Some(name)) if failure.code() != "wait_ambiguous" => {
             // It may have been open a moment ago.
             let Some(late) = late_answer::anywhere(context, &client, name) else { return Err(failure) };
-            return late.again(&client, &answer(&late.ask)?, context.json);
+            return late.again(context, &client, &answer(&late.ask)?);
         }
         (found, _) => found?,
     };
@@ -67,11 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         }
         body => body?,
     };
-    acknowledge(
-        context.json,
-        &body,
-        &format!("answered; watch it with: {}", ours(format_args!("attach {}", wait.session_id))),
-    )
+    context.acknowledge(&body, format_args!("answered; watch it with: {}", attach(wait.session_id)))
 }
 
 fn usage(message: &str) -> Failure {

@@ -1,13 +1,12 @@
 //! `rekindle attach`: watches a session from the beginning of its latest run to that run's end.
 
-use rekindle_client::Client;
-use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::{Client, Exit, Failure};
 use rekindle_domain::line::Line;
-use rekindle_wire::view::{LogPage, RunState, SessionView};
+use rekindle_wire::view::{LogPage, RunState};
 
 use super::Context;
 use crate::hints::ours;
-use crate::live::{Goal, exit_of_state};
+use crate::live::{Goal, watch};
 use crate::session_arg::SessionArg;
 
 /// Records that are looked through at a time for the beginning of a run.
@@ -34,7 +33,7 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
-    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+    let session = client.session(&id)?;
     let goal = match &session.run {
         // What is held keeps those behind it waiting too.
         Some(run) if session.queued > 0 && session.held.is_none() && exit_is_known(run.state) => Goal::Next,
@@ -50,13 +49,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         (Goal::Run(run), false) => before(&client, &id, session.last_seq, run)?,
         (_, false) => session.last_seq,
     };
-    context.watch(&client, id, after, goal)
+    watch(context, &client, id, after, goal)
 }
 
 /// Tells whether a run has ended.
 fn exit_is_known(state: RunState) -> bool {
-    matches!(state, RunState::Completed | RunState::Failed | RunState::Cancelled)
-        || exit_of_state(state) == Exit::Interrupted
+    matches!(state, RunState::Completed | RunState::Failed | RunState::Cancelled | RunState::Interrupted)
 }
 
 /// Finds the record before the one that began a run, its prompt included: pages are read from the newest back.

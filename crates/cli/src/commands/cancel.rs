@@ -1,9 +1,6 @@
 //! `rekindle cancel`: ends what a session is doing, is about to do and has queued.
 
-use std::io::Write;
-
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_terminal::output;
 use serde_json::json;
 
 use super::Context;
@@ -25,12 +22,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
     let body = client.post(&format!("/api/sessions/{id}/cancel"), &json!({}))?;
-    let mut out = output::stdout();
-    if context.json {
-        output::json_line(&mut out, &body)?;
-    } else {
-        writeln!(out, "asked {id} to stop; an agent that does not is ended within 30 s")?;
-        out.flush()?;
-    }
-    Ok(Exit::Ok)
+    context.print(&String::from_utf8_lossy(&body).trim_end(), |out| {
+        Ok(writeln!(out, "asked {id} to stop; an agent that does not is ended within 30 s")?)
+    })
 }

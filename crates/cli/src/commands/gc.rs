@@ -43,21 +43,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         orphans_older_than: args.orphans_older_than.map(|age| age.0),
     };
     let freed = gc(&context.disk(), &context.home, options)?;
-    let mut out = output::stdout();
-    if context.json {
-        let mut text = serde_json::to_value(&freed).map_err(|error| Failure::failed("output", error))?;
-        text["home"] = json!(context.home.to_string_lossy());
-        text["dry_run"] = json!(args.dry_run);
-        text["bytes"] = json!(freed.bytes());
-        writeln!(out, "{text}")?;
-    } else {
-        print_text(&mut out, context, args.dry_run, &freed)?;
-    }
-    out.flush()?;
+    let mut body = json!(freed);
+    body["home"] = json!(context.home.to_string_lossy());
+    body["dry_run"] = json!(args.dry_run);
+    body["bytes"] = json!(freed.bytes());
+    context.print(&body, |out| print_text(out, context, args.dry_run, &freed))?;
     Ok(if freed.failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn print_text(out: &mut impl Write, context: &Context, dry_run: bool, freed: &Freed) -> Result<(), Failure> {
+fn print_text(out: &mut dyn Write, context: &Context, dry_run: bool, freed: &Freed) -> Result<(), Failure> {
     let width = output::width();
     let shown = |path: &std::path::Path| sanitise::line(&below(&context.home, path));
     for gone in freed.gone.iter().take(MAX_SHOWN) {

@@ -1,15 +1,13 @@
 //! An answer that comes too late: what was answered instead, by whom, read from the log of the session that asked.
 
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, List};
+use rekindle_client::{Client, Exit, Failure};
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
 use rekindle_wire::request::NewAnswer;
 use rekindle_wire::view::{LogPage, SessionView};
 
 use super::Context;
-use crate::acknowledge::acknowledge;
-use crate::hints::ours;
+use crate::hints::attach;
 use crate::live::{Ask, QuestionEnd, chosen, given};
 use crate::record_text::{payload, word};
 
@@ -32,22 +30,27 @@ pub(super) struct LateAnswer {
 impl LateAnswer {
     /// Answers once more if it is the answer that was given, as whoever did not hear of its success does; the daemon says
     /// again what it said then, and does nothing.
-    pub(super) fn again(&self, client: &Client, answer: &NewAnswer, json: bool) -> Result<Exit, Failure> {
+    pub(super) fn again(
+        &self,
+        context: &Context,
+        client: &Client,
+        answer: &NewAnswer,
+    ) -> Result<Exit, Failure> {
         if !self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
             return Err(self.failure(answer));
         }
         let body = client.post(&format!("/api/waits/{}/answer", self.over.wait_id), answer)?;
         let how = self.over.text(&self.ask);
-        let attach = ours(format_args!("attach {}", self.session));
+        let attach = attach(&self.session);
         let text = format!("it was {how} already, just as you answer now; watch it with: {attach}");
-        acknowledge(json, &body, &text)
+        context.acknowledge(&body, text)
     }
 
     /// Says so to someone whose answer was not used.
     pub(super) fn failure(&self, answer: &NewAnswer) -> Failure {
         let (how, answer) = (self.over.text(&self.ask), chosen(&self.ask, answer));
         let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
-        Failure::failed("token_consumed", error).hint(ours(format_args!("attach {}", self.session)))
+        Failure::failed("token_consumed", error).hint(attach(&self.session))
     }
 }
 
@@ -58,13 +61,12 @@ pub(super) fn in_session(
     session: &str,
     wait: &str,
 ) -> Option<LateAnswer> {
-    let found: SessionView = client.get(&format!("/api/sessions/{session}")).ok()?;
-    look(context, client, &found, wait)
+    look(context, client, &client.session(session).ok()?, wait)
 }
 
 /// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
 pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<LateAnswer> {
-    let mut sessions: Vec<SessionView> = client.all(&List { name: "sessions", filters: &[] }).ok()?;
+    let mut sessions: Vec<SessionView> = client.all("sessions", &[]).ok()?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
     sessions.iter().take(SESSIONS).find_map(|session| look(context, client, session, wait))
 }

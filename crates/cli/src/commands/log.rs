@@ -1,7 +1,5 @@
 //! `rekindle log`: what happened in a session, from its log and what the write-ahead log has for it.
 
-use std::io::Write;
-
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
@@ -10,9 +8,9 @@ use rekindle_store::log::{Cursor, LogReader};
 use rekindle_store::{LoadError, Want};
 use rekindle_terminal::output;
 
-use super::Context;
+use super::{Context, log_live};
 use crate::payloads::Payloads;
-use crate::record_text::Renderer;
+use crate::record_text::RecordPrinter;
 use crate::session_arg::SessionArg;
 
 /// Show what happened in a session, record by record
@@ -44,16 +42,15 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    if args.follow {
-        let client = context.living_daemon()?;
+    let live = if args.follow { Some(context.living_daemon()?) } else { context.elsewhere()? };
+    if let Some(client) = live {
         let session = args.session.find_live(context, &client)?;
-        let after = super::log_follow::after(&client, &session, args.from, args.last)?;
-        return super::log_follow::run(context, &client, session, after);
-    }
-    if let Some(client) = context.elsewhere()? {
-        let session = args.session.find_live(context, &client)?;
-        let after = super::log_follow::after(&client, &session, args.from, args.last)?;
-        return super::log_remote::run(context, &client, &session, after);
+        let after = log_live::after(&client, &session, args.from, args.last)?;
+        return if args.follow {
+            log_live::follow(context, &client, session, after)
+        } else {
+            log_live::fetch(context, &client, &session, after)
+        };
     }
     let home = context.offline()?;
     let session = args.session.find(&home)?;
@@ -65,15 +62,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let reader = home.reader(session).map_err(|error| unreadable(session, error))?;
     let end = torn.map_or(reader.end(), |torn| torn.begin());
-    let mut walk = Walk::new(session, reader, end, args)?;
-    if context.json {
-        walk.print_json()?;
-    } else {
-        walk.print_text(Payloads::Here(home.blobs()))?;
-    }
-    if let Some(bad) = walk.bad {
-        return Err(Failure::damaged(session, bad.at, &bad.why));
-    }
+    let walk = Walk::new(session, reader, end, args)?;
+    let mut printer = RecordPrinter::new(context.json, Payloads::Here(home.blobs()));
+    let walked = walk.each(|line| printer.print_line(line));
+    printer.flush()?;
+    walked?;
     if let Some(damage) = damage {
         return Err(Failure::damaged(session, damage.begin(), &damage.detail));
     }
@@ -91,12 +84,6 @@ fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
     Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
 }
 
-/// A record that does not follow the one before it.
-struct Bad {
-    at: Cursor,
-    why: String,
-}
-
 /// Goes through the records that are wanted, checking that each follows the one before.
 struct Walk {
     session: SessionId,
@@ -105,7 +92,6 @@ struct Walk {
     end: Cursor,
     /// The record before the first that is shown.
     before: Option<(u64, Option<ChainHash>)>,
-    bad: Option<Bad>,
 }
 
 impl Walk {
@@ -122,11 +108,11 @@ impl Walk {
         let before =
             before.first().filter(|_| start > Cursor::START).and_then(|(_, line)| Line::parse(line).ok());
         let before = before.map(|line| (line.seq, line.hash));
-        Ok(Walk { session, reader, start, end, before, bad: None })
+        Ok(Walk { session, reader, start, end, before })
     }
 
-    /// Hands each good record to `show`; stops before the first bad one.
-    fn each(&mut self, mut show: impl FnMut(&Line<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Hands each good record to `show`, up to the first that does not follow the one before it.
+    fn each(&self, mut show: impl FnMut(&Line<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut lines = self.reader.forward(self.start);
         let mut last = self.before;
         loop {
@@ -151,26 +137,8 @@ impl Walk {
                     Err(why) => why,
                 },
             };
-            self.bad = Some(Bad { at: raw.start, why: bad });
-            return Ok(());
+            return Err(Failure::damaged(self.session, raw.start, &bad));
         }
-    }
-
-    fn print_json(&mut self) -> Result<(), Failure> {
-        // Verbatim: not even through what takes colours out.
-        let mut out = output::verbatim();
-        self.each(|line| {
-            out.write_all(line.text.as_bytes())?;
-            Ok(out.write_all(b"\n")?)
-        })?;
-        Ok(out.flush()?)
-    }
-
-    fn print_text(&mut self, blobs: Payloads) -> Result<(), Failure> {
-        let mut out = output::stdout();
-        let mut renderer = Renderer::new(blobs);
-        self.each(|line| Ok(renderer.write(line, &mut out)?))?;
-        Ok(out.flush()?)
     }
 }
 

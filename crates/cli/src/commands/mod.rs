@@ -13,8 +13,7 @@ mod gc;
 mod holders;
 mod late_answer;
 mod log;
-mod log_follow;
-mod log_remote;
+mod log_live;
 mod ps;
 mod resume;
 mod rm;
@@ -24,12 +23,12 @@ mod serve;
 pub(crate) mod service;
 mod status;
 mod stop;
-mod stop_remote;
 mod token;
 mod waits;
 
+use std::path::PathBuf;
+
 use crate::Shared;
-use crate::context::only_here;
 pub(crate) use crate::context::{Context, Unheard};
 use rekindle_client::failure::{Exit, Failure};
 
@@ -66,8 +65,9 @@ pub(crate) enum Command {
 
 /// Does it.
 pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
+    let elsewhere = || shared.server.find(shared.home.is_named());
     let context = || {
-        let server = shared.server.find(shared.home.is_named())?;
+        let server = elsewhere()?;
         let home = match &server {
             // It is elsewhere too.
             Some(_) => shared.home.path().unwrap_or_default(),
@@ -76,9 +76,13 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Ok::<_, Failure>(Context { home, json: shared.json, server })
     };
     let here = |command| context()?.only_here(command);
+    // Which agents there are has nothing to do with any home, and some make a home of their own and need no other.
+    let homeless = || {
+        let (home, json, server) = (PathBuf::new(), shared.json, elsewhere()?);
+        Ok::<_, Failure>(Context { home, json, server })
+    };
     match command {
-        // Which agents there are has nothing to do with any home.
-        Command::Agents(args) => agents::run(shared.json, &args, shared.server.find(shared.home.is_named())?),
+        Command::Agents(args) => agents::run(&homeless()?, &args),
         Command::Run(args) => run::run(&context()?, args),
         Command::Ps(args) => ps::run(&context()?, &args),
         Command::Attach(args) => attach::run(&context()?, &args),
@@ -95,15 +99,8 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Stop(args) => stop::run(&context()?, &args),
         Command::Token(args) => token::run(&here("token")?, args),
         Command::Doctor(args) => doctor::run(&here("doctor")?, &args),
-        // These make a home of their own, and need no other.
-        Command::Demo(args) => match shared.server.find(shared.home.is_named())? {
-            Some(server) => Err(only_here("demo", &server)),
-            None => demo::run(&shared, &args),
-        },
-        Command::Chaos(args) => match shared.server.find(shared.home.is_named())? {
-            Some(server) => Err(only_here("chaos", &server)),
-            None => chaos::run(&shared, &args),
-        },
+        Command::Demo(args) => homeless()?.only_here("demo").and_then(|_| demo::run(&shared, &args)),
+        Command::Chaos(args) => homeless()?.only_here("chaos").and_then(|_| chaos::run(&shared, &args)),
         Command::Gc(args) => gc::run(&here("gc")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),

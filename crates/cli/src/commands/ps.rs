@@ -12,14 +12,14 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::{Clock, Timestamp};
-use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
-use rekindle_wire::view::SessionView;
+use rekindle_terminal::output::{BOLD, DIM, plural, styled};
+use rekindle_wire::view::{HealthState, SessionView};
 use serde_json::{Value, json};
 
-use self::session_filter::SessionFilter;
+use self::session_filter::{Listed, SessionFilter};
 use super::{Context, Unheard};
 use crate::hints::ours;
-use crate::status_text::agent_lives;
+use crate::status_text::{agent_lives, is_unknown, label};
 
 /// Idle sessions are listed this long after anything happened in them, unless all are asked for.
 const RECENT_MILLIS: u64 = 24 * 3_600_000;
@@ -77,12 +77,6 @@ pub(crate) struct Args {
     watch: bool,
 }
 
-impl Args {
-    fn is_narrow(&self) -> bool {
-        self.here || !self.status.is_empty() || self.agent.is_some() || self.search.is_some()
-    }
-}
-
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let wanted = SessionFilter::new(args)?;
     if args.watch {
@@ -95,52 +89,47 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Ok(sessions) => sessions,
         Err(_) => wanted.on_disk(context, args, now)?,
     };
-    let listing = Listing::new(sessions, args, now);
-    let mut out = output::stdout();
-    if context.json {
-        writeln!(out, "{}", json!({"sessions": listing.sessions, "next": null}))?;
-    } else {
-        let read = report(&mut out, &listing, args.long, now)?;
-        let alone = read.iter().filter(|session| agent_lives(session)).count() as u64;
-        if let Some(unheard) = unheard.filter(|_| alone > 0) {
-            let agents = plural(alone, "agent");
-            let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
-            let text = match unheard {
-                Unheard::None => format!("no daemon answers; {agents} {live} is kept for the next one"),
-                other => format!("{}; {agents} {live} is kept", other.words()),
-            };
-            writeln!(out, "{}", styled(DIM, text))?;
-        }
-    }
-    out.flush()?;
-    Ok(Exit::Ok)
+    let listing = Listing::new(&sessions, args, now);
+    context.print(&json!({"sessions": listing.json(), "next": null}), |out| {
+        report(out, &listing, args.long, now)?;
+        let alone = listing.sessions.iter().filter(|session| agent_lives(&session.view)).count() as u64;
+        let Some(unheard) = unheard.filter(|_| alone > 0) else { return Ok(()) };
+        let agents = plural(alone, "agent");
+        let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
+        let text = match unheard {
+            Unheard::None => format!("no daemon answers; {agents} {live} is kept for the next one"),
+            other => format!("{}; {agents} {live} is kept", other.words()),
+        };
+        Ok(writeln!(out, "{}", styled(DIM, text))?)
+    })
 }
 
 /// The sessions that are listed, and how many there are.
-struct Listing {
-    sessions: Vec<Value>,
+struct Listing<'a> {
+    sessions: Vec<&'a Listed>,
     all: usize,
     /// Not all of them were asked for.
     narrow: bool,
 }
 
-impl Listing {
-    fn new(mut sessions: Vec<Value>, args: &Args, now: Timestamp) -> Listing {
-        let all = sessions.len();
-        sessions.retain(|session| is_listed(session, args, now));
-        Listing { sessions, all, narrow: args.is_narrow() }
+impl<'a> Listing<'a> {
+    fn new(sessions: &'a [Listed], args: &Args, now: Timestamp) -> Listing<'a> {
+        let listed = sessions.iter().filter(|session| is_listed(&session.view, args, now)).collect();
+        let narrow = args.here || !args.status.is_empty() || args.agent.is_some() || args.search.is_some();
+        Listing { sessions: listed, all: sessions.len(), narrow }
+    }
+
+    fn json(&self) -> Vec<&'a Value> {
+        self.sessions.iter().map(|session| &session.json).collect()
     }
 
     /// Says how many there are and what they are doing.
     fn counted(&self) -> String {
         let mut statuses: BTreeMap<String, u64> = BTreeMap::new();
-        let status = |session: &'_ Value| match session["health"]["state"].as_str() {
-            Some("damaged") if session["last_seq"] == 0 => Some("damaged".to_owned()),
-            Some("degraded") if session["last_seq"] == 0 => Some("unreadable".to_owned()),
-            _ => session["status"].as_str().map(str::to_owned),
-        };
-        let known = self.sessions.iter().filter_map(status);
-        known.for_each(|status| *statuses.entry(status).or_default() += 1);
+        for Listed { view, .. } in &self.sessions {
+            let status = if is_unknown(view) { label(view) } else { view.status.to_string() };
+            *statuses.entry(status).or_default() += 1;
+        }
         let each: Vec<String> = statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let all = styled(BOLD, plural(self.all as u64, "session"));
         if each.is_empty() { all } else { format!("{all}: {}", each.join(", ")) }
@@ -148,18 +137,11 @@ impl Listing {
 }
 
 /// Writes the table, and what is not in it.
-fn report(
-    out: &mut impl Write,
-    listing: &Listing,
-    long: bool,
-    now: Timestamp,
-) -> Result<Vec<SessionView>, Failure> {
-    let read: Result<Vec<SessionView>, _> =
-        listing.sessions.iter().cloned().map(serde_json::from_value).collect();
-    let read = read.map_err(|error| Failure::failed("answer_unreadable", error))?;
-    table::show(out, &read, long, now)?;
-    if read.len() < listing.all {
-        let idle = plural((listing.all - read.len()) as u64, "idle session");
+fn report(out: &mut dyn Write, listing: &Listing<'_>, long: bool, now: Timestamp) -> Result<(), Failure> {
+    let views: Vec<&SessionView> = listing.sessions.iter().map(|session| &session.view).collect();
+    table::show(out, &views, long, now)?;
+    if views.len() < listing.all {
+        let idle = plural((listing.all - views.len()) as u64, "idle session");
         writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: {}", ours("ps -a"))))?;
     }
     if listing.all == 0 && listing.narrow {
@@ -167,27 +149,20 @@ fn report(
     } else if listing.all == 0 {
         writeln!(out, "no sessions: rekindle run \"fix the failing test\" makes one")?;
     }
-    Ok(read)
+    Ok(())
 }
 
 /// Tells whether a session that was asked for is shown. Whoever asks for a status wants all that have it.
-fn is_listed(session: &Value, args: &Args, now: Timestamp) -> bool {
+fn is_listed(session: &SessionView, args: &Args, now: Timestamp) -> bool {
     args.all || !args.status.is_empty() || is_of_interest(session, now)
 }
 
-/// Tells whether a session is known to be damaged, or cannot be loaded.
-fn has_damage(session: &Value) -> bool {
-    matches!(session["health"]["state"].as_str(), Some("damaged" | "degraded"))
-}
-
 /// Tells whether anything goes on in a session, happened of late, or has to be done by someone.
-fn is_of_interest(session: &Value, now: Timestamp) -> bool {
-    if has_damage(session) {
-        return true;
-    }
-    let idle = session["status"] == "idle" && session["queued"].as_u64().unwrap_or(0) == 0;
-    let updated = session["updated_at"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    !idle || updated.is_none_or(|at| now.millis_since(at) < RECENT_MILLIS)
+fn is_of_interest(session: &SessionView, now: Timestamp) -> bool {
+    session.health.state != HealthState::Ok
+        || session.status != SessionStatus::Idle
+        || session.queued > 0
+        || now.millis_since(session.updated_at) < RECENT_MILLIS
 }
 
 /// Reads one status.
@@ -203,12 +178,15 @@ mod tests {
 
     #[test]
     fn idle_sessions_are_of_interest_for_a_day() {
-        let session = |status: &str, queued: u64| json!({"status": status, "queued": queued, "updated_at": "1970-01-01T00:00:00.000Z"});
+        let session = |status: &str, queued: usize| {
+            let session = crate::testing::session(status, Value::Null, Value::Null);
+            SessionView { queued, updated_at: Timestamp::from_millis(0), ..session }
+        };
         let (soon, late) = (Timestamp::from_millis(1000), Timestamp::from_millis(90_000_000));
         assert!(is_of_interest(&session("idle", 0), soon) && !is_of_interest(&session("idle", 0), late));
         assert!(is_of_interest(&session("idle", 1), late) && is_of_interest(&session("waiting", 0), late));
         let mut damaged = session("idle", 0);
-        damaged["health"] = json!({"state": "damaged"});
+        damaged.health.state = HealthState::Damaged;
         assert!(is_of_interest(&damaged, late), "someone has to see to it");
     }
 }

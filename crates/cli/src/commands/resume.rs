@@ -1,16 +1,14 @@
 //! `rekindle resume`: continues an interrupted session, and watches it.
 
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::read;
+use rekindle_client::{Exit, Failure, read};
 use rekindle_wire::request::Resume;
-use rekindle_wire::view::{RunState, RunView, SessionView};
+use rekindle_wire::view::{RunState, RunView};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::acknowledge::acknowledge;
 use crate::env_arg::{environment_of, umask_for};
-use crate::hints::ours;
-use crate::live::Goal;
+use crate::hints::attach;
+use crate::live::{Goal, watch};
 use crate::session_arg::SessionArg;
 
 /// Continue an interrupted session from where it was
@@ -37,13 +35,13 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
-    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+    let session = client.session(&id)?;
     let env = environment_of(context, &session, &args.env, |env| format!("resume {id}{env}"))?;
     let body = Resume { env, umask: umask_for(context), ..Resume::default() };
     let body = match client.post_once(&format!("/api/sessions/{id}/resume"), &body) {
         // It goes on already: by itself, or because a daemon that died did as we said.
         Err(failure) if failure.code() == "nothing_to_resume" => {
-            let now: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+            let now = client.session(&id)?;
             let old = session.run.as_ref().map(|run| run.run_id);
             let goes_on =
                 |run: &RunView| run.attempt > 1 && matches!(run.state, RunState::Running | RunState::Waiting);
@@ -53,16 +51,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         other => other?,
     };
     if args.detach {
-        return acknowledge(
-            context.json,
-            &body,
-            &format!("{id} goes on; watch it with: {}", ours(format_args!("attach {id}"))),
-        );
+        return context.acknowledge(&body, format_args!("{id} goes on; watch it with: {}", attach(&id)));
     }
     let resumed: Value = read(&body)?;
     let goal = match resumed["run_id"].as_str() {
         Some(run) => Goal::Run(run.to_owned()),
         None => Goal::Next,
     };
-    context.watch(&client, id, session.last_seq, goal)
+    watch(context, &client, id, session.last_seq, goal)
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_terminal::output;
-use rekindle_wire::view::{HealthState, SessionView};
+use rekindle_wire::view::HealthState;
 use serde_json::json;
 
 use super::Context;
@@ -46,8 +46,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let force = if args.force { "?force=1" } else { "" };
     let mut out = output::stdout();
     for id in found? {
-        let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
-        let damaged = session.health.state == HealthState::Damaged;
+        let damaged = client.session(&id)?.health.state == HealthState::Damaged;
         let removed = client.delete(&format!("/api/sessions/{id}{force}"));
         removed.map_err(|failure| match failure.code() {
             "still_running" => failure.hint(format!(

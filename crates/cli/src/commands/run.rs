@@ -1,25 +1,22 @@
 //! `rekindle run`: a new session with a prompt, watched until its run ends.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use rekindle_agent::known::{by_program, seems_acp};
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::logout;
-use rekindle_client::read;
 use rekindle_client::target::Target;
+use rekindle_client::{Exit, Failure, logout, read};
 use rekindle_domain::event::{Permissions, ResumePolicy};
 use rekindle_wire::request::{AgentChoice, Content, NewSession};
 use rekindle_wire::view::SessionView;
 
 use super::Context;
-use crate::acknowledge::acknowledge;
 use crate::agent_choice;
 use crate::env_arg::{environment_for, umask_for};
-use crate::hints::ours;
-use crate::live::Goal;
+use crate::hints::attach;
+use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
+use crate::word_arg::one_of;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///
@@ -67,11 +64,11 @@ pub(crate) struct Args {
     mode: Option<String>,
 
     /// What is answered when the agent asks for permission
-    #[arg(long, value_parser = permissions(), default_value = "ask", value_name = "POLICY")]
+    #[arg(long, value_parser = one_of::<Permissions>(PERMISSIONS), default_value = "ask", value_name = "POLICY")]
     permissions: Permissions,
 
     /// Whether the session goes on by itself after an interruption: a command of --profile exec never does
-    #[arg(long, value_parser = resume_policies(), default_value = "auto", value_name = "POLICY")]
+    #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME_POLICIES), default_value = "auto", value_name = "POLICY")]
     resume: ResumePolicy,
 
     /// Hand the agent a variable of ours, or one with a value
@@ -83,8 +80,8 @@ pub(crate) struct Args {
     detach: bool,
 
     /// What the command after -- speaks [default: acp if one of its words says so, else exec]
-    #[arg(long, value_enum, requires = "command")]
-    profile: Option<Profile>,
+    #[arg(long, value_parser = one_of::<String>(PROFILES), requires = "command")]
+    profile: Option<String>,
 
     /// Any command as the agent, after `--`. With exec its prompt goes to its input, or where an argument is {prompt} or
     /// ends with ={prompt}
@@ -92,56 +89,22 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// Reads what is answered to requests for permission, and says what each word means.
-fn permissions() -> impl TypedValueParser<Value = Permissions> {
-    let words = [
-        PossibleValue::new("ask").help("Someone is asked"),
-        PossibleValue::new("allow").help("Yes, once each time"),
-        PossibleValue::new("deny").help("No, once each time"),
-    ];
-    PossibleValuesParser::new(words).map(|word| match word.as_str() {
-        "allow" => Permissions::Allow,
-        "deny" => Permissions::Deny,
-        _ => Permissions::Ask,
-    })
-}
+/// What is answered to requests for permission.
+const PERMISSIONS: &[(&str, &str)] =
+    &[("ask", "Someone is asked"), ("allow", "Yes, once each time"), ("deny", "No, once each time")];
 
-/// Reads whether a session goes on by itself, and says what each word means.
-fn resume_policies() -> impl TypedValueParser<Value = ResumePolicy> {
-    let words = [
-        PossibleValue::new("auto").help("The agent's session is continued by itself, twice at most"),
-        PossibleValue::new("ask").help("It is continued when someone says so: rekindle resume, or a message"),
-        PossibleValue::new("never")
-            .help("It stays as it was left; a message, or rekindle resume, still goes on with it"),
-    ];
-    PossibleValuesParser::new(words).map(|word| match word.as_str() {
-        "ask" => ResumePolicy::Ask,
-        "never" => ResumePolicy::Never,
-        _ => ResumePolicy::Auto,
-    })
-}
+/// Whether a session goes on by itself.
+const RESUME_POLICIES: &[(&str, &str)] = &[
+    ("auto", "The agent's session is continued by itself, twice at most"),
+    ("ask", "It is continued when someone says so: rekindle resume, or a message"),
+    ("never", "It stays as it was left; a message, or rekindle resume, still goes on with it"),
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Profile {
-    /// The Agent Client Protocol
-    Acp,
-    /// Nothing: what it writes is the answer, and its exit code ends the run
-    Exec,
-}
-
-impl Profile {
-    fn as_str(self) -> &'static str {
-        match self {
-            Profile::Acp => "acp",
-            Profile::Exec => "exec",
-        }
-    }
-
-    /// Returns what a command speaks, if nobody says.
-    fn of(command: &[String]) -> Profile {
-        if seems_acp(command) { Profile::Acp } else { Profile::Exec }
-    }
-}
+/// What a command speaks.
+const PROFILES: &[(&str, &str)] = &[
+    ("acp", "The Agent Client Protocol"),
+    ("exec", "Nothing: what it writes is the answer, and its exit code ends the run"),
+];
 
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let text = prompt(args.prompt.as_deref(), args.file.as_deref())?.ok_or_else(|| {
@@ -154,15 +117,11 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         let name = agent_choice::agent(args.agent.as_deref(), elsewhere.as_ref())?;
         (AgentChoice::Known(name.clone()), Some(name))
     } else {
-        let profile = args.profile.unwrap_or_else(|| Profile::of(&args.command));
+        let profile = args.profile.unwrap_or_else(|| usual_profile(&args.command).to_owned());
         let known = by_program(&args.command).map(|known| known.id.to_owned());
-        let profile = profile.as_str().to_owned();
         (AgentChoice::Command { profile, command: whole_program(&args.command) }, known)
     };
-    let working_dir = match (&elsewhere, args.cwd.as_deref()) {
-        (Some(_), named) => directory_there(named)?,
-        (None, named) => directory(named)?,
-    };
+    let working_dir = directory(args.cwd.as_deref(), elsewhere.is_none())?;
     let env = environment_for(context, name.as_deref(), &args.env)?;
     let body = NewSession {
         title: args.title,
@@ -190,43 +149,39 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     if args.detach {
         if context.json {
-            return acknowledge(true, &body, "");
+            return context.acknowledge(&body, "");
         }
         // The id alone, so that a script can take it.
-        println_id(session.id.as_str())?;
-        let attach = ours(format_args!("attach {}", session.id));
-        anstream::eprintln!("it works in the background; watch it with: {attach}");
+        writeln!(std::io::stdout(), "{}", session.id)?;
+        anstream::eprintln!("it works in the background; watch it with: {}", attach(session.id));
         return Ok(Exit::Ok);
     }
     let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id.to_string()));
-    context.watch(&client, session.id.to_string(), 0, goal)
+    watch(context, &client, session.id.to_string(), 0, goal)
 }
 
-fn println_id(id: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    writeln!(std::io::stdout(), "{id}")
+/// Returns what a command speaks, if nobody says.
+fn usual_profile(command: &[String]) -> &'static str {
+    if seems_acp(command) { "acp" } else { "exec" }
 }
 
-/// Returns the working directory, whole; it must be there.
-fn directory(named: Option<&Path>) -> Result<String, Failure> {
+/// Returns the working directory, whole: what was named, or this one. Here it must be there; of a daemon elsewhere that is for it to say.
+fn directory(named: Option<&Path>, is_here: bool) -> Result<String, Failure> {
     let Some(path) = named else { return crate::session_arg::here() };
-    let bad = |why: String| Failure::usage("no_directory", format!("{}: {why}", path.display()));
-    let whole = std::fs::canonicalize(path).map_err(|error| bad(error.to_string()))?;
-    if !whole.is_dir() {
-        return Err(bad("not a directory".into()));
-    }
-    whole.into_os_string().into_string().map_err(|_| bad("its path is no text".into()))
-}
-
-/// Returns the working directory of a daemon elsewhere: what was named, or the same path as here. Whether it is there is
-/// for that daemon to say.
-fn directory_there(named: Option<&Path>) -> Result<String, Failure> {
-    let Some(path) = named else { return crate::session_arg::here() };
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let no_text = |path: std::ffi::OsString| {
-        Failure::usage("no_directory", format!("{}: its path is no text", path.display()))
+    let bad = |path: &Path, why: &str| Failure::usage("no_directory", format!("{}: {why}", path.display()));
+    let whole = if is_here {
+        let whole = std::fs::canonicalize(path).map_err(|error| bad(path, &error.to_string()))?;
+        if !whole.is_dir() {
+            return Err(bad(path, "not a directory"));
+        }
+        whole
+    } else {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
     };
-    whole.into_os_string().into_string().map_err(no_text)
+    whole
+        .into_os_string()
+        .into_string()
+        .map_err(|whole| bad(if is_here { path } else { Path::new(&whole) }, "its path is no text"))
 }
 
 /// Returns the command with its program's path made whole, if it is one from here: the daemon is elsewhere.
@@ -249,12 +204,12 @@ mod tests {
     #[test]
     fn a_command_speaks_the_protocol_if_it_says_so() {
         let of =
-            |words: &[&str]| Profile::of(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            |words: &[&str]| usual_profile(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         for agent in ["claude-agent-acp", "/usr/bin/codex-acp", "gemini --experimental-acp", "goose acp"] {
-            assert_eq!(of(&agent.split(' ').collect::<Vec<_>>()), Profile::Acp, "{agent}");
+            assert_eq!(of(&agent.split(' ').collect::<Vec<_>>()), "acp", "{agent}");
         }
         for command in [&["wc", "-w"][..], &["sh", "-c", "cat acp"], &["/opt/acp/bin/tool"], &["macpro"]] {
-            assert_eq!(of(command), Profile::Exec, "{command:?}");
+            assert_eq!(of(command), "exec", "{command:?}");
         }
     }
 

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, read};
+use rekindle_client::{Exit, Failure, read};
 use rekindle_wire::request::{Change, Content, NewMessage};
-use rekindle_wire::view::{MessageTaken, SessionView};
+use rekindle_wire::view::MessageTaken;
 
 use super::Context;
-use crate::acknowledge::acknowledge;
 use crate::env_arg::{environment_of, umask_for};
-use crate::hints::ours;
-use crate::live::Goal;
+use crate::hints::{attach, ours};
+use crate::live::{Goal, watch};
 use crate::prompt_arg::prompt;
 use crate::session_arg::{find_live, is_like_an_id};
 
@@ -77,31 +75,21 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     })?;
     let mut client = context.daemon_or_start()?;
     let id = find_live(session, context, &client)?;
-    let session: SessionView = client.get(&format!("/api/sessions/{id}"))?;
+    let session = client.session(&id)?;
     let env = environment_of(context, &session, &args.env, |env| format!("send {id}{env} TEXT"))?;
-    change(&client, &id, args)?;
+    let change = Change { model: args.model.clone(), mode: args.mode.clone(), ..Change::default() };
+    if change.names_settings() {
+        client.patch(&format!("/api/sessions/{id}"), &change)?;
+    }
     let body = NewMessage { content: Content::text(&text), env, umask: umask_for(context) };
     let body = client.post_once(&format!("/api/sessions/{id}/messages"), &body)?;
     let receipt: MessageTaken = read(&body)?;
     if args.detach {
         let how = if receipt.queued { "queued" } else { "sent" };
-        return acknowledge(
-            context.json,
-            &body,
-            &format!("{how}; watch it with: {}", ours(format_args!("attach {id}"))),
-        );
+        return context.acknowledge(&body, format_args!("{how}; watch it with: {}", attach(&id)));
     }
     if receipt.queued {
         anstream::eprintln!("queued behind what goes on");
     }
-    context.watch(&client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
-}
-
-/// Has the session ask for another mode or model, before the message.
-fn change(client: &Client, id: &str, args: &Args) -> Result<(), Failure> {
-    let change = Change { model: args.model.clone(), mode: args.mode.clone(), ..Change::default() };
-    if change.names_settings() {
-        client.patch(&format!("/api/sessions/{id}"), &change)?;
-    }
-    Ok(())
+    watch(context, &client, id, receipt.seq, Goal::Message(receipt.message_id.to_string()))
 }

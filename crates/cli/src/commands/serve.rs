@@ -61,32 +61,21 @@ fn again(text: &str) -> Result<Listening, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// How a daemon says that it is ready.
-pub(crate) struct Announce {
-    background: bool,
-}
-
-impl Announce {
-    /// Says that the daemon listens there; to be called once it does.
-    pub(crate) fn ready(self, place: &DaemonFile, note: Option<String>) -> Result<(), Failure> {
-        if !self.background {
-            let elsewhere = place.listen.as_ref().map(|urls| format!(" and {urls}")).unwrap_or_default();
-            anstream::eprintln!(
-                "rekindle {} listens at {}{elsewhere}",
-                place.version,
-                place.socket.display()
-            );
-            if let Some(note) = note {
-                anstream::eprintln!("note: {note}");
-            }
-            return Ok(());
+/// Says that the daemon listens there; to be called once it does.
+fn announce(background: bool, place: &DaemonFile, note: Option<String>) -> Result<(), Failure> {
+    if !background {
+        let elsewhere = place.listen.as_ref().map(|urls| format!(" and {urls}")).unwrap_or_default();
+        let (version, socket) = (&place.version, place.socket.display());
+        anstream::eprintln!("rekindle {version} listens at {socket}{elsewhere}");
+        if let Some(note) = note {
+            anstream::eprintln!("note: {note}");
         }
-        let line = serde_json::to_string(&Ready { ready: place.clone(), note });
-        let line = line.map_err(|error| Failure::failed("output", error))?;
-        say(&line);
-        // Whoever waited reads the end of the pipe; what is printed from here on goes to the log.
-        rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| Failure::failed("output", error))
+        return Ok(());
     }
+    let line = serde_json::to_string(&Ready { ready: place.clone(), note });
+    say(&line.map_err(|error| Failure::failed("output", error))?);
+    // Whoever waited reads the end of the pipe; what is printed from here on goes to the log.
+    rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| Failure::failed("output", error))
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
@@ -109,7 +98,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let announce = Announce { background: args.background };
     let flags = Listening {
         listen: args.listen.clone(),
         tls_cert: args.tls_cert.clone(),
@@ -122,7 +110,7 @@ fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
         again: args.again.clone(),
         foreground: !args.background,
     };
-    crate::daemon::run(context, start, |place, note| announce.ready(place, note))
+    crate::daemon::run(context, start, |place, note| announce(args.background, place, note))
 }
 
 /// Says one line on stdout. Nobody may be there to read it, which is no reason to end.

@@ -4,15 +4,13 @@
 use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{Client, read};
+use rekindle_client::{Client, Exit, Failure, read};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_store::Want;
 use rekindle_terminal::output::{self, BOLD, DIM, plural, styled, when, wrap};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::{HealthState, SessionView};
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -40,32 +38,18 @@ pub(crate) struct Args {
     session: SessionArg,
 }
 
-/// What is told of a session only without a daemon.
-#[derive(Deserialize)]
-struct Untold {
-    /// What a crash left behind its log.
-    tail: Option<String>,
-}
-
 /// The width of the names on the left.
 const ROW: usize = 10;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let asked = context.ask(|client| from_daemon(context, client, &args.session))?;
     let unheard = asked.as_ref().err().copied();
-    let told = match asked {
-        Ok(told) => told,
+    let (told, tail) = match asked {
+        Ok(told) => (told, None),
         Err(_) => from_home(context, &args.session)?,
     };
-    let mut out = output::stdout();
     let session: SessionView = read(told.get().as_bytes())?;
-    let Untold { tail } = read(told.get().as_bytes())?;
-    if context.json {
-        writeln!(out, "{told}")?;
-    } else {
-        show(&mut out, &session, &rows(&session, tail, unheard, SystemClock.now()))?;
-    }
-    out.flush()?;
+    context.print(&told, |out| show(out, &session, &rows(&session, tail, unheard, SystemClock.now())))?;
     // It is shown as far as it can be read, which is not what was asked for.
     Ok(if trouble(&session).is_some() { Exit::Failed } else { Exit::Ok })
 }
@@ -75,14 +59,14 @@ fn from_daemon(context: &Context, client: &Client, session: &SessionArg) -> Resu
     client.get(&format!("/api/sessions/{id}"))
 }
 
-fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, Failure> {
+/// Reads a session from its home, and what a crash left behind its log.
+fn from_home(context: &Context, session: &SessionArg) -> Result<(Box<RawValue>, Option<String>), Failure> {
     let home = context.offline()?;
     let id = session.find(&home)?;
     let (loaded, trouble) = shown(&home, id, home.examine(id, Want::Everything))?;
-    let mut session = Looker::new(&home, SystemClock.now()).session(&loaded);
-    session.health = trouble.unwrap_or(session.health);
+    let mut session = Looker::new(&home, SystemClock.now()).session(&loaded, trouble);
     session.last_words = words(&home, loaded.state.id);
-    let mut told = to_json(&session, &loaded)?;
+    let mut told = to_json(&session, &loaded);
     // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
@@ -98,10 +82,11 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<Box<RawValue>, F
         );
         told["tail"] = json!(text);
     }
-    to_raw_value(&told).map_err(|error| Failure::failed("output", error))
+    let tail = told["tail"].as_str().map(str::to_owned);
+    Ok((to_raw_value(&told).map_err(|error| Failure::failed("output", error))?, tail))
 }
 
-fn show(out: &mut impl Write, session: &SessionView, rows: &[(&'static str, String)]) -> Result<(), Failure> {
+fn show(out: &mut dyn Write, session: &SessionView, rows: &[(&'static str, String)]) -> Result<(), Failure> {
     let width = output::width();
     for (name, text) in rows {
         let indent = " ".repeat(ROW);

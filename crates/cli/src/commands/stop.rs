@@ -1,21 +1,24 @@
 //! `rekindle stop` and `rekindle restart`: the daemon goes, agents stay, unless everything is to end.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rekindle_client::daemon_file::DaemonFile;
-use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::server::Server;
 use rekindle_client::start::{self, wait_until_free};
 use rekindle_client::takeover;
-use rekindle_client::{CUT, Client, SILENT, WORDS};
+use rekindle_client::{CUT, Client, Exit, Failure, SILENT, WORDS};
 use rekindle_holder::client::{Keeper, LockState, inspect_all};
 use rekindle_terminal::output::plural;
 use serde_json::json;
 
 use super::Context;
-use crate::acknowledge::acknowledge;
 
 /// How long a daemon may take to leave; one that ends its agents gives them their time first.
 const LEAVES: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether one elsewhere has left.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Stop the daemon; agents work on
 ///
@@ -42,21 +45,16 @@ pub(crate) struct RestartArgs {}
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if let Some(server) = &context.server {
-        return super::stop_remote::run(context, server, args.all, LEAVES);
+        return stop_elsewhere(context, server, args.all);
     }
+    let stop_with_agents = |client: Client| client.shut_down(true).map(|()| client.target().pid());
     let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.
-        Ok(None) if args.all && !living(context).is_empty() => {
-            let client = context.daemon_or_start()?;
-            client.shut_down(true)?;
-            client.target().pid()
-        }
+        Ok(None) if args.all && !living(context).is_empty() => stop_with_agents(context.daemon_or_start()?)?,
         Ok(None) => return nothing(context),
         Ok(Some(pid)) => pid,
         Err(failure) if args.all && is_of_no_use(&failure) => {
-            let client = Client::at(&context.home, replace(context, &failure)?)?;
-            client.shut_down(true)?;
-            client.target().pid()
+            stop_with_agents(Client::at(&context.home, replace(context, &failure)?)?)?
         }
         Err(failure) if is_of_no_use(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
         Err(failure) => return Err(failure),
@@ -64,12 +62,33 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     left(context, pid)?;
     if args.all {
         nobody_left(context)?;
-        return acknowledge(context.json, br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
+        return context.acknowledge(br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
     }
     let agents = living(context).len() as u64;
     let body = json!({"stopped": true, "agents": agents}).to_string();
-    let text = format!("stopped; {}", live_on(agents));
-    acknowledge(context.json, body.as_bytes(), &text)
+    context.acknowledge(body, format_args!("stopped; {}", live_on(agents)))
+}
+
+/// Stops a daemon elsewhere.
+fn stop_elsewhere(context: &Context, server: &Arc<Server>, all: bool) -> Result<Exit, Failure> {
+    let client = Client::elsewhere(Arc::clone(server))?;
+    client.shut_down(all)?;
+    let deadline = Instant::now() + LEAVES;
+    loop {
+        match Client::elsewhere(Arc::clone(server)) {
+            Err(failure) if failure.exit == Exit::NoDaemon => break,
+            // Another has taken its place already.
+            Ok(next) if next.target().pid() != client.target().pid() => break,
+            _ if Instant::now() >= deadline => {
+                let error =
+                    anyhow::anyhow!("the daemon at {} was asked to leave and is still there", server.url);
+                return Err(Failure::failed("daemon_stays", error).hint("its log may say why"));
+            }
+            _ => std::thread::sleep(LOOK),
+        }
+    }
+    let text = if all { "stopped, with its agents" } else { "stopped; its agents work on" };
+    context.acknowledge(br#"{"stopped":true}"#, text)
 }
 
 /// Asks the daemon to leave; returns its process, none if there is none.
@@ -104,7 +123,7 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
             format!("no daemon runs; {} on without one: rekindle stop --all ends them", live(some))
         }
     };
-    acknowledge(context.json, body.as_bytes(), &text)
+    context.acknowledge(body, text)
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
@@ -123,10 +142,10 @@ pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failur
     // The successor may have begun others already: only those that were there before have lived on.
     let now = living(context);
     let stayed = before.iter().filter(|one| now.contains(one)).count();
-    let mut body = serde_json::to_value(&place).map_err(|error| Failure::failed("output", error))?;
+    let mut body = json!(place);
     body["agents"] = json!(stayed);
     let text = format!("rekindle {} runs; {}", place.version, lived_on(before.len(), stayed));
-    acknowledge(context.json, body.to_string().as_bytes(), &text)
+    context.acknowledge(body.to_string(), text)
 }
 
 pub(super) fn lived_on(before: usize, stayed: usize) -> String {

@@ -14,10 +14,11 @@ use rekindle_store::access_list::{AccessError, Used};
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use rekindle_terminal::output::{self, BOLD, DIM, PLAIN, WARN, plural, styled};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Context;
 use crate::session_arg::{short, short_len};
+use crate::word_arg::one_of;
 
 /// An end that is nearer than this is told to the minute.
 const SOON: u64 = 2 * 86_400_000;
@@ -54,8 +55,8 @@ enum What {
   rekindle token create --scope answer --ttl 12h --name phone")]
 struct CreateArgs {
     /// What it may do
-    #[arg(long, value_enum, default_value_t)]
-    scope: ScopeArg,
+    #[arg(long, value_parser = one_of::<Scope>(SCOPES), default_value = "read")]
+    scope: Scope,
 
     /// How long it is good: 45s, 30m, 12h, 30d, or never for no end
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = ttl)]
@@ -87,26 +88,12 @@ struct RevokeArgs {
     ids: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-enum ScopeArg {
-    /// Look: sessions, logs, events
-    #[default]
-    Read,
-    /// Look, and answer what agents ask
-    Answer,
-    /// Everything: run agents, cancel, remove, stop the daemon
-    Admin,
-}
-
-impl From<ScopeArg> for Scope {
-    fn from(scope: ScopeArg) -> Scope {
-        match scope {
-            ScopeArg::Read => Scope::Read,
-            ScopeArg::Answer => Scope::Answer,
-            ScopeArg::Admin => Scope::Admin,
-        }
-    }
-}
+/// What a token may do.
+const SCOPES: &[(&str, &str)] = &[
+    ("read", "Look: sessions, logs, events"),
+    ("answer", "Look, and answer what agents ask"),
+    ("admin", "Everything: run agents, cancel, remove, stop the daemon"),
+];
 
 /// Milliseconds, or for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +125,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
 }
 
 fn create(context: &Context, list: &AccessFile<'_>, args: CreateArgs) -> Result<Exit, Failure> {
-    let new = NewAccess { name: args.name, scope: args.scope.into(), ttl_millis: args.ttl.0 };
+    let new = NewAccess { name: args.name, scope: args.scope, ttl_millis: args.ttl.0 };
     let (scope, name) = (new.scope, new.name.clone());
     let expires_at = args.ttl.0.map(|ttl| list.now().plus_millis(ttl));
     let (id, token) = list.create(new).map_err(refused)?;
@@ -177,34 +164,26 @@ fn ls(context: &Context, list: &AccessFile<'_>, args: &LsArgs) -> Result<Exit, F
         .iter()
         .filter(|(_, token)| args.all || token.standing(now) == Standing::Active)
         .collect();
-    let mut out = output::stdout();
-    if context.json {
-        let tokens: Vec<Value> = shown
-            .iter()
-            .map(|(id, token)| {
-                json!({"id": id, "name": token.name, "scope": token.scope, "standing": token.standing(now),
-                    "created_at": token.created_at, "expires_at": token.expires_at,
-                    "revoked_at": token.revoked_at, "last_used_at": used.get(*id)})
-            })
-            .collect();
-        writeln!(out, "{}", json!({ "tokens": tokens }))?;
-        out.flush()?;
-        return Ok(Exit::Ok);
-    }
-    table(&mut out, &shown, &used, now)?;
-    if all == 0 {
-        writeln!(out, "no access tokens: nobody is let in over TCP; rekindle token create makes one")?;
-    } else if shown.len() < all {
-        let ended = plural((all - shown.len()) as u64, "ended token");
-        writeln!(out, "{}", styled(DIM, format_args!("{ended} not shown: rekindle token ls -a")))?;
-    }
-    out.flush()?;
-    Ok(Exit::Ok)
+    let described = shown.iter().map(|(id, token)| {
+        json!({"id": id, "name": token.name, "scope": token.scope, "standing": token.standing(now),
+            "created_at": token.created_at, "expires_at": token.expires_at,
+            "revoked_at": token.revoked_at, "last_used_at": used.get(*id)})
+    });
+    context.print(&json!({"tokens": described.collect::<Vec<_>>()}), |out| {
+        table(out, &shown, &used, now)?;
+        if all == 0 {
+            writeln!(out, "no access tokens: nobody is let in over TCP; rekindle token create makes one")?;
+        } else if shown.len() < all {
+            let ended = plural((all - shown.len()) as u64, "ended token");
+            writeln!(out, "{}", styled(DIM, format_args!("{ended} not shown: rekindle token ls -a")))?;
+        }
+        Ok(())
+    })
 }
 
 /// Writes a line for each token; when it was made is left out where there is no room for it.
 fn table(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     shown: &[(&AccessId, &AccessToken)],
     used: &Used,
     now: Timestamp,

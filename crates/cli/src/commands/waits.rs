@@ -3,10 +3,9 @@
 use std::io::Write;
 
 use rekindle_client::clock::SystemClock;
-use rekindle_client::failure::{Exit, Failure};
-use rekindle_client::{List, read};
+use rekindle_client::{Exit, Failure, read};
 use rekindle_domain::time::Clock;
-use rekindle_terminal::output::{self, BOLD, DIM, WARN, styled, when};
+use rekindle_terminal::output::{BOLD, DIM, WARN, styled, when};
 use rekindle_wire::view::{WaitState, WaitView};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -34,21 +33,14 @@ struct All {
 }
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
-    let mut out = output::stdout();
-    let asked = context.ask(|client| client.all(&List { name: "waits", filters: &[] }))?;
+    let asked = context.ask(|client| client.all("waits", &[]))?;
     let waits: Vec<Box<RawValue>> = match asked {
         Ok(waits) => waits,
         Err(_) => from_home(context)?,
     };
-    if context.json {
-        let list = to_raw_value(&All { waits, next: None });
-        writeln!(out, "{}", list.map_err(|error| Failure::failed("output", error))?)?;
-    } else {
-        let read: Result<Vec<WaitView>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
-        show(&mut out, &read?)?;
-    }
-    out.flush()?;
-    Ok(Exit::Ok)
+    let read: Result<Vec<WaitView>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
+    let list = to_raw_value(&All { waits, next: None }).map_err(|error| Failure::failed("output", error))?;
+    context.print(&list, |out| show(out, &read?))
 }
 
 /// Reads the waits of a home that no daemon has.
@@ -70,7 +62,7 @@ fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
     written.map_err(|error| Failure::failed("output", error))
 }
 
-fn show(out: &mut impl Write, waits: &[WaitView]) -> Result<(), Failure> {
+fn show(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failure> {
     let now = SystemClock.now();
     if waits.is_empty() {
         writeln!(out, "nobody waits for an answer")?;

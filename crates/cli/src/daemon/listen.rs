@@ -1,7 +1,6 @@
 //! Where a daemon listens beside its socket: what it was told, what the one before it was told, or what the configuration
 //! says, in this order. Beyond this machine only with TLS and with a token that lets someone in.
 
-use std::io;
 use std::net::TcpListener;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::{Address, Listening};
 use rekindle_domain::time::Clock;
-use rekindle_server::{TcpListeners, Tls};
+use rekindle_server::Tls;
 use rekindle_service::access::AccessFile;
 use rekindle_store::disk::Disk;
 
@@ -44,8 +43,8 @@ pub(crate) fn choose(
     Ok(any.then_some(Wanted { listening, told: false, must: foreground }))
 }
 
-/// Checks everything but whether the addresses can be had.
-pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Result<Ready, Failure> {
+/// Checks everything but whether the addresses can be had; returns what we are known by there.
+pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Result<Option<Tls>, Failure> {
     let bad = |message: String| Failure::usage("bad_listen", message);
     let tls = match (&listening.tls_cert, &listening.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -81,64 +80,19 @@ pub(crate) fn check(listening: &Listening, disk: &dyn Disk, home: &Path) -> Resu
                 .hint("rekindle token create makes one"));
         }
     }
-    let names = listening.hosts.iter().map(|name| name.to_ascii_lowercase()).collect();
-    Ok(Ready { addresses: listening.listen.clone(), tls, names })
+    Ok(tls)
 }
 
-/// What can be listened at.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    addresses: Vec<Address>,
-    tls: Option<Tls>,
-    names: Vec<String>,
-}
-
-/// Sockets that listen.
-#[derive(Debug, Default)]
-pub(crate) struct Open {
-    listeners: Vec<TcpListener>,
-    tls: Option<Tls>,
-    names: Vec<String>,
-}
-
-impl Ready {
-    /// Listens.
-    pub(crate) fn open(self) -> Result<Open, Failure> {
-        let bind = |Address(address): Address| {
-            TcpListener::bind(address).map_err(|error| {
-                let error = anyhow::Error::new(error).context(format!("cannot listen at {address}"));
-                Failure::failed("listen", error)
-                    .hint("another program may have it: name another port, or 0 for any")
-            })
-        };
-        let listeners: Result<Vec<_>, Failure> = self.addresses.into_iter().map(bind).collect();
-        Ok(Open { listeners: listeners?, tls: self.tls, names: self.names })
-    }
-}
-
-impl Open {
-    /// Returns the addresses as they came to be.
-    pub(crate) fn addresses(&self) -> Vec<Address> {
-        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(Address).collect()
-    }
-
-    /// Returns where callers come to, in words.
-    pub(crate) fn urls(&self) -> Option<String> {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let urls: Vec<String> =
-            self.addresses().iter().map(|Address(address)| format!("{scheme}://{address}")).collect();
-        (!urls.is_empty()).then(|| urls.join(" "))
-    }
-
-    /// Hands them to who serves.
-    pub(crate) fn serve(self) -> io::Result<TcpListeners> {
-        let ready = |listener: TcpListener| {
-            listener.set_nonblocking(true)?;
-            tokio::net::TcpListener::from_std(listener)
-        };
-        let listeners = self.listeners.into_iter().map(ready).collect::<io::Result<_>>()?;
-        Ok(TcpListeners { listeners, names: self.names, tls: self.tls })
-    }
+/// Listens at addresses.
+pub(crate) fn bind(addresses: &[Address]) -> Result<Vec<TcpListener>, Failure> {
+    let bind = |Address(address): &Address| {
+        TcpListener::bind(address).map_err(|error| {
+            let error = anyhow::Error::new(error).context(format!("cannot listen at {address}"));
+            Failure::failed("listen", error)
+                .hint("another program may have it: name another port, or 0 for any")
+        })
+    };
+    addresses.iter().map(bind).collect()
 }
 
 #[cfg(test)]

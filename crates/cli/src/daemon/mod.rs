@@ -98,7 +98,7 @@ pub(crate) fn run(
         epoch: about.epoch,
         socket,
         home_id: about.home_id.try_into().ok(),
-        listen: tcp.open.urls(),
+        listen: tcp.urls(),
         told: tcp.told(),
         version: about.version.into_owned(),
         process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
@@ -110,10 +110,10 @@ pub(crate) fn run(
     place
         .publish(&context.home, || daemon.make_room())
         .map_err(|error| Failure::failed("daemon_file", error))?;
-    let notes: Vec<String> = tcp.note.into_iter().chain(elsewhere).collect();
+    let notes: Vec<String> = tcp.note.take().into_iter().chain(elsewhere).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
     notify::tell("READY=1");
-    let ending = serve(&daemon, listener, tcp.open)?;
+    let ending = serve(&daemon, listener, tcp)?;
     tracing::info!("leaving");
     notify::tell("STOPPING=1");
     daemon.leave();
@@ -171,7 +171,7 @@ async fn keep_a_thread() {
     }
 }
 
-fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: listen::Open) -> Result<Ending, Failure> {
+fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: Tcp) -> Result<Ending, Failure> {
     let failed = |error: std::io::Error| Failure::failed("runtime", error);
     // One thread serves all connections: nothing it does blocks, and a second would only be woken to wait with it.
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,18 +1,23 @@
 //! Listening on TCP, as far as it can be had.
 
+use std::io;
+use std::net::TcpListener;
 use std::path::Path;
 
 use rekindle_client::failure::Failure;
-use rekindle_client::listen_options::Listening;
+use rekindle_client::listen_options::{Address, Listening};
+use rekindle_server::{TcpListeners, Tls};
 use rekindle_store::disk::SharedDisk;
 
-use super::listen::{Open, Ready, Wanted, check};
+use super::listen::{Wanted, bind, check};
 
 /// What comes of listening on TCP. Where nobody is there to hear why it cannot be, the socket is served all the same.
+#[derive(Default)]
 pub(super) struct Tcp {
     wanted: Option<Wanted>,
-    checked: Option<Ready>,
-    pub(super) open: Open,
+    tls: Option<Tls>,
+    listeners: Vec<TcpListener>,
+    /// Why it cannot be.
     pub(super) note: Option<String>,
 }
 
@@ -24,42 +29,65 @@ impl Tcp {
         disk: &SharedDisk,
         home: &Path,
     ) -> Result<Tcp, Failure> {
-        let mut tcp = Tcp { wanted: None, checked: None, open: Open::default(), note: None };
+        let mut tcp = Tcp::default();
         match wanted {
             Ok(wanted) => tcp.wanted = wanted,
             Err(failure) if foreground => return Err(failure),
             Err(failure) => tcp.give_up(&failure),
         }
         let checked = tcp.wanted.as_ref().map(|wanted| check(&wanted.listening, &**disk, home)).transpose();
-        tcp.checked = tcp.or_note(checked)?.flatten();
+        tcp.tls = tcp.or_note(checked)?.flatten();
         Ok(tcp)
     }
 
     /// Listens.
     pub(super) fn open(&mut self) -> Result<(), Failure> {
-        let opened = self.checked.take().map(Ready::open).transpose();
-        if let Some(open) = self.or_note(opened)?.flatten() {
-            self.open = open;
-        }
+        let wanted = self.wanted.as_ref().filter(|_| self.note.is_none());
+        let opened = wanted.map(|wanted| bind(&wanted.listening.listen)).transpose();
+        self.listeners = self.or_note(opened)?.unwrap_or_default();
         Ok(())
+    }
+
+    /// Returns the addresses as they came to be.
+    fn addresses(&self) -> Vec<Address> {
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).map(Address).collect()
+    }
+
+    /// Returns where callers come to, in words.
+    pub(super) fn urls(&self) -> Option<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let urls: Vec<String> =
+            self.addresses().iter().map(|Address(address)| format!("{scheme}://{address}")).collect();
+        (!urls.is_empty()).then(|| urls.join(" "))
     }
 
     /// Returns what is told to whoever comes next: with the ports that were taken, so that callers find it again.
     pub(super) fn told(&self) -> Option<Listening> {
         let wanted = self.wanted.as_ref().filter(|wanted| wanted.told)?;
-        let taken = self.open.addresses();
+        let taken = self.addresses();
         let listen = if taken.is_empty() { wanted.listening.listen.clone() } else { taken };
         Some(Listening { listen, ..wanted.listening.clone() })
     }
 
-    fn or_note<T>(&mut self, outcome: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    /// Hands the sockets to who serves.
+    pub(super) fn serve(self) -> io::Result<TcpListeners> {
+        let ready = |listener: TcpListener| {
+            listener.set_nonblocking(true)?;
+            tokio::net::TcpListener::from_std(listener)
+        };
+        let listeners = self.listeners.into_iter().map(ready).collect::<io::Result<_>>()?;
+        let hosts = self.wanted.iter().flat_map(|wanted| &wanted.listening.hosts);
+        let names = hosts.map(|name| name.to_ascii_lowercase()).collect();
+        Ok(TcpListeners { listeners, names, tls: self.tls })
+    }
+
+    fn or_note<T>(&mut self, outcome: Result<Option<T>, Failure>) -> Result<Option<T>, Failure> {
         match outcome {
-            Ok(value) => Ok(Some(value)),
-            Err(failure) if self.wanted.as_ref().is_some_and(|wanted| wanted.must) => Err(failure),
-            Err(failure) => {
+            Err(failure) if !self.wanted.as_ref().is_some_and(|wanted| wanted.must) => {
                 self.give_up(&failure);
                 Ok(None)
             }
+            outcome => outcome,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What an agent asks, and the answers it takes: its own options, numbered. Pure.
 
+use clap::builder::styling::Style;
 use rekindle_client::content_text::{asked, value_text};
 use rekindle_terminal::output::{BOLD, DIM, PLAIN, WARN};
 use rekindle_terminal::sanitise;
@@ -100,61 +101,44 @@ fn whole_input(input: &Value, has_changes: bool) -> Vec<Styled> {
         }
         _ => None,
     });
-    let mut lines = Vec::new();
-    let mut add = |prefix: &str, text: &str| {
-        for line in sanitise::block(text).lines() {
-            lines.push((if prefix == "$ " { BOLD } else { DIM }, format!("  {prefix}{line}")));
-        }
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
+    let block = |style: Style, prefix: &str, text: &str| -> Vec<Styled> {
+        sanitise::block(text).lines().map(|line| (style, format!("  {prefix}{line}"))).collect()
     };
-    if let Some(command) = &command {
-        add("$ ", command);
-    }
+    let mut lines = command.as_ref().map(|command| block(BOLD, "$ ", command)).unwrap_or_default();
     // What else it is given is told too: a directory, a time limit, a description.
-    match input {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                let shown = command.is_some() && matches!(name.as_str(), "command" | "cmd");
-                let change = has_changes && matches!(name.as_str(), "old_string" | "new_string" | "content");
-                if !shown && !change {
-                    add(
-                        "",
-                        &format!("{name}: {}", value.as_str().map_or_else(|| value.to_string(), Into::into)),
-                    );
-                }
-            }
+    let Value::Object(fields) = input else {
+        lines.extend(block(DIM, "", &text(input)));
+        return lines;
+    };
+    for (name, value) in fields {
+        let shown = command.is_some() && matches!(name.as_str(), "command" | "cmd");
+        let change = has_changes && matches!(name.as_str(), "old_string" | "new_string" | "content");
+        if !shown && !change {
+            lines.extend(block(DIM, "", &format!("{name}: {}", text(value))));
         }
-        Value::String(text) => add("", text),
-        other => add("", &other.to_string()),
     }
     lines
 }
 
 /// Returns the options of a permission, or the choices of a question's only field.
 fn choices(params: &Value) -> Vec<Choice> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if let Some(options) = params["options"].as_array() {
-        let named = options.iter().filter(|option| option["optionId"].is_string());
-        return named
-            .map(|option| {
-                let id = text(&option["optionId"]);
-                let name = option["name"].as_str().map_or_else(|| id.clone(), Into::into);
-                Choice { id, name, kind: text(&option["kind"]) }
-            })
-            .collect();
+        let named = options.iter().filter_map(|one| choice(&one["optionId"], &one["name"], &one["kind"]));
+        return named.collect();
     }
     let Some(fields) = params["requestedSchema"]["properties"].as_object() else { return Vec::new() };
     let Some(field) = fields.values().next().filter(|_| fields.len() == 1) else { return Vec::new() };
-    let list = |name: &str| field[name].as_array().cloned().unwrap_or_default();
-    let plain = list("enum").into_iter().filter_map(|value| {
-        let id = value.as_str()?.to_owned();
-        Some(Choice { name: id.clone(), id, kind: String::new() })
-    });
-    let titled = list("oneOf").into_iter().filter_map(|value| {
-        let id = value["const"].as_str()?.to_owned();
-        let name = value["title"].as_str().map_or_else(|| id.clone(), Into::into);
-        Some(Choice { id, name, kind: String::new() })
-    });
-    plain.chain(titled).collect()
+    let list = |name: &str| field[name].as_array().into_iter().flatten();
+    let plain = list("enum").filter_map(|word| choice(word, word, &Value::Null));
+    plain.chain(list("oneOf").filter_map(|one| choice(&one["const"], &one["title"], &Value::Null))).collect()
+}
+
+/// Returns one that can be chosen: that has an id.
+fn choice(id: &Value, name: &Value, kind: &Value) -> Option<Choice> {
+    let id = id.as_str()?.to_owned();
+    let name = name.as_str().map_or_else(|| id.clone(), Into::into);
+    Some(Choice { id, name, kind: kind.as_str().unwrap_or_default().to_owned() })
 }
 
 /// Finds the answer that a word on the command line means: a number, an option's id, kind or name.

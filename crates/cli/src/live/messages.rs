@@ -40,7 +40,7 @@ impl Messages {
 
     /// Takes words that are in no record yet. Those of a message behind the one that is shown wait for its end. The
     /// first ones of a message wait for whatever is heard next: that may be the end of one that nobody heard of.
-    pub(super) fn words(&mut self, words: Delta) -> Vec<Piece> {
+    pub(super) fn take_words(&mut self, words: Delta) -> Vec<Piece> {
         if self.done.contains(&words.message_id) {
             return Vec::new();
         }

@@ -20,5 +20,4 @@ pub(crate) use goal::Goal;
 pub(crate) use keys::{Pressed, Terminal, is_ours};
 pub(crate) use question_end::QuestionEnd;
 pub(crate) use questions::{chosen, given, how_to_answer};
-pub(crate) use run_end::exit_of_state;
-pub(crate) use watch::{Watch, watch};
+pub(crate) use watch::watch;

@@ -4,11 +4,10 @@ use rekindle_domain::event::{Event, ResumePolicy};
 use rekindle_domain::line::Line;
 use rekindle_terminal::output::{COURSE, DIM, GOOD, WARN, plural, size};
 use rekindle_terminal::sanitise;
-use rekindle_wire::event::Delta;
 use serde_json::Value;
 
 use super::messages::Messages;
-use super::piece::{Piece, line};
+use super::piece::{Piece, clean_line, line};
 use super::run_lines::run_lines;
 use super::tools::Tools;
 use crate::payloads::Payloads;
@@ -21,7 +20,7 @@ const ECHO_CHARS: usize = 2000;
 /// What was shown so far.
 pub(crate) struct Picture {
     blobs: Payloads,
-    messages: Messages,
+    pub(super) messages: Messages,
     tools: Tools,
     planned: bool,
     /// Whether the session continues by itself, if that was heard.
@@ -33,26 +32,6 @@ impl Picture {
     pub(crate) fn new(blobs: Payloads) -> Picture {
         let (messages, tools) = Default::default();
         Picture { blobs, messages, tools, planned: false, policy: None }
-    }
-
-    /// Words may have been missed: messages that were begun go on when they are whole.
-    pub(crate) fn missed(&mut self) {
-        self.messages.missed();
-    }
-
-    /// Takes words that are in no record yet.
-    pub(crate) fn words(&mut self, words: Delta) -> Vec<Piece> {
-        self.messages.words(words)
-    }
-
-    /// Tells whether words wait for what is heard next.
-    pub(crate) fn waits(&self) -> bool {
-        self.messages.waits()
-    }
-
-    /// Nothing more is heard for now: words that waited for it are shown.
-    pub(crate) fn settled(&mut self) -> Vec<Piece> {
-        self.messages.go_on()
     }
 
     /// Takes a record.
@@ -101,42 +80,29 @@ impl Picture {
             }
             Event::ToolCall(call) => {
                 let raw = call.raw.as_ref().map(|raw| payload(raw, &self.blobs));
-                self.tools.take(
-                    &call.tool_call_id,
-                    Some(&call.title),
-                    call.status.as_deref().or(Some("pending")),
-                    raw,
-                )
+                let status = call.status.as_deref().unwrap_or("pending");
+                self.tools.take(&call.tool_call_id, Some(&call.title), Some(status), raw)
             }
             Event::ToolUpdate(update) => {
                 let raw = update.raw.as_ref().map(|raw| payload(raw, &self.blobs));
                 self.tools.take(&update.tool_call_id, update.title.as_deref(), update.status.as_deref(), raw)
             }
             Event::PlanUpdated(plan) => self.plan(plan),
-            Event::ModeUpdated(mode) => vec![line(DIM, format!("mode: {}", sanitise::line(&mode.mode_id)))],
+            Event::ModeUpdated(mode) => vec![clean_line(DIM, format!("mode: {}", mode.mode_id))],
             Event::AgentNotice(notice) if matches!(notice.what.as_ref(), "notice" | "protocol_error") => {
-                let text = notice.text.as_deref().unwrap_or(&notice.what);
-                vec![line(DIM, sanitise::line(text))]
+                vec![clean_line(DIM, notice.text.as_deref().unwrap_or(&notice.what))]
             }
             Event::SessionRestored(restored) => {
                 let style = if restored.verdict == "continued" { COURSE } else { WARN };
-                let text = format!(
-                    "the agent's conversation was brought back by {}: {}",
-                    restored.method, restored.verdict
-                );
-                vec![line(style, sanitise::line(&text))]
+                let (method, verdict) = (&restored.method, &restored.verdict);
+                let text = format!("the agent's conversation was brought back by {method}: {verdict}");
+                vec![clean_line(style, text)]
             }
             Event::LogRepaired(repaired) => {
-                vec![line(
-                    WARN,
-                    format!("the log was put right after a crash: {}", sanitise::line(&repaired.what)),
-                )]
+                vec![clean_line(WARN, format!("the log was put right after a crash: {}", repaired.what))]
             }
             Event::SnapshotFailed(failed) => {
-                vec![line(
-                    WARN,
-                    format!("a snapshot could not be written: {}", sanitise::line(&failed.error)),
-                )]
+                vec![clean_line(WARN, format!("a snapshot could not be written: {}", failed.error))]
             }
             Event::SessionClosed(_) => vec![line(DIM, "the session was closed")],
             event => {
@@ -151,7 +117,7 @@ impl Picture {
 
     /// Shows a plan whole once, then how far it is.
     fn plan(&mut self, plan: &rekindle_domain::event::PlanUpdated<'_>) -> Vec<Piece> {
-        let mut pieces = vec![line(DIM, format!("plan: {}", sanitise::line(&plan_gist(&plan.entries))))];
+        let mut pieces = vec![clean_line(DIM, format!("plan: {}", plan_gist(&plan.entries)))];
         if !std::mem::replace(&mut self.planned, true) {
             let entries: Vec<Value> = serde_json::from_str(plan.entries.as_json()).unwrap_or_default();
             for entry in &entries {

@@ -1,6 +1,7 @@
 //! What there is to be shown or known of a session: what records and words become.
 
 use clap::builder::styling::Style;
+use rekindle_terminal::sanitise;
 
 use super::ask::Ask;
 use super::diff::Styled;
@@ -45,7 +46,12 @@ impl Piece {
     }
 }
 
-/// Returns a line about what happens.
+/// Returns a line about what happens, in words that may be anyone's.
+pub(super) fn clean_line(style: Style, text: impl AsRef<str>) -> Piece {
+    line(style, sanitise::line(text.as_ref()))
+}
+
+/// Returns a line about what happens, as it is.
 pub(super) fn line(style: Style, text: impl Into<String>) -> Piece {
     Piece::Line((style, text.into()))
 }

@@ -68,11 +68,6 @@ impl Questions {
         Some(ask)
     }
 
-    /// Takes all away.
-    pub(super) fn clear(&mut self) {
-        *self = Questions::default();
-    }
-
     /// Returns the line on which an answer is typed.
     pub(super) fn prompt(&self, ask: &Ask) -> String {
         match ask.choices.len() {

@@ -1,7 +1,5 @@
 //! The end of a run, and what it means for the command that watched it.
 
-use rekindle_wire::view::RunState;
-
 use rekindle_client::failure::Exit;
 
 /// How a run ended.
@@ -26,24 +24,13 @@ impl RunEnd {
         match self {
             // An agent that will not, or ran out of something, has not done what it was asked.
             RunEnd::Completed { stop_reason } => match stop_reason.as_deref() {
-                None | Some("end_turn") => Exit::Ok,
                 Some("refusal" | "max_tokens" | "max_turn_requests" | "cancelled") => Exit::Failed,
                 // Agents have words of their own; an ended turn is an ended turn.
-                Some(_) => Exit::Ok,
+                _ => Exit::Ok,
             },
             RunEnd::Failed | RunEnd::Cancelled => Exit::Failed,
             RunEnd::Interrupted => Exit::Interrupted,
         }
-    }
-}
-
-/// Returns the exit code for the state of a session's latest run, as the daemon words it.
-pub(crate) fn exit_of_state(state: RunState) -> Exit {
-    match state {
-        RunState::Failed | RunState::Cancelled => Exit::Failed,
-        RunState::Interrupted => Exit::Interrupted,
-        RunState::Waiting => Exit::Waiting,
-        _ => Exit::Ok,
     }
 }
 
@@ -66,7 +53,5 @@ mod tests {
         ] {
             assert_eq!(end.exit(), exit, "{end:?}");
         }
-        assert_eq!(exit_of_state(RunState::Interrupted), Exit::Interrupted);
-        assert_eq!(exit_of_state(RunState::Completed), Exit::Ok);
     }
 }

@@ -6,7 +6,7 @@ use rekindle_terminal::output::{BAD, COURSE, WARN};
 use rekindle_terminal::sanitise;
 
 use super::ask::Ask;
-use super::piece::{Piece, line};
+use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
 use crate::payloads::Payloads;
@@ -14,7 +14,7 @@ use crate::record_text::{payload, word};
 
 /// Shows what happens to a run.
 pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
-    let by = |who: Option<&str>| who.map(|who| format!(" by {}", sanitise::line(who))).unwrap_or_default();
+    let by = |who: Option<&str>| who.map(|who| format!(" by {who}")).unwrap_or_default();
     let ended = |run: &rekindle_domain::id::RunId, end| Piece::Ended(run.to_string(), end);
     match event {
         Event::RunStarted(started) => {
@@ -39,30 +39,30 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
         Event::RunAdopted(_) => vec![line(COURSE, "a new daemon took the run over; nothing is lost")],
         Event::RunCancelRequested(request) => {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
-            let said = line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));
+            let said = clean_line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));
             std::iter::once(said).chain(dropped).collect()
         }
         Event::RunCompleted(completed) => {
             // These are an agent's and a command's words for having done what was asked.
             let done = |reason: &&str| matches!(*reason, "end_turn" | "exit");
             let reason = completed.stop_reason.as_deref().filter(|reason| !done(reason));
-            let said =
-                reason.map(|reason| line(WARN, format!("the agent stopped: {}", sanitise::line(reason))));
+            let said = reason.map(|reason| clean_line(WARN, format!("the agent stopped: {reason}")));
             let stop_reason = completed.stop_reason.as_deref().map(Into::into);
             said.into_iter().chain([ended(&completed.run_id, RunEnd::Completed { stop_reason })]).collect()
         }
         Event::RunFailed(failed) => {
-            let said = line(BAD, format!("failed: {}", sanitise::line(&failed.error)));
+            let said = clean_line(BAD, format!("failed: {}", failed.error));
             vec![said, ended(&failed.run_id, RunEnd::Failed)]
         }
         Event::RunCancelled(cancelled) => {
-            let said = line(WARN, format!("cancelled{}", by(cancelled.by.as_deref())));
+            let said = clean_line(WARN, format!("cancelled{}", by(cancelled.by.as_deref())));
             vec![said, ended(&cancelled.run_id, RunEnd::Cancelled)]
         }
         Event::RunInterrupted(cut) => {
-            let detail = cut.detail.as_deref().map(|detail| format!(" ({})", sanitise::line(detail)));
+            let detail = cut.detail.as_deref().map(|detail| format!(" ({detail})"));
             let reason = word(&cut.reason);
-            let mut pieces = vec![line(BAD, format!("interrupted: {reason}{}", detail.unwrap_or_default()))];
+            let mut pieces =
+                vec![clean_line(BAD, format!("interrupted: {reason}{}", detail.unwrap_or_default()))];
             if cut.uncertain_turn {
                 pieces.push(line(WARN, "  what the agent did last may or may not have happened"));
             }

@@ -39,8 +39,7 @@ impl Tools {
         let shown = match status {
             Some("completed") => Some((GOOD, format!("✓ {name}"))),
             Some("failed") => Some((BAD, format!("✗ {name}"))),
-            Some("pending" | "in_progress") if renamed => Some((PLAIN, format!("▸ {name}"))),
-            None if renamed => Some((PLAIN, format!("▸ {name}"))),
+            Some("pending" | "in_progress") | None if renamed => Some((PLAIN, format!("▸ {name}"))),
             _ => None,
         };
         let mut pieces: Vec<Piece> =

@@ -4,12 +4,11 @@
 mod asking;
 
 use std::io::Write;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rekindle_client::Client;
-use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::{Client, Exit, Failure};
 use rekindle_terminal::hear_signals;
 use rekindle_terminal::output::{self, COURSE, DIM, WARN};
 use rekindle_terminal::sanitise;
@@ -24,8 +23,8 @@ use super::piece::Piece;
 use super::questions::Questions;
 use super::run_end::RunEnd;
 use super::screen::Screen;
-use crate::hints::ours;
-use crate::payloads::Payloads;
+use crate::context::Context;
+use crate::hints::attach;
 use crate::status_text::{next, silent_command};
 
 /// A question is put when nothing else has come for this long: one from the past is answered in the next record.
@@ -34,47 +33,39 @@ const SETTLED: Duration = Duration::from_millis(60);
 /// How long a command may say nothing before it is told what it may be waiting for.
 const SILENT: Duration = Duration::from_secs(10);
 
-/// What is watched.
-pub(crate) struct Watch<'a> {
-    /// The daemon.
-    pub(crate) client: &'a Client,
-    /// Large payloads.
-    pub(crate) blobs: Payloads,
-    /// The session.
-    pub(crate) session: String,
-    /// The record behind which to begin.
-    pub(crate) after: u64,
-    /// When it is over.
-    pub(crate) goal: Goal,
-    /// Print records instead of text.
-    pub(crate) json: bool,
-}
-
 enum Input {
     Heard(Heard),
     Pressed(Pressed),
     Signal,
 }
 
-/// Watches; returns how it ended.
-pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
+/// Watches a session from behind a record until what was asked is done; returns how it ended.
+pub(crate) fn watch(
+    context: &Context,
+    client: &Client,
+    session: String,
+    after: u64,
+    goal: Goal,
+) -> Result<Exit, Failure> {
     let (tell, inputs) = mpsc::channel();
-    let follow =
-        Follow { target: watch.client.target().clone(), session: watch.session.clone(), after: watch.after };
+    let follow = Follow { target: client.target().clone(), session: session.clone(), after };
     let heard = tell.clone();
     follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
     let signals = tell.clone();
     hear_signals(move || signals.send(Input::Signal).is_ok())
         .map_err(|error| Failure::failed("signals", error))?;
-    let terminal = if watch.json { None } else { take_terminal(tell) };
+    let pressed = move |key| tell.send(Input::Pressed(key)).is_ok();
+    let terminal = if context.json { None } else { Terminal::take(pressed) };
     let mut watching = Watching {
-        picture: Picture::new(watch.blobs.clone()),
+        picture: Picture::new(context.blobs()),
         screen: Screen::ours(),
         interactive: terminal.is_some(),
         questions: Questions::default(),
-        aim: Aim::new(watch.goal.clone()),
+        aim: Aim::new(goal),
         has_spoken: false,
-        watch,
+        context,
+        client,
+        session,
     };
     let exit = watching.until_over(&inputs);
     let fresh = watching.screen.fresh_line();
@@ -84,12 +75,10 @@ pub(crate) fn watch(watch: Watch<'_>) -> Result<Exit, Failure> {
     exit
 }
 
-fn take_terminal(tell: Sender<Input>) -> Option<Terminal> {
-    Terminal::take(move |pressed| tell.send(Input::Pressed(pressed)).is_ok())
-}
-
 struct Watching<'a> {
-    watch: Watch<'a>,
+    context: &'a Context,
+    client: &'a Client,
+    session: String,
     picture: Picture,
     screen: Screen<std::io::Stdout, anstream::AutoStream<std::io::Stderr>>,
     interactive: bool,
@@ -102,7 +91,7 @@ struct Watching<'a> {
 impl Watching<'_> {
     fn until_over(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
         loop {
-            let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.waits();
+            let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.messages.waits();
             let within = match (busy, self.has_spoken) {
                 (false, _) => SETTLED,
                 (true, false) => SILENT,
@@ -128,26 +117,26 @@ impl Watching<'_> {
     fn heard(&mut self, heard: Heard) -> Result<Option<Exit>, Failure> {
         let pieces = match heard {
             Heard::Record(line) => {
-                if self.watch.json {
+                if self.context.json {
                     print_json(&line)?;
                 }
                 self.picture.record(&line)
             }
-            Heard::Words(words) if self.watch.json => {
+            Heard::Words(words) if self.context.json => {
                 let delta = json!({"message_id": words.message_id, "kind": words.kind, "text": words.text});
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
             }
-            Heard::Words(words) => self.picture.words(words),
+            Heard::Words(words) => self.picture.messages.take_words(words),
             Heard::Away => {
                 return self.say(WARN, "the daemon went away; the agent works on, waiting for the next one");
             }
             Heard::Back { away } => {
-                self.picture.missed();
+                self.picture.messages.missed();
                 return if away { self.say(COURSE, "a daemon is there again") } else { Ok(None) };
             }
             Heard::Reset { last_seq } => {
-                self.picture.missed();
+                self.picture.messages.missed();
                 let text =
                     format!("the end of the log was lost in a crash; it goes on behind record {last_seq}");
                 return self.say(WARN, &text);
@@ -174,7 +163,7 @@ impl Watching<'_> {
     fn take(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
         // Whoever takes the answer from stdout wants that of the message, and of none before it.
         let piece = if self.aim.is_before() { piece.aside() } else { piece };
-        if !self.watch.json {
+        if !self.context.json {
             self.screen.show(&piece)?;
         }
         match piece {
@@ -205,7 +194,7 @@ impl Watching<'_> {
         if meaning == Meaning::Nothing {
             return Ok(None);
         }
-        self.questions.clear();
+        self.questions = Questions::default();
         if meaning == Meaning::MayGoOn {
             return Ok(None);
         }
@@ -222,7 +211,7 @@ impl Watching<'_> {
 
     /// Tells of a command that says nothing what it may be; once.
     fn hint_at_silence(&mut self) -> Result<(), Failure> {
-        if std::mem::replace(&mut self.has_spoken, true) || self.watch.json {
+        if std::mem::replace(&mut self.has_spoken, true) || self.context.json {
             return Ok(());
         }
         if let Some(hint) = self.look().as_ref().and_then(silent_command) {
@@ -233,7 +222,7 @@ impl Watching<'_> {
 
     /// Nothing more has come: questions are put, and what does not go on is left.
     fn settled(&mut self) -> Result<Option<Exit>, Failure> {
-        let waited = self.picture.settled();
+        let waited = self.picture.messages.go_on();
         if !waited.is_empty() {
             return self.take_all(waited);
         }
@@ -265,14 +254,11 @@ impl Watching<'_> {
 
     /// Asks how the session stands.
     fn look(&self) -> Option<SessionView> {
-        self.watch.client.get(&format!("/api/sessions/{}", self.watch.session)).ok()
+        self.client.session(&self.session).ok()
     }
 
     fn leave(&mut self) -> Result<Exit, Failure> {
-        let text = format!(
-            "left; the agent works on. Come back with: {}",
-            ours(format_args!("attach {}", self.watch.session))
-        );
+        let text = format!("left; the agent works on. Come back with: {}", attach(&self.session));
         self.say(DIM, &text)?;
         Ok(Exit::Detached)
     }

@@ -14,7 +14,7 @@ pub use whereabouts::{Keeper, Whereabouts, keeper};
 
 use rekindle_terminal::output;
 
-use crate::advice::Advice;
+use crate::problem::Problem;
 
 /// What is known of the place where agents run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,27 +31,29 @@ pub struct Facts {
     pub cgroup: String,
 }
 
-/// What would end agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Danger {
-    /// The container ends with its first process.
-    Container,
-    /// The login session is ended with everything in it.
-    Login,
-    /// The user's own services end with the last login.
-    LastLogin,
-}
-
-/// Decides whether agents would be ended by something that nobody does to them.
-pub fn danger(facts: &Facts) -> Option<Danger> {
-    // One that starts its own services is as good as a machine.
-    if !facts.systemd {
-        return facts.container.then_some(Danger::Container);
-    }
+/// Says what would end agents although nobody does anything to them, if anything would.
+pub fn danger(facts: &Facts) -> Option<Problem> {
+    let login = Problem::new(
+        "ends_with_login",
+        "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included",
+        "loginctl enable-linger, then rekindle service install: \
+         what is started from then on belongs to no login",
+    );
+    let last_login = Problem::new(
+        "ends_with_last_login",
+        "when you log out for the last time your services are ended, and agents with them: you do not linger",
+        "loginctl enable-linger",
+    );
+    let container = Problem::new(
+        "ends_with_container",
+        "this is a container: when its first process ends, every agent ends with it",
+        "keep the container's first process running for as long as agents work, and the home on a volume: \
+         what was interrupted continues from there",
+    );
     match keeper(&facts.cgroup) {
-        // Lingering does not save what belongs to a login itself.
-        Keeper::Login => facts.kills_logins.then_some(Danger::Login),
-        Keeper::Manager => (!facts.lingers).then_some(Danger::LastLogin),
+        _ if !facts.systemd => facts.container.then_some(container),
+        Keeper::Login => facts.kills_logins.then_some(login),
+        Keeper::Manager => (!facts.lingers).then_some(last_login),
         Keeper::Another => None,
     }
 }
@@ -68,35 +70,9 @@ pub fn scopes_are_safer(facts: &Facts) -> bool {
         }
 }
 
-impl Danger {
-    /// Says what would happen, and what to do about it.
-    pub fn advice(self) -> Advice {
-        match self {
-            Danger::Container => Advice::new(
-                "ends_with_container",
-                "this is a container: when its first process ends, every agent ends with it",
-                "keep the container's first process running for as long as agents work, and the home on a volume: \
-                 what was interrupted continues from there",
-            ),
-            Danger::Login => Advice::new(
-                "ends_with_login",
-                "this machine ends what a login has started when you log out (KillUserProcesses=yes), agents included",
-                "loginctl enable-linger, then rekindle service install: \
-                 what is started from then on belongs to no login",
-            ),
-            Danger::LastLogin => Advice::new(
-                "ends_with_last_login",
-                "when you log out for the last time your services are ended, and agents with them: you do not linger",
-                "loginctl enable-linger",
-            ),
-        }
-    }
-}
-
 /// Says what would end agents, once for each home: to a person, who may do something about it.
 pub fn tell_once(home: &Path, daemon: u32) {
-    let Some(danger) = danger(&facts_of(Some(daemon))) else { return };
-    let Advice { code, what, remedy } = danger.advice();
+    let Some(Problem { code, what, remedy }) = danger(&facts_of(Some(daemon))) else { return };
     // Beside the daemon's log; in the home itself only what belongs there is welcome.
     let logs = home.join("logs");
     let told = logs.join("logout-told");
@@ -134,24 +110,24 @@ mod tests {
         };
         let container = Facts { container: true, ..Facts::default() };
         for (facts, expected) in [
-            (at(login, true, false), Some(Danger::Login)),
-            (at(login, true, true), Some(Danger::Login)),
+            (at(login, true, false), Some("ends_with_login")),
+            (at(login, true, true), Some("ends_with_login")),
             (at(login, false, false), None),
             (at(login, false, true), None),
-            (at(service, false, false), Some(Danger::LastLogin)),
-            (at(service, true, false), Some(Danger::LastLogin)),
+            (at(service, false, false), Some("ends_with_last_login")),
+            (at(service, true, false), Some("ends_with_last_login")),
             (at(service, false, true), None),
             (at(service, true, true), None),
             (at("/system.slice/rekindle.service", true, false), None),
             (at("/", true, false), None),
             (at("", true, false), None),
-            (container.clone(), Some(Danger::Container)),
+            (container.clone(), Some("ends_with_container")),
             (Facts { cgroup: login.into(), kills_logins: true, ..Facts::default() }, None),
             (Facts { systemd: true, cgroup: "/".into(), ..container.clone() }, None),
-            (Facts { container: true, ..at(login, true, false) }, Some(Danger::Login)),
+            (Facts { container: true, ..at(login, true, false) }, Some("ends_with_login")),
             (Facts::default(), None),
         ] {
-            assert_eq!(danger(&facts), expected, "{facts:?}");
+            assert_eq!(danger(&facts).map(|danger| danger.code), expected, "{facts:?}");
         }
     }
 

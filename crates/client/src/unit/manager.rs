@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rekindle_holder::client::manager_listens;
 
-use crate::advice::Advice;
 use crate::failure::Failure;
 use crate::logout::Facts;
+use crate::problem::Problem;
 
 /// How long a call may take that only asks.
 pub const SOON: Duration = Duration::from_secs(10);
@@ -26,36 +26,14 @@ pub struct Manager {
     systemctl: PathBuf,
 }
 
-/// Why there is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absent {
-    /// Systemd does not run this machine.
-    NoSystemd {
-        /// It is a container.
-        container: bool,
-    },
-    /// Nothing says where it would listen.
-    NoRuntimeDir {
-        /// The user's number.
-        uid: u32,
-    },
-    /// Nobody listens there.
-    Silent {
-        /// The runtime directory.
-        runtime: PathBuf,
-        /// The user's number.
-        uid: u32,
-    },
-}
-
 impl Manager {
     /// Finds the manager, by our environment.
-    pub fn find(facts: &Facts) -> Result<Manager, Absent> {
+    pub fn find(facts: &Facts) -> Result<Manager, Problem> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let listens = runtime.as_deref().is_some_and(manager_listens);
         match (listens, program("systemctl")) {
             (true, Some(systemctl)) => Ok(Manager { systemctl }),
-            (_, None) => Err(Absent::NoSystemd { container: facts.container }),
+            (_, None) => Err(no_systemd(facts)),
             (false, Some(_)) => Err(absent(facts, runtime, rustix::process::geteuid().as_raw())),
         }
     }
@@ -82,52 +60,47 @@ impl Manager {
     }
 }
 
-/// Decides why there is no manager.
-fn absent(facts: &Facts, runtime: Option<PathBuf>, uid: u32) -> Absent {
+/// Says why there is no manager, and what to do instead.
+fn absent(facts: &Facts, runtime: Option<PathBuf>, uid: u32) -> Problem {
     match runtime {
-        _ if !facts.systemd => Absent::NoSystemd { container: facts.container },
-        None => Absent::NoRuntimeDir { uid },
-        Some(runtime) => Absent::Silent { runtime, uid },
+        _ if !facts.systemd => no_systemd(facts),
+        None => Problem::new(
+            "no_runtime_dir",
+            "$XDG_RUNTIME_DIR is not set: this is no login that your service manager knows (su, sudo, cron)",
+            format!(
+                "loginctl enable-linger keeps it running without a login; then \
+                 export XDG_RUNTIME_DIR=/run/user/{uid} and try again. Or run `rekindle serve` under a supervisor of \
+                 your own that ends its main process only"
+            ),
+        ),
+        Some(runtime) => Problem::new(
+            "manager_silent",
+            format!("your service manager does not listen in {}", runtime.display()),
+            format!(
+                "loginctl enable-linger starts it and keeps it running without a login; \
+                 `systemctl status user@{uid}.service` says what became of it. Or run `rekindle serve` under a \
+                 supervisor of your own that ends its main process only"
+            ),
+        ),
     }
 }
 
-impl Absent {
-    /// Says what is the case, and what to do instead.
-    pub fn advice(&self) -> Advice {
-        match self {
-            Absent::NoSystemd { container: true } => Advice::new(
-                "container",
-                "this is a container without systemd: there is no service manager of yours",
-                "run `rekindle serve` as the container's main process, with an init in front of it (docker run --init) \
-                 and time to leave (--stop-timeout 30), and keep the home on a volume: agents end with the container, \
-                 and what was interrupted continues in the next",
-            ),
-            Absent::NoSystemd { container: false } => Advice::new(
-                "no_systemd",
-                "systemd does not run this machine: there is no service manager of yours",
-                "run `rekindle serve` under a supervisor of your own, which must end its main process only and leave \
-                 the others alone; or let `rekindle run` start it in the background",
-            ),
-            Absent::NoRuntimeDir { uid } => Advice::new(
-                "no_runtime_dir",
-                "$XDG_RUNTIME_DIR is not set: this is no login that your service manager knows (su, sudo, cron)",
-                format!(
-                    "loginctl enable-linger keeps it running without a login; then \
-                     export XDG_RUNTIME_DIR=/run/user/{uid} and try again. Or run `rekindle serve` under a supervisor of \
-                     your own that ends its main process only"
-                ),
-            ),
-            Absent::Silent { runtime, uid } => Advice::new(
-                "manager_silent",
-                format!("your service manager does not listen in {}", runtime.display()),
-                format!(
-                    "loginctl enable-linger starts it and keeps it running without a login; \
-                     `systemctl status user@{uid}.service` says what became of it. Or run `rekindle serve` under a \
-                     supervisor of your own that ends its main process only"
-                ),
-            ),
-        }
+fn no_systemd(facts: &Facts) -> Problem {
+    if facts.container {
+        return Problem::new(
+            "container",
+            "this is a container without systemd: there is no service manager of yours",
+            "run `rekindle serve` as the container's main process, with an init in front of it (docker run --init) \
+             and time to leave (--stop-timeout 30), and keep the home on a volume: agents end with the container, \
+             and what was interrupted continues in the next",
+        );
     }
+    Problem::new(
+        "no_systemd",
+        "systemd does not run this machine: there is no service manager of yours",
+        "run `rekindle serve` under a supervisor of your own, which must end its main process only and leave \
+         the others alone; or let `rekindle run` start it in the background",
+    )
 }
 
 /// What the manager knows of a unit.
@@ -226,9 +199,9 @@ mod tests {
             (&machine, None, "no_runtime_dir", "/run/user/7"),
             (&machine, run(), "manager_silent", "enable-linger"),
         ] {
-            let advice = absent(facts, runtime, 7).advice();
-            assert_eq!(advice.code, code);
-            assert!(advice.remedy.contains(word), "{advice:?}");
+            let problem = absent(facts, runtime, 7);
+            assert_eq!(problem.code, code);
+            assert!(problem.remedy.contains(word), "{problem:?}");
         }
     }
 

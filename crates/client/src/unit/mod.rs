@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use manager::{Absent, Manager, RELOADED, SOON, UnitStatus};
+pub use manager::{Manager, RELOADED, SOON, UnitStatus};
 pub use survey::{FileState, Survey};
 pub use text::is_ours;
 
 use crate::daemon_file::{self, DaemonFile, DaemonState};
-use crate::default_home::default_home;
+use crate::default_home::{config_home, default_home};
 use crate::failure::Failure;
 use crate::logout::facts_of;
 
@@ -124,17 +124,8 @@ impl Unit {
         Ok(any)
     }
 
-    /// Starts the service and waits until its daemon listens.
-    pub fn start(&self, manager: &Manager) -> Result<DaemonFile, Failure> {
-        self.bring_up(manager, "start")
-    }
-
-    /// Starts the service anew and waits until its daemon listens.
-    pub fn restart(&self, manager: &Manager) -> Result<DaemonFile, Failure> {
-        self.bring_up(manager, "restart")
-    }
-
-    fn bring_up(&self, manager: &Manager, verb: &str) -> Result<DaemonFile, Failure> {
+    /// Starts the service, `start` or `restart`, and waits until its daemon listens.
+    pub fn bring_up(&self, manager: &Manager, verb: &str) -> Result<DaemonFile, Failure> {
         // One that failed too often would not be started; of one that did not there is nothing to forget.
         let _ = manager.ask(&["reset-failed", &self.name], SOON);
         let deadline = Instant::now() + READY;
@@ -186,12 +177,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 fn short(home: &Path) -> String {
     let hash = Sha256::digest(home.as_os_str().as_encoded_bytes());
     hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn config_home() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-    config.or_else(|| Some(variable("HOME")?.join(".config")))
 }
 
 /// Returns a path as text, which is all that a unit file can hold.

@@ -7,11 +7,11 @@ use rekindle_holder::client::{Keeper as LockKeeper, LockState, inspect_all};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Absent, Manager, Unit, UnitStatus};
-use crate::advice::Advice;
+use super::{Manager, Unit, UnitStatus};
 use crate::daemon_file::{DaemonState, look};
 use crate::failure::Failure;
 use crate::logout::{Facts, Whereabouts, facts_of, group_of};
+use crate::problem::Problem;
 
 /// What the unit file is, compared with what would be written today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,7 +44,7 @@ pub struct Survey {
     /// How the file is.
     pub file: FileState,
     /// What the manager knows of the unit, or why there is no manager.
-    pub manager: Result<UnitStatus, Absent>,
+    pub manager: Result<UnitStatus, Problem>,
     /// The home's daemon.
     pub daemon: Option<u32>,
     /// The machine, and the daemon's control group, or that of whoever would start it.
@@ -66,7 +66,7 @@ impl Survey {
         let facts = facts_of(daemon);
         let manager = match Manager::find(&facts) {
             Ok(manager) => Ok(manager.show(&unit.name)?),
-            Err(absent) => Err(absent),
+            Err(problem) => Err(problem),
         };
         let file = unit.file_state()?;
         let holders = holders(home, &unit.name);
@@ -89,66 +89,17 @@ impl Survey {
         self.manager.as_ref().is_ok_and(UnitStatus::ends_everyone)
     }
 
-    /// Decides what is to be done.
-    pub fn advice(&self) -> Vec<Advice> {
-        let mut advice = Vec::new();
-        if let Err(absent) = &self.manager {
-            advice.push(absent.advice());
-        }
-        let mut add = |code, what: String, remedy: &str| advice.push(Advice::new(code, what, remedy));
-        let name = &self.unit;
-        match (&self.manager, self.file) {
-            (Err(_), _) => {}
-            (Ok(_), FileState::Missing) => {
-                add("not_installed", format!("{name} is not installed"), "rekindle service install");
-            }
-            (Ok(shown), file) => {
-                if file == FileState::Outdated {
-                    let what =
-                        format!("{} says something else than this version would write", self.path.display());
-                    add("outdated", what, "rekindle service install shows what changes, and changes it");
-                } else if shown.needs_reload || !shown.loaded {
-                    let what =
-                        format!("your service manager has not read {} as it is now", self.path.display());
-                    add("not_reloaded", what, "systemctl --user daemon-reload");
-                }
-                if shown.enabled != "enabled" {
-                    let remedy = format!("systemctl --user enable {name}");
-                    add(
-                        "not_enabled",
-                        format!("{name} does not start by itself: it is not enabled"),
-                        &remedy,
-                    );
-                }
-                if shown.ends_everyone() {
-                    let what = format!(
-                        "{name} says KillMode={}: whoever stops it ends the agents in its group too, those without a \
-                         scope of their own",
-                        shown.kill_mode
-                    );
-                    let remedy =
-                        format!("systemctl --user cat {name} shows which file says so: take it out there");
-                    add("kill_mode", what, &remedy);
-                }
-                match (self.daemon, shown.main_pid) {
-                    (Some(daemon), main) if main != Some(daemon) => {
-                        let what =
-                            format!("the daemon (process {daemon}) runs beside the service, not in it");
-                        add("daemon_outside", what, "rekindle restart moves it there; agents work on");
-                    }
-                    (None, None) => {
-                        let remedy =
-                            format!("rekindle restart starts it; journalctl --user -u {name} has its words");
-                        add("not_active", format!("no daemon runs: {name} is {}", shown.active), &remedy);
-                    }
-                    _ => {}
-                }
-            }
+    /// Returns what is not as it should be.
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        match &self.manager {
+            Err(absent) => problems.push(absent.clone()),
+            Ok(shown) => self.unit_problems(shown, &mut problems),
         }
         if self.facts.systemd && !self.facts.lingers {
             let what = "you do not linger: your service manager ends with your last login, and daemon and agents with it; \
                         after a restart of the machine the daemon waits for your next login";
-            add("no_linger", what.into(), "loginctl enable-linger");
+            problems.push(Problem::new("no_linger", what, "loginctl enable-linger"));
         }
         let ends = |holder: &&HolderAt| matches!(holder.at, Whereabouts::Login(_));
         let at_logout = self.holders.iter().filter(ends).count();
@@ -157,9 +108,50 @@ impl Survey {
                 "{at_logout} of the agents belong to a login, and end with it (KillUserProcesses=yes): \
                  those that were started before there was a service"
             );
-            add("ends_with_login", what, "let them finish before you log out; new ones belong to no login");
+            let remedy = "let them finish before you log out; new ones belong to no login";
+            problems.push(Problem::new("ends_with_login", what, remedy));
         }
-        advice
+        problems
+    }
+
+    /// Adds what is wrong with the unit, as the manager shows it.
+    fn unit_problems(&self, shown: &UnitStatus, problems: &mut Vec<Problem>) {
+        let (name, path) = (&self.unit, self.path.display());
+        let mut add = |code, what: String, remedy: &str| problems.push(Problem::new(code, what, remedy));
+        if self.file == FileState::Missing {
+            return add("not_installed", format!("{name} is not installed"), "rekindle service install");
+        }
+        if self.file == FileState::Outdated {
+            let what = format!("{path} says something else than this version would write");
+            add("outdated", what, "rekindle service install shows what changes, and changes it");
+        } else if shown.needs_reload || !shown.loaded {
+            let what = format!("your service manager has not read {path} as it is now");
+            add("not_reloaded", what, "systemctl --user daemon-reload");
+        }
+        if shown.enabled != "enabled" {
+            let what = format!("{name} does not start by itself: it is not enabled");
+            add("not_enabled", what, &format!("systemctl --user enable {name}"));
+        }
+        if shown.ends_everyone() {
+            let what = format!(
+                "{name} says KillMode={}: whoever stops it ends the agents in its group too, those without a \
+                 scope of their own",
+                shown.kill_mode
+            );
+            let remedy = format!("systemctl --user cat {name} shows which file says so: take it out there");
+            add("kill_mode", what, &remedy);
+        }
+        match (self.daemon, shown.main_pid) {
+            (Some(daemon), main) if main != Some(daemon) => {
+                let what = format!("the daemon (process {daemon}) runs beside the service, not in it");
+                add("daemon_outside", what, "rekindle restart moves it there; agents work on");
+            }
+            (None, None) => {
+                let remedy = format!("rekindle restart starts it; journalctl --user -u {name} has its words");
+                add("not_active", format!("no daemon runs: {name} is {}", shown.active), &remedy);
+            }
+            _ => {}
+        }
     }
 
     /// Says what becomes of daemon and agents when the daemon is stopped, at a logout, and at a restart of the machine.
@@ -218,7 +210,7 @@ impl Survey {
             "unit": self.unit,
             "path": self.path.to_string_lossy(),
             "file": self.file,
-            "manager": self.manager.as_ref().err().map_or("reachable", |absent| absent.advice().code),
+            "manager": self.manager.as_ref().err().map_or("reachable", |problem| problem.code),
             "enabled": shown.map(|shown| shown.enabled == "enabled"),
             "active": shown.map(|shown| shown.active.as_str()),
             "kill_mode": shown.map(|shown| shown.kill_mode.as_str()),
@@ -231,7 +223,7 @@ impl Survey {
             "container": self.facts.container,
             "holders": holders.collect::<Vec<_>>(),
             "outlook": outlook,
-            "to_do": self.advice(),
+            "to_do": self.problems(),
         })
     }
 }
@@ -276,7 +268,7 @@ mod tests {
     }
 
     fn codes(survey: &Survey) -> Vec<&'static str> {
-        survey.advice().iter().map(|one| one.code).collect()
+        survey.problems().iter().map(|one| one.code).collect()
     }
 
     #[test]
@@ -302,7 +294,7 @@ mod tests {
                 &["not_active"],
             ),
             (|survey| survey.facts.lingers = false, &["no_linger"]),
-            (|survey| survey.manager = Err(Absent::NoSystemd { container: true }), &["container"]),
+            (|survey| survey.manager = Err(Problem::new("container", "", "")), &["container"]),
         ];
         for (change, expected) in cases {
             let mut survey = good();

@@ -72,19 +72,8 @@ WantedBy=default.target
 
 /// Writes a text for the inside of quotes in a unit file.
 fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            '%' => out.push_str("%%"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c => out.push(c),
-        }
-    }
-    out
+    let quoted = text.replace('\\', r"\\").replace('"', "\\\"").replace('%', "%%");
+    quoted.replace('\n', r"\n").replace('\r', r"\r").replace('\t', r"\t")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rekindle_client::daemon_file::{self, DaemonState};
 use rekindle_client::failure::Failure;
 use rekindle_client::http::{self, Ask};
+use rekindle_client::target::Target;
 use rekindle_lab::look_for;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -107,7 +108,7 @@ impl RetryingClient {
         let headers = key.map(|key| ("idempotency-key", key)).into_iter().collect();
         let body = body.map(Value::to_string);
         let ask = Ask { method, path: path.to_owned(), body, headers, within: Some(ANSWER) };
-        let (status, body) = http::call(&self.runtime, &place.reach(), &ask).ok()?;
+        let (status, body) = http::call(&self.runtime, &Target::local(&self.home, place), &ask).ok()?;
         Some(Reply { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
     }
 

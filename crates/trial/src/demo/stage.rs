@@ -90,7 +90,7 @@ impl Stage {
     /// Starts a daemon, and follows the session if there is one; returns its process and its epoch.
     pub(super) fn start_daemon(&mut self) -> Result<(i32, u64), Failure> {
         let home = self.ground.home();
-        let place = start::start_with(&home, &[("XDG_RUNTIME_DIR", self.ground.runtime())])?;
+        let place = start::start_waiting(&home, &[], &[("XDG_RUNTIME_DIR", self.ground.runtime())])?;
         let unknown =
             || Failure::failed("demo", anyhow::anyhow!("the daemon does not say which process it is"));
         let process = place.process.clone().ok_or_else(unknown)?;

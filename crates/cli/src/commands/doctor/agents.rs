@@ -2,28 +2,23 @@
 
 use std::io::Write;
 
-use rekindle_client::advice::Advice;
 use rekindle_client::failure::Failure;
-use rekindle_client::logout::{Danger, danger};
+use rekindle_client::logout::danger;
+use rekindle_client::problem::Problem;
 use rekindle_client::unit::{FileState, Survey};
 use rekindle_terminal::output::{DIM, styled, wrap};
 use rekindle_terminal::sanitise;
 
-use crate::commands::service::{print_advice, print_holders};
-
-/// Returns what would end agents when someone logs out. It says nothing about the home, and is no finding.
-pub(super) fn logout(survey: &Survey) -> Option<Advice> {
-    danger(&survey.facts).map(Danger::advice)
-}
+use crate::commands::service::{print_holders, print_problems};
 
 /// Prints what would end agents, where they are, and what is wrong with the service: notes, not findings.
-pub(super) fn print(out: &mut impl Write, survey: &Survey, width: usize) -> Result<(), Failure> {
-    let danger = logout(survey);
+pub(super) fn print(out: &mut dyn Write, survey: &Survey, width: usize) -> Result<(), Failure> {
+    let danger = danger(&survey.facts);
     // Whoever wants no service need not be told that there is none, nor twice that logging out ends agents.
     let told = |code: &str| danger.is_some() && matches!(code, "no_linger" | "ends_with_login");
-    let mut notes = survey.advice();
+    let mut notes = survey.problems();
     notes.retain(|note| survey.file != FileState::Missing && !told(note.code));
-    let notes: Vec<Advice> = danger.clone().into_iter().chain(notes).collect();
+    let notes: Vec<Problem> = danger.clone().into_iter().chain(notes).collect();
     if notes.is_empty() && survey.daemon.is_none() && survey.holders.is_empty() {
         return Ok(());
     }
@@ -41,5 +36,5 @@ pub(super) fn print(out: &mut impl Write, survey: &Survey, width: usize) -> Resu
     let yes = |yes: bool| if yes { "yes" } else { "no" };
     let (lingers, kills) = (yes(survey.facts.lingers), yes(survey.facts.kills_logins));
     writeln!(out, "  logins   linger: {lingers}, KillUserProcesses: {kills}\n")?;
-    Ok(print_advice(out, DIM, &notes, width)?)
+    Ok(print_problems(out, DIM, &notes, width)?)
 }

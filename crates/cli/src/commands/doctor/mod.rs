@@ -6,9 +6,8 @@ mod remedy;
 mod repair;
 mod show;
 
-use std::io::Write;
-
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::logout::danger;
 use rekindle_client::unit::Survey;
 use rekindle_service::upkeep::examine;
 use rekindle_store::check::{Holding, Report};
@@ -61,40 +60,30 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     }
     let report = look_at(context)?;
     let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
-    let printed = if context.json { print_json(context, &report) } else { print_text(context, &report) };
+    let survey = Survey::of(&context.home);
+    let mut body = show::to_json(context, &report);
+    body["logout"] = json!(survey.as_ref().ok().and_then(|survey| danger(&survey.facts)));
+    body["service"] = json!(survey.as_ref().ok().map(Survey::to_json));
+    let printed = context.print(&body, |out| {
+        show::findings(out, context, &report)?;
+        match &survey {
+            Ok(survey) => agents::print(out, survey, output::width())?,
+            Err(failure) => writeln!(out, "{}\n", styled(DIM, format!("agents: {}", failure.message())))?,
+        }
+        Ok(writeln!(out, "{}", show::summary(&report))?)
+    });
     self::verdict(verdict, printed)
 }
 
 /// Whoever has seen enough of the findings still wants to know whether there are any.
-fn verdict(verdict: Exit, printed: Result<(), Failure>) -> Result<Exit, Failure> {
+fn verdict(verdict: Exit, printed: Result<Exit, Failure>) -> Result<Exit, Failure> {
     match printed {
         Err(failure) if failure.is_broken_pipe() => Ok(verdict),
-        printed => printed.map(|()| verdict),
+        printed => printed.map(|_| verdict),
     }
 }
 
 fn look_at(context: &Context) -> Result<Report, Failure> {
     let mut bar = Bar::new();
     Ok(examine(&context.disk(), &context.home, Holding::Nothing, &mut |progress| bar.show(progress))?)
-}
-
-fn print_json(context: &Context, report: &Report) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    let mut text = show::to_json(context, report)?;
-    let survey = Survey::of(&context.home).ok();
-    text["logout"] = json!(survey.as_ref().and_then(agents::logout));
-    text["service"] = json!(survey.as_ref().map(Survey::to_json));
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
-}
-
-fn print_text(context: &Context, report: &Report) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    show::findings(&mut out, context, report)?;
-    match Survey::of(&context.home) {
-        Ok(survey) => agents::print(&mut out, &survey, output::width())?,
-        Err(failure) => writeln!(out, "{}\n", styled(DIM, format!("agents: {}", failure.message())))?,
-    }
-    writeln!(out, "{}", show::summary(report))?;
-    Ok(out.flush()?)
 }

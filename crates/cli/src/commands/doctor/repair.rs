@@ -32,12 +32,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             .map_err(refused)?
     };
     let verdict = if repaired.is_whole() { Exit::Ok } else { Exit::Failed };
-    let printed = if context.json {
-        print_json(context, args, &repaired)
-    } else {
-        print_text(context, args, &repaired)
-    };
-    super::verdict(verdict, printed)
+    let mut body = show::to_json(context, repaired.now());
+    body["dry_run"] = json!(args.dry_run);
+    body["done"] = json!(repaired.done);
+    body["kept_in"] = json!(repaired.kept_in.as_ref().map(|path| path.display().to_string()));
+    body["before"] = counts(&repaired.before);
+    body["after"] = json!(repaired.after.as_ref().map(counts));
+    super::verdict(verdict, context.print(&body, |out| print_text(out, context, args, &repaired)))
 }
 
 fn refused(error: RepairError) -> Failure {
@@ -94,26 +95,18 @@ fn counts(report: &Report) -> serde_json::Value {
     counts
 }
 
-fn print_json(context: &Context, args: &Args, repaired: &Repaired) -> Result<(), Failure> {
-    let mut text = show::to_json(context, repaired.now())?;
-    text["dry_run"] = json!(args.dry_run);
-    text["done"] = json!(repaired.done);
-    text["kept_in"] = json!(repaired.kept_in.as_ref().map(|path| path.display().to_string()));
-    text["before"] = counts(&repaired.before);
-    text["after"] = repaired.after.as_ref().map_or(serde_json::Value::Null, counts);
-    let mut out = output::stdout();
-    writeln!(out, "{text}")?;
-    Ok(out.flush()?)
-}
-
-fn print_text(context: &Context, args: &Args, repaired: &Repaired) -> Result<(), Failure> {
-    let mut out = output::stdout();
-    show::findings(&mut out, context, repaired.now())?;
+fn print_text(
+    out: &mut dyn Write,
+    context: &Context,
+    args: &Args,
+    repaired: &Repaired,
+) -> Result<(), Failure> {
+    show::findings(out, context, repaired.now())?;
     if !repaired.done.is_empty() {
         writeln!(out, "{}\n", styled(BOLD, if args.dry_run { "would be done" } else { "done" }))?;
     }
     for done in &repaired.done {
-        print_done(&mut out, context, args.dry_run, done)?;
+        print_done(out, context, args.dry_run, done)?;
     }
     if repaired.after.is_some() {
         writeln!(out, "before  {}", show::summary(&repaired.before))?;
@@ -133,10 +126,10 @@ fn print_text(context: &Context, args: &Args, repaired: &Repaired) -> Result<(),
         let what = format!("{} left alone: --yes ends what no session knows", plural(orphans, "agent"));
         writeln!(out, "{}", styled(DIM, what))?;
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
-fn print_done(out: &mut impl Write, context: &Context, dry_run: bool, done: &Done) -> Result<(), Failure> {
+fn print_done(out: &mut dyn Write, context: &Context, dry_run: bool, done: &Done) -> Result<(), Failure> {
     let width = output::width();
     let action = words(done.action, dry_run);
     let mark = if done.error.is_some() { styled(BAD, "failed") } else { styled(GOOD, action) };

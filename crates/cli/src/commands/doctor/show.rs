@@ -17,28 +17,27 @@ use super::remedy::remedy;
 const MAX_SHOWN: usize = 8;
 
 /// Returns a report as an object.
-pub(super) fn to_json(context: &Context, report: &Report) -> Result<Value, Failure> {
+pub(super) fn to_json(context: &Context, report: &Report) -> Value {
     let mut text = counts(report);
     text["home"] = json!(context.home.to_string_lossy());
     let findings =
         report.findings.iter().map(|finding| Finding { remedy: remedy(finding), ..finding.clone() });
-    let mut report = serde_json::to_value(report).map_err(|error| Failure::failed("output", error))?;
+    let mut report = json!(report);
     report["findings"] = json!(findings.collect::<Vec<_>>());
     if let (Some(text), Value::Object(report)) = (text.as_object_mut(), report) {
         text.extend(report);
     }
-    Ok(text)
+    text
 }
 
 /// Returns how many findings there are of each severity, as an object.
 pub(super) fn counts(report: &Report) -> Value {
-    let [errors, warnings, notes] = severities().map(|severity| report.count(severity));
+    let [errors, warnings, notes] = SEVERITIES.map(|severity| report.count(severity));
     json!({"healthy": report.is_healthy(), "errors": errors, "warnings": warnings, "notes": notes})
 }
 
-fn severities() -> [Severity; 3] {
-    [Severity::Error, Severity::Warning, Severity::Note]
-}
+/// Worst first.
+const SEVERITIES: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
 
 fn style(severity: Severity) -> Style {
     match severity {
@@ -49,9 +48,9 @@ fn style(severity: Severity) -> Style {
 }
 
 /// Shows the findings, worst first.
-pub(super) fn findings(out: &mut impl Write, context: &Context, report: &Report) -> Result<(), Failure> {
+pub(super) fn findings(out: &mut dyn Write, context: &Context, report: &Report) -> Result<(), Failure> {
     let width = output::width();
-    for severity in severities() {
+    for severity in SEVERITIES {
         let count = report.count(severity);
         if count > 0 {
             writeln!(out, "{}\n", styled(style(severity), plural(count, severity.as_str())))?;
@@ -66,7 +65,7 @@ pub(super) fn findings(out: &mut impl Write, context: &Context, report: &Report)
 }
 
 fn print_group(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     context: &Context,
     report: &Report,
     group: &[&Finding],
@@ -112,7 +111,7 @@ pub(super) fn summary(report: &Report) -> String {
         output::size(counts.bytes),
         plural(counts.blobs, "blob")
     );
-    let found: Vec<String> = severities()
+    let found: Vec<String> = SEVERITIES
         .into_iter()
         .filter_map(|severity| {
             let count = report.count(severity);

@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use rekindle_client::failure::Failure;
-use rekindle_client::{Client, List};
+use rekindle_client::{Client, Failure};
 use rekindle_domain::id::SessionId;
+use rekindle_domain::projector::SessionStatus;
 use rekindle_domain::time::Timestamp;
+use rekindle_wire::view::SessionView;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::Context;
@@ -18,10 +20,29 @@ use crate::session_arg::here;
 /// much as listing some thousands of sessions.
 const READ_AT_ONCE: u64 = 32 << 20;
 
+/// A session of the list: what is known of it, and all that was said of it.
+pub(super) struct Listed {
+    pub(super) view: SessionView,
+    pub(super) json: Value,
+}
+
+impl Listed {
+    /// Reads what a daemon says of a session.
+    pub(super) fn read(json: Value) -> Result<Listed, Failure> {
+        let view = SessionView::deserialize(&json);
+        Ok(Listed { view: view.map_err(|error| Failure::failed("answer_unreadable", error))?, json })
+    }
+
+    /// Orders sessions: where anything happened last comes first.
+    pub(super) fn newest_first(&self) -> impl Ord + use<> {
+        std::cmp::Reverse((self.view.updated_at, self.view.id))
+    }
+}
+
 /// Which sessions are to be listed.
 pub(super) struct SessionFilter {
     below: Option<String>,
-    statuses: Vec<&'static str>,
+    statuses: Vec<SessionStatus>,
     agent: Option<String>,
     words: Option<String>,
     /// How far logs were found whole although caches have passed that: whoever watches has it read once.
@@ -32,7 +53,7 @@ impl SessionFilter {
     pub(super) fn new(args: &Args) -> Result<SessionFilter, Failure> {
         Ok(SessionFilter {
             below: args.here.then(here).transpose()?,
-            statuses: args.status.iter().map(|status| status.as_str()).collect(),
+            statuses: args.status.clone(),
             agent: args.agent.clone(),
             words: args.search.clone(),
             whole: RefCell::default(),
@@ -40,20 +61,17 @@ impl SessionFilter {
     }
 
     /// Asks the daemon, and puts first where anything happened last.
-    pub(super) fn told(&self, client: &Client) -> Result<Vec<Value>, Failure> {
-        let statuses = self.statuses.join(",");
+    pub(super) fn told(&self, client: &Client) -> Result<Vec<Listed>, Failure> {
+        let statuses = self.statuses.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");
         let filters = [
             ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
             ("agent", self.agent.as_deref()),
             ("cwd", self.below.as_deref()),
             ("q", self.words.as_deref()),
         ];
-        let mut sessions: Vec<Value> = client.all(&List { name: "sessions", filters: &filters })?;
-        let newest = |session: &Value| {
-            let word = |name: &str| session[name].as_str().unwrap_or_default().to_owned();
-            std::cmp::Reverse((word("updated_at"), word("id")))
-        };
-        sessions.sort_by_cached_key(newest);
+        let sessions: Vec<Value> = client.all("sessions", &filters)?;
+        let mut sessions = sessions.into_iter().map(Listed::read).collect::<Result<Vec<_>, _>>()?;
+        sessions.sort_by_key(Listed::newest_first);
         Ok(sessions)
     }
 
@@ -68,7 +86,7 @@ impl SessionFilter {
         context: &Context,
         args: &Args,
         now: Timestamp,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Listed>, Failure> {
         // Without one nothing was ever asked of anyone here.
         let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
@@ -82,14 +100,12 @@ impl SessionFilter {
         let mut whole = self.whole.borrow_mut();
         let mut sessions = Vec::new();
         for (mut loaded, trouble) in found {
-            let mut session = looker.session(&loaded);
-            session.health = trouble.unwrap_or(session.health);
-            let told = to_json(&session, &loaded)?;
-            if !self.has(&told) {
+            let mut session = looker.session(&loaded, trouble);
+            if !self.has(&session) {
                 continue;
             }
             let (id, end) = (loaded.state.id, loaded.read_from);
-            let listed = is_listed(&told, args, now);
+            let listed = is_listed(&session, args, now);
             if listed {
                 session.last_words = words(&home, id);
             }
@@ -103,32 +119,31 @@ impl SessionFilter {
                     Err(_) => {}
                 }
             }
-            sessions.push(to_json(&session, &loaded)?);
+            sessions.push(Listed { json: to_json(&session, &loaded), view: session });
         }
         Ok(sessions)
     }
 
     /// Tells whether a session is wanted for what is shown of it.
-    pub(super) fn has(&self, session: &Value) -> bool {
-        let word = |name: &str| session[name].as_str().unwrap_or_default();
-        let title = word("title").to_lowercase();
-        (self.statuses.is_empty() || self.statuses.contains(&word("status")))
-            && self.below.as_ref().is_none_or(|below| is_below(word("working_dir"), below))
-            && self.agent.as_ref().is_none_or(|agent| agent == word("agent"))
+    pub(super) fn has(&self, session: &SessionView) -> bool {
+        let title = session.title.to_lowercase();
+        (self.statuses.is_empty() || self.statuses.contains(&session.status))
+            && self.below.as_ref().is_none_or(|below| is_below(&session.working_dir, below))
+            && self.agent.as_ref().is_none_or(|agent| *agent == session.agent)
             && self.words.as_ref().is_none_or(|words| title.contains(&words.to_lowercase()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn without_a_daemon_sessions_are_chosen_as_with_one() {
-        let session = json!({"status": "waiting", "agent": "claude", "title": "Fix the Flaky test"});
-        let wanted = |statuses: &[&'static str], agent: Option<&str>, words: Option<&str>| {
+        let mut session = crate::testing::session("waiting", Value::Null, Value::Null);
+        session.title = "Fix the Flaky test".into();
+        let (idle, waiting) = (SessionStatus::Idle, SessionStatus::Waiting);
+        let wanted = |statuses: &[SessionStatus], agent: Option<&str>, words: Option<&str>| {
             let (agent, words) = (agent.map(Into::into), words.map(Into::into));
             SessionFilter {
                 below: None,
@@ -139,8 +154,8 @@ mod tests {
             }
             .has(&session)
         };
-        assert!(wanted(&[], None, None) && wanted(&["idle", "waiting"], Some("claude"), Some("flaky TEST")));
-        assert!(!wanted(&["idle"], None, None) && !wanted(&[], Some("codex"), None));
+        assert!(wanted(&[], None, None) && wanted(&[idle, waiting], Some("claude"), Some("flaky TEST")));
+        assert!(!wanted(&[idle], None, None) && !wanted(&[], Some("codex"), None));
         assert!(!wanted(&[], None, Some("flakier")));
         assert!(is_below("/a/b", "/a") && is_below("/a", "/a") && !is_below("/ab", "/a"));
     }

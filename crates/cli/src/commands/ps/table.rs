@@ -18,8 +18,8 @@ const LEAST_WORDS: usize = 8;
 
 /// Writes a line for each session, and below it what someone should know.
 pub(super) fn show(
-    out: &mut impl Write,
-    sessions: &[SessionView],
+    out: &mut dyn Write,
+    sessions: &[&SessionView],
     long: bool,
     now: Timestamp,
 ) -> Result<(), Failure> {

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rekindle_client::Client;
 use rekindle_client::clock::SystemClock;
-use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::follow_all::{self, News};
+use rekindle_client::{Client, Exit, Failure};
 use rekindle_domain::time::Clock;
 use rekindle_terminal::hear_signals;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
@@ -17,7 +16,7 @@ use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;
 
 use super::canvas::Canvas;
-use super::{Args, Context, Listing, SessionFilter, report};
+use super::{Args, Context, Listed, Listing, SessionFilter, report};
 use crate::live::{Pressed, Terminal, is_ours};
 
 /// What comes together is shown together.
@@ -93,7 +92,7 @@ struct Watching<'a> {
     canvas: Option<Canvas>,
     client: Option<Client>,
     daemon: Daemon,
-    sessions: Vec<Value>,
+    sessions: Vec<Listed>,
     /// Sessions to be looked at, or all of them.
     changed: BTreeSet<String>,
     all: bool,
@@ -142,7 +141,7 @@ impl Watching<'_> {
                 (self.daemon, self.all) = (Daemon::Tells, true);
             }
             News::Changed(id) => drop(self.changed.insert(id)),
-            News::Gone(id) => self.sessions.retain(|session| session["id"] != id.as_str()),
+            News::Gone(id) => self.sessions.retain(|session| session.view.id.as_str() != id),
             News::Away => {
                 self.is_refused()?;
                 let now = match self.daemon {
@@ -181,20 +180,15 @@ impl Watching<'_> {
         }
         let Some(client) = &self.client else { return Ok(()) };
         for id in changed {
-            let shown: Result<Value, Failure> = client.get(&format!("/api/sessions/{id}"));
-            match shown {
-                Ok(session) => {
-                    self.sessions.retain(|known| known["id"] != id.as_str());
-                    if self.wanted.has(&session) {
-                        self.sessions.push(session);
-                    }
-                }
-                // It may have been removed meanwhile, and so may the daemon: both are told.
-                Err(_) => continue,
+            // It may have been removed meanwhile, and so may the daemon: both are told.
+            let shown = client.get(&format!("/api/sessions/{id}")).and_then(Listed::read);
+            let Ok(session) = shown else { continue };
+            self.sessions.retain(|known| known.view.id != session.view.id);
+            if self.wanted.has(&session.view) {
+                self.sessions.push(session);
             }
         }
-        // As the daemon does: where anything happened last comes first.
-        self.sessions.sort_by(|a, b| key(b).cmp(&key(a)));
+        self.sessions.sort_by_key(Listed::newest_first);
         Ok(())
     }
 
@@ -218,7 +212,7 @@ impl Watching<'_> {
             return Ok(());
         }
         let now = SystemClock.now();
-        let listing = Listing::new(self.sessions.clone(), self.args, now);
+        let listing = Listing::new(&self.sessions, self.args, now);
         if let Some(canvas) = &mut self.canvas {
             let mut page = Vec::new();
             report(&mut page, &listing, self.args.long, now)?;
@@ -226,32 +220,22 @@ impl Watching<'_> {
             let head = head(self.daemon, &listing);
             return Ok(canvas.draw(&format!("{head}\n\n{}", page.trim_end()))?);
         }
-        if self
-            .printed
-            .as_ref()
-            .is_some_and(|(daemon, shown)| *daemon == self.daemon && *shown == self.sessions)
-        {
+        let shown = (self.daemon, self.sessions.iter().map(|session| session.json.clone()).collect());
+        if self.printed.as_ref() == Some(&shown) {
             return Ok(());
         }
-        self.printed = Some((self.daemon, self.sessions.clone()));
-        self.print(&listing)
-    }
-
-    /// Prints what has changed, for whoever reads it later or elsewhere.
-    fn print(&self, listing: &Listing) -> Result<(), Failure> {
-        use std::io::Write;
-        let (now, mut out) = (SystemClock.now(), output::stdout());
-        if self.context.json {
-            let daemon = self.daemon == Daemon::Tells;
-            writeln!(out, "{}", json!({"daemon": daemon, "sessions": listing.sessions, "next": null}))?;
-        } else {
+        self.printed = Some(shown);
+        // What has changed is printed for whoever reads it later or elsewhere.
+        let daemon = self.daemon == Daemon::Tells;
+        let body = json!({"daemon": daemon, "sessions": listing.json(), "next": null});
+        self.context.print(&body, |out| {
             writeln!(out, "{}", styled(DIM, format_args!("--- {now}")))?;
             if let Some(words) = words(self.daemon) {
                 writeln!(out, "{}", styled(WARN, words))?;
             }
-            report(&mut out, listing, self.args.long, now)?;
-        }
-        Ok(out.flush()?)
+            report(out, &listing, self.args.long, now)
+        })?;
+        Ok(())
     }
 }
 
@@ -265,15 +249,10 @@ fn words(daemon: Daemon) -> Option<&'static str> {
 }
 
 /// Returns the first line of the picture.
-fn head(daemon: Daemon, listing: &Listing) -> String {
+fn head(daemon: Daemon, listing: &Listing<'_>) -> String {
     let leave = styled(DIM, "q ends");
     match words(daemon) {
         Some(words) => format!("{}  {leave}", styled(WARN, words)),
         None => format!("{}  {leave}", listing.counted()),
     }
-}
-
-fn key(session: &Value) -> (&str, &str) {
-    let text = |name: &str| session[name].as_str().unwrap_or_default();
-    (text("updated_at"), text("id"))
 }

@@ -1,11 +1,9 @@
 //! `rekindle service install`: the unit file first, whole or not at all, then the service. A daemon that runs beside it is
 //! asked to leave. Dying anywhere in between leaves what the next call completes.
 
-use std::io::Write;
-
-use rekindle_client::advice::Advice;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::logout::facts_of;
+use rekindle_client::problem::Problem;
 use rekindle_client::unit::{Manager, RELOADED, Survey, Unit};
 use rekindle_store::disk::RealDisk;
 use rekindle_store::home;
@@ -29,8 +27,7 @@ use crate::live::diff;
 pub(crate) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
-    let manager = Manager::find(&facts_of(None)).map_err(|absent| {
-        let Advice { what, remedy, .. } = absent.advice();
+    let manager = Manager::find(&facts_of(None)).map_err(|Problem { what, remedy, .. }| {
         let error = anyhow::anyhow!("the service cannot be installed: {what}");
         Failure::failed("no_user_manager", error).hint(remedy)
     })?;
@@ -47,24 +44,19 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let survey = Survey::of(&context.home)?;
     if !survey.is_daemon_ours() {
         stop::make_way(context)?;
-        unit.start(&manager)?;
+        unit.bring_up(&manager, "start")?;
     } else if changed {
-        unit.restart(&manager)?;
+        unit.bring_up(&manager, "restart")?;
     }
     let survey = Survey::of(&context.home)?;
     let still = stop::living(context);
     let stayed = agents.iter().filter(|one| still.contains(one)).count();
-    let mut out = output::stdout();
-    if context.json {
-        let mut body = survey.to_json();
-        body["changed"] = json!(changed);
-        body["backup"] = json!(backup);
-        body["agents"] = json!(stayed);
-        writeln!(out, "{body}")?;
-        out.flush()?;
-        return Ok(Exit::Ok);
-    }
+    let mut body = survey.to_json();
+    body["changed"] = json!(changed);
+    body["backup"] = json!(backup);
+    body["agents"] = json!(stayed);
     let width = output::width();
+    context.print(&body, |out| {
     let path = unit.path.display();
     match (changed, before) {
         (false, _) => writeln!(out, "{path} is as it is to be")?,
@@ -90,9 +82,8 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         styled(GOOD, "active"),
         stop::lived_on(agents.len(), stayed)
     )?;
-    print_survey(&mut out, &survey, width)?;
-    out.flush()?;
-    Ok(Exit::Ok)
+    Ok(print_survey(out, &survey, width)?)
+    })
 }
 
 /// Returns our `PATH`; a relative place in it would be somewhere else for a service.

@@ -4,7 +4,7 @@ mod install;
 mod status;
 mod uninstall;
 
-pub(super) use status::{print_advice, print_holders};
+pub(super) use status::{print_holders, print_problems};
 
 use rekindle_client::failure::{Exit, Failure};
 

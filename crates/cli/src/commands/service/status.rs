@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use clap::builder::styling::Style;
-use rekindle_client::advice::Advice;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_client::problem::Problem;
 use rekindle_client::unit::{FileState, Survey};
 use rekindle_terminal::output::{self, BAD, BOLD, GOOD, WARN, styled, wrap};
 use rekindle_terminal::sanitise;
@@ -22,18 +22,11 @@ pub(crate) struct Args {}
 
 pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let survey = Survey::of(&context.home)?;
-    let exit = if survey.advice().is_empty() { Exit::Ok } else { Exit::Failed };
-    let mut out = output::stdout();
-    if context.json {
-        writeln!(out, "{}", survey.to_json())?;
-    } else {
-        print(&mut out, &survey)?;
-    }
-    out.flush()?;
-    Ok(exit)
+    context.print(&survey.to_json(), |out| Ok(print(out, &survey)?))?;
+    Ok(if survey.problems().is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn print(out: &mut impl Write, survey: &Survey) -> io::Result<()> {
+fn print(out: &mut dyn Write, survey: &Survey) -> io::Result<()> {
     let width = output::width();
     let (style, file) = match survey.file {
         FileState::Missing => (WARN, "not installed"),
@@ -66,7 +59,7 @@ fn print(out: &mut impl Write, survey: &Survey) -> io::Result<()> {
 
 /// Prints where each holder is.
 pub(in crate::commands) fn print_holders(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     survey: &Survey,
     width: usize,
 ) -> io::Result<()> {
@@ -81,13 +74,13 @@ pub(in crate::commands) fn print_holders(
 }
 
 /// Prints what is to be done.
-pub(in crate::commands) fn print_advice(
-    out: &mut impl Write,
+pub(in crate::commands) fn print_problems(
+    out: &mut dyn Write,
     style: Style,
-    advice: &[Advice],
+    problems: &[Problem],
     width: usize,
 ) -> io::Result<()> {
-    for one in advice {
+    for one in problems {
         writeln!(out, "  {}", styled(style, one.code))?;
         writeln!(out, "{}", wrap(&sanitise::line(&one.what), width, "    ", "    "))?;
         writeln!(out, "{}\n", wrap(&sanitise::line(&one.remedy), width, "    → ", "      "))?;
@@ -96,14 +89,14 @@ pub(in crate::commands) fn print_advice(
 }
 
 /// Prints where holders are, what becomes of them, and what is to be done.
-pub(super) fn print_survey(out: &mut impl Write, survey: &Survey, width: usize) -> io::Result<()> {
+pub(super) fn print_survey(out: &mut dyn Write, survey: &Survey, width: usize) -> io::Result<()> {
     print_holders(out, survey, width)?;
     for (when, words) in survey.outlook() {
         writeln!(out, "{}", wrap(&words, width, &format!("  {when:9}"), "           "))?;
     }
-    let advice = survey.advice();
-    if !advice.is_empty() {
+    let problems = survey.problems();
+    if !problems.is_empty() {
         writeln!(out)?;
     }
-    print_advice(out, BAD, &advice, width)
+    print_problems(out, BAD, &problems, width)
 }

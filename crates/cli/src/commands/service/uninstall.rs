@@ -7,7 +7,6 @@ use rekindle_client::logout::facts_of;
 use rekindle_client::unit::{Manager, RELOADED, SOON, Unit, is_ours};
 use serde_json::json;
 
-use crate::acknowledge::acknowledge;
 use crate::commands::{Context, stop};
 
 /// How long the daemon may take to leave.
@@ -60,5 +59,5 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
             stop::live_on(agents)
         ),
     };
-    acknowledge(context.json, body.as_bytes(), &format!("{first}; {second}"))
+    context.acknowledge(body, format_args!("{first}; {second}"))
 }

@@ -8,7 +8,7 @@ use rekindle_terminal::output::{BOLD, DIM, WARN};
 use serde_json::json;
 
 use super::Watching;
-use crate::hints::ours;
+use crate::hints::attach;
 use crate::live::keys::Pressed;
 use crate::live::questions::{Said, chosen, how_to_answer};
 
@@ -22,11 +22,11 @@ impl Watching<'_> {
         if since.elapsed() < UNANSWERED {
             return Ok(None);
         }
-        if !self.watch.json {
+        if !self.context.json {
             let mut lines = ask.lines.clone();
             lines.extend(ask.options());
             lines.push((BOLD, how_to_answer(ask)));
-            lines.push((DIM, format!("then: {}", ours(format_args!("attach {}", self.watch.session)))));
+            lines.push((DIM, format!("then: {}", attach(&self.session))));
             for line in &lines {
                 self.screen.line(line)?;
             }
@@ -51,8 +51,8 @@ impl Watching<'_> {
     /// Does what a key asks for.
     pub(super) fn pressed(&mut self, pressed: Pressed) -> Result<Option<Exit>, Failure> {
         if pressed == Pressed::Cancel {
-            let path = format!("/api/sessions/{}/cancel", self.watch.session);
-            return match self.watch.client.post(&path, &json!({})) {
+            let path = format!("/api/sessions/{}/cancel", self.session);
+            return match self.client.post(&path, &json!({})) {
                 Ok(_) => Ok(None),
                 Err(failure) => self.say(WARN, &format!("not cancelled: {}", failure.message())),
             };
@@ -65,7 +65,7 @@ impl Watching<'_> {
             }
             Said::Answer(ask, answer) => (ask, answer),
         };
-        match self.watch.client.post(&format!("/api/waits/{}/answer", ask.wait_id), &answer) {
+        match self.client.post(&format!("/api/waits/{}/answer", ask.wait_id), &answer) {
             Ok(_) => {
                 // It is over for us; the record that says so need not be told again.
                 self.questions.over(&ask.wait_id);
