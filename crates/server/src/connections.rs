@@ -101,7 +101,7 @@ impl Connections {
 
     /// Closes the oldest that had an answer, in good order, so that the next one can be accepted: a stream goes on where it
     /// ended when its follower comes again, and an answer that is under way is given.
-    pub(crate) fn make_way(&mut self) {
+    pub(crate) fn close_oldest(&mut self) {
         self.open.retain(|one| !one.is_over());
         let oldest = self.open.iter().position(Closer::is_answered);
         if let Some(oldest) = oldest.and_then(|oldest| self.open.remove(oldest)) {

@@ -91,7 +91,7 @@ impl Guard {
         {
             return Ok((self.admit_by_token(request, way).await?, None));
         }
-        let (shown, needs) = (shown(request.headers())?, needed(request.method(), request.uri().path()));
+        let (shown, needs) = (bearer(request.headers())?, needed(request.method(), request.uri().path()));
         let access = Arc::clone(&self.access);
         let bearer = respond::blocking(move || Ok(access.judge(&shown, needs)?)).await?;
         peer.known.store(true, Ordering::Relaxed);
@@ -142,7 +142,7 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
     let (method, path) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     match guard.admit(&peer, request).await {
         Ok((request, None)) => next.run(request).await,
-        Ok((request, Some(token))) => while_good(next.run(request).await, guard.access, token),
+        Ok((request, Some(token))) => end_with_token(next.run(request).await, guard.access, token),
         Err(error) => {
             guard.log(&peer, &method, path.as_ref(), &error);
             refuse(error)
@@ -177,7 +177,7 @@ pub(crate) fn needed(method: &Method, path: &str) -> Scope {
 }
 
 /// Returns the token that a request shows.
-fn shown(headers: &HeaderMap) -> Result<PresentedToken, ApiError> {
+fn bearer(headers: &HeaderMap) -> Result<PresentedToken, ApiError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or_else(missing)?;
     let text = value.to_str().ok().and_then(|text| text.split_once(' '));
@@ -207,7 +207,7 @@ fn refuse(error: ApiError) -> Response {
 }
 
 /// Ends a stream of events when its token is not good any more.
-fn while_good(response: Response, access: Arc<Access>, id: AccessId) -> Response {
+fn end_with_token(response: Response, access: Arc<Access>, id: AccessId) -> Response {
     let stream = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
     if !stream {
         return response;
@@ -269,7 +269,7 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, HeaderValue::from_str(value).expect("a header"));
             }
-            shown(&headers).map(|shown| shown.id.to_string()).map_err(|error| error.code())
+            bearer(&headers).map(|shown| shown.id.to_string()).map_err(|error| error.code())
         };
         let (bearer, lower) = (format!("Bearer {text}"), format!("bearer  {text} "));
         assert_eq!(code(&[&bearer]), Ok("tok_1".into()));

@@ -23,13 +23,13 @@ use crate::openapi;
 pub(crate) type Count = Arc<dyn Fn(&str, Option<&str>, u16, Duration) + Send + Sync>;
 
 /// Answers a request whatever happens, counts it and logs it.
-pub(crate) async fn around(State(count): State<Count>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe_request(State(count): State<Count>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
-    let response = match caught(next.run(request)).await {
-        Ok(response) => declared(&method, path.as_ref(), ours(response)),
+    let response = match catch_panic(next.run(request)).await {
+        Ok(response) => check_declared(&method, path.as_ref(), reshape(response)),
         Err(panic) => ApiError::panicked(&*panic).into_response(),
     };
     let line = Line {
@@ -48,7 +48,7 @@ pub(crate) async fn around(State(count): State<Count>, request: Request, next: N
 }
 
 /// Runs a future; a panic is a value.
-async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     // What panicked is dropped and never looked at again.
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
@@ -60,7 +60,7 @@ async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> 
 }
 
 /// Gives an error that the framework wrote the shape of all others.
-fn ours(response: Response) -> Response {
+fn reshape(response: Response) -> Response {
     let status = response.status();
     let refused = status.is_client_error() || status.is_server_error();
     if !refused || response.extensions().get::<Noted>().is_some() {
@@ -76,7 +76,7 @@ fn ours(response: Response) -> Response {
 }
 
 /// While it is tested, a refusal that the interface's description does not have is a bug.
-fn declared(method: &Method, path: Option<&MatchedPath>, response: Response) -> Response {
+fn check_declared(method: &Method, path: Option<&MatchedPath>, response: Response) -> Response {
     if cfg!(debug_assertions)
         && let Some((path, noted)) = path.zip(response.extensions().get::<Noted>())
         && !openapi::declares(method, path.as_str(), response.status(), noted.code)
@@ -138,7 +138,10 @@ mod tests {
             (StatusCode::NOT_ACCEPTABLE, [("allow", "PUT")], "plain words")
         }
         let router = Router::new().route("/broken", get(broken)).route("/framework", get(framework)).layer(
-            middleware::from_fn_with_state(Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count, around),
+            middleware::from_fn_with_state(
+                Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count,
+                observe_request,
+            ),
         );
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         let (head, body) = router.oneshot(request).await.expect("an answer").into_parts();

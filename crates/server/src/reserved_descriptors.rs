@@ -21,7 +21,7 @@ impl ReservedDescriptors {
     }
 
     /// Gives one up; tells whether there was one.
-    pub(crate) fn give_up(&mut self) -> bool {
+    pub(crate) fn release(&mut self) -> bool {
         self.0.pop().is_some()
     }
 }

@@ -9,7 +9,7 @@ use rekindle_wire::code::Code;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::HEALTH;
-use crate::middleware::{Count, around};
+use crate::middleware::{Count, observe_request};
 use crate::openapi::{self, Api, describe};
 use crate::routes::{daemon, sessions, waits};
 use crate::sse::{all_sessions, session};
@@ -52,7 +52,7 @@ pub(crate) fn router(app: App) -> Router {
         .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(count(&app), around))
+        .layer(middleware::from_fn_with_state(count(&app), observe_request))
         .with_state(app)
 }
 

@@ -104,11 +104,11 @@ pub async fn serve(
             () = strangers.ended() => reserved.fill(),
             accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => lacking(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(error) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
             },
             accepted = tcp.accept(), if strangers.have_room() => match accepted {
                 Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
-                Err(error) => lacking(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(error) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
             },
         }
     };
@@ -126,7 +126,7 @@ pub async fn serve(
 /// Makes room for a connection that could not be accepted. One that was kept back is given up for it; when there is none
 /// left, the oldest connection of the way in that has more of them makes way: else those who only listen would keep out
 /// whoever wants to know, or to end, what goes on.
-async fn lacking(
+async fn handle_accept_error(
     error: &io::Error,
     refused: &RateLimit,
     reserved: &mut ReservedDescriptors,
@@ -134,10 +134,10 @@ async fn lacking(
     elsewhere: &mut Connections,
 ) {
     if is_out_of_descriptors(error) {
-        if reserved.give_up() {
+        if reserved.release() {
             return;
         }
-        if elsewhere.count() > ours.count() { elsewhere.make_way() } else { ours.make_way() }
+        if elsewhere.count() > ours.count() { elsewhere.close_oldest() } else { ours.close_oldest() }
     }
     if let Some(more) = refused.take() {
         tracing::warn!(%error, more, "cannot accept a connection");

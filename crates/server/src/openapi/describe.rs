@@ -71,8 +71,8 @@ pub(crate) fn get_metrics() -> Operation {
         .answers(OK, "Text for Prometheus.")
         .more("OpenMetrics to whoever accepts it. docs/metrics.md says what each is.")
         .ignores_queries()
-        .in_other_words("text/plain")
-        .in_other_words("application/openmetrics-text")
+        .content_type("text/plain")
+        .content_type("application/openmetrics-text")
 }
 
 pub(crate) fn get_openapi() -> Operation {
@@ -314,7 +314,7 @@ pub(crate) fn get_blob() -> Operation {
             "A payload above 256 KiB is kept apart; the record has `{\"blob\":…,\"size\":…}` in its place. A name is \
              BLAKE3 of the bytes in hex, so what it names never changes.",
         )
-        .in_other_words("application/octet-stream")
+        .content_type("application/octet-stream")
         .of_blob()
         .refuses([Code::BlobDamaged, Code::Storage])
 }

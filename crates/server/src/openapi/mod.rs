@@ -82,8 +82,8 @@ impl Api {
                 "securitySchemes": {"token": describe::token()},
             },
         });
-        schemas::say_known_agents(&mut document);
-        schemas::say_largest(&mut document);
+        schemas::add_known_agents(&mut document);
+        schemas::add_maximums(&mut document);
         document
     }
 }

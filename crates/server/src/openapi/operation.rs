@@ -91,7 +91,7 @@ impl Operation {
     }
 
     /// Its answer is something else than JSON, or something else again.
-    pub(crate) fn in_other_words(mut self, kind: &'static str) -> Operation {
+    pub(crate) fn content_type(mut self, kind: &'static str) -> Operation {
         self.answer.content.retain(|(known, _)| *known != "application/json" && *known != kind);
         self.answer.content.push((kind, SchemaGenerator::subschema_for::<String>));
         self
@@ -100,7 +100,7 @@ impl Operation {
     /// Its answer is a stream of events: name, when it comes, and the type of its data.
     pub(crate) fn event<T: JsonSchema>(mut self, name: &'static str, when: &'static str) -> Operation {
         self.events.push((name, when, SchemaGenerator::subschema_for::<T>));
-        self.in_other_words("text/event-stream")
+        self.content_type("text/event-stream")
     }
 
     /// Shows an answer.

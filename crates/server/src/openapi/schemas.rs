@@ -88,7 +88,7 @@ fn not_null(mut schema: Value) -> Value {
 }
 
 /// Says which agents have names: the type that is read takes any, and the service looks them up.
-pub(super) fn say_known_agents(document: &mut Value) {
+pub(super) fn add_known_agents(document: &mut Value) {
     let names: Vec<&str> = rekindle_agent::known::TABLE.iter().map(|agent| agent.id).collect();
     if let Some(choice) = document.pointer_mut("/components/schemas/AgentChoice/anyOf/0") {
         choice["enum"] = names.into();
@@ -96,11 +96,11 @@ pub(super) fn say_known_agents(document: &mut Value) {
 }
 
 /// Says of every whole number how large it may be: beyond that it is not read.
-pub(super) fn say_largest(value: &mut Value) {
+pub(super) fn add_maximums(value: &mut Value) {
     match value {
-        Value::Array(values) => values.iter_mut().for_each(say_largest),
+        Value::Array(values) => values.iter_mut().for_each(add_maximums),
         Value::Object(schema) => {
-            schema.values_mut().for_each(say_largest);
+            schema.values_mut().for_each(add_maximums);
             let largest = match schema.get("format").and_then(Value::as_str) {
                 Some("uint64" | "uint") => u64::MAX,
                 Some("uint32") => u32::MAX.into(),

@@ -110,7 +110,7 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for id in sessions {
         match daemon.session(*id) {
-            Ok(session) => bytes.extend_from_slice(&shown(&session)),
+            Ok(session) => bytes.extend_from_slice(&session_event(&session)),
             Err(error) if matches!(error.code.status(), 404 | 410) => {
                 bytes.extend_from_slice(&event("deleted", &SessionDeleted { id: *id }));
             }
@@ -120,7 +120,7 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
     bytes
 }
 
-fn shown(session: &SessionView) -> Bytes {
+fn session_event(session: &SessionView) -> Bytes {
     let &SessionView { id, status, since, last_seq, .. } = session;
     let wait = session.wait.as_ref().map(Cow::Borrowed);
     event("session", &SessionChanged { id, status, since, wait, last_seq })

@@ -37,7 +37,7 @@ pub fn frame(told: &Told) -> Bytes {
         // An empty id makes a browser forget the one it has: it comes back without, and begins at the beginning.
         Told::Reset { last_seq } => {
             let data = serde_json::to_vec(&Reset { last_seq: *last_seq }).unwrap_or_default();
-            written(b"event: reset\nid:\n", &data)
+            encode_frame(b"event: reset\nid:\n", &data)
         }
         Told::TooSlow => {
             event("too_slow", &TooSlow { hint: "connect again with the last id as Last-Event-ID".into() })
@@ -45,7 +45,7 @@ pub fn frame(told: &Told) -> Bytes {
         Told::Damaged(damage) => {
             event("damaged", &LogDamage { offset: damage.offset, detail: damage.detail.clone() })
         }
-        Told::Deleted => written(b"event: deleted\n", b"{}"),
+        Told::Deleted => encode_frame(b"event: deleted\n", b"{}"),
     }
 }
 
@@ -66,17 +66,17 @@ fn record(line: &LogLine) -> Bytes {
         Some(hash) => format!("event: {kind}\nid: {seq}.{hash}\n"),
         None => format!("event: {kind}\nid: {seq}\n"),
     };
-    written(head.as_bytes(), line.line.as_bytes())
+    encode_frame(head.as_bytes(), line.line.as_bytes())
 }
 
 /// Writes an event that has no place in a log.
 fn event(name: &str, data: &impl Serialize) -> Bytes {
     let data = serde_json::to_vec(data).unwrap_or_else(|_| b"{}".to_vec());
-    written(format!("event: {name}\n").as_bytes(), &data)
+    encode_frame(format!("event: {name}\n").as_bytes(), &data)
 }
 
 /// Puts head and data together; a line break in the data, which JSON allows between its words, begins a new field.
-fn written(head: &[u8], data: &[u8]) -> Bytes {
+fn encode_frame(head: &[u8], data: &[u8]) -> Bytes {
     let mut frame = Vec::with_capacity(head.len() + data.len() + 8);
     frame.extend_from_slice(head);
     for part in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
