@@ -10,7 +10,7 @@ use crate::script::{Step, steps_of};
 const QUOTED: usize = 80;
 
 /// Returns a sentence or two on a conversation.
-pub(crate) fn remembered(history: &[Record]) -> String {
+pub(crate) fn memory_text(history: &[Record]) -> String {
     let count = |wanted: fn(&Record) -> bool| history.iter().filter(|record| wanted(record)).count();
     let prompts = count(|record| matches!(record, Record::User { .. }));
     if prompts == 0 {
@@ -35,7 +35,7 @@ pub(crate) fn remembered(history: &[Record]) -> String {
 
 /// Returns the steps of an interrupted turn that were never begun. The one that was cut is not among them: whether it
 /// was done is not known.
-pub(crate) fn unfinished(history: &[Record]) -> Vec<Step> {
+pub(crate) fn unfinished_steps(history: &[Record]) -> Vec<Step> {
     let Some((text, at)) = interrupted(history) else { return Vec::new() };
     // What a prompt that tells of an interruption was to carry on with was begun by an earlier one.
     steps_of(text).unwrap_or_default().into_iter().skip(at.map_or(0, |at| at + 1)).collect()
@@ -69,26 +69,26 @@ mod tests {
 
     #[test]
     fn it_says_how_far_the_last_turn_came() {
-        assert_eq!(remembered(&[]), "I remember nothing of an earlier conversation.");
+        assert_eq!(memory_text(&[]), "I remember nothing of an earlier conversation.");
         let user = Record::User { message_id: "u".into(), text: "say one\nhang".into() };
         let agent = Record::Agent { message_id: "a".into(), text: "one".into() };
         let mut history = vec![user, Record::Step { at: 0 }, agent, Record::Step { at: 1 }];
         assert_eq!(
-            remembered(&history),
+            memory_text(&history),
             "I remember 1 prompt, 1 message of mine and 0 tool calls. The last turn was interrupted at step 2 of 2. \
              The last prompt began: say one"
         );
         history.push(Record::End { stop_reason: "cancelled".into() });
-        assert!(remembered(&history).contains("The last turn ended by itself."));
+        assert!(memory_text(&history).contains("The last turn ended by itself."));
     }
 
     #[test]
     fn what_was_never_begun_is_still_to_be_done() {
         let user = Record::User { message_id: "u".into(), text: "say one\nhang\nsay two".into() };
         let mut history = vec![user, Record::Step { at: 0 }, Record::Step { at: 1 }];
-        assert_eq!(unfinished(&history[..1]).len(), 3);
-        assert_eq!(unfinished(&history), [Step::Say("two".into())]);
+        assert_eq!(unfinished_steps(&history[..1]).len(), 3);
+        assert_eq!(unfinished_steps(&history), [Step::Say("two".into())]);
         history.push(Record::End { stop_reason: "end_turn".into() });
-        assert_eq!(unfinished(&history), []);
+        assert_eq!(unfinished_steps(&history), []);
     }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::memory::{remembered, unfinished};
+use crate::memory::{memory_text, unfinished_steps};
 use crate::record::Record;
 use crate::script::{Step, steps_of};
 use crate::serve::{Handle, INTERNAL_ERROR, Shared, setup_result};
@@ -133,11 +133,11 @@ impl Turn {
     }
 
     fn run(mut self) {
-        let outcome = self.carry_out();
+        let outcome = self.run_steps();
         self.finish(outcome);
     }
 
-    fn carry_out(&mut self) -> Result<(), Stop> {
+    fn run_steps(&mut self) -> Result<(), Stop> {
         let steps = self.steps();
         // From the start, so that no cancel slips in before the silence.
         self.deaf = steps.contains(&Step::Hang { deaf: true });
@@ -153,10 +153,10 @@ impl Turn {
         for (at, step) in steps.into_iter().enumerate().skip(self.job.from) {
             // Before the step: one that is interrupted counts as begun and is not done again by itself.
             self.record(Record::Step { at });
-            self.breathe()?;
+            self.check_signals()?;
             self.step(step)?;
         }
-        self.breathe()
+        self.check_signals()
     }
 
     fn steps(&self) -> Vec<Step> {
@@ -169,8 +169,8 @@ impl Turn {
             let is_prompt = |record: &Record| matches!(record, Record::User { .. });
             let own = session.history.iter().rposition(is_prompt).unwrap_or(0);
             let before = &session.history[..own];
-            let rest = if carry_on { unfinished(before) } else { Vec::new() };
-            std::iter::once(Step::Say(remembered(before))).chain(rest).collect()
+            let rest = if carry_on { unfinished_steps(before) } else { Vec::new() };
+            std::iter::once(Step::Say(memory_text(before))).chain(rest).collect()
         });
         steps.unwrap_or_default()
     }
@@ -306,7 +306,7 @@ impl Turn {
     }
 
     /// Hears what has come in, without waiting.
-    fn breathe(&mut self) -> Result<(), Stop> {
+    fn check_signals(&mut self) -> Result<(), Stop> {
         self.pause(Duration::ZERO)
     }
 

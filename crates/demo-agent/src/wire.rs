@@ -43,7 +43,7 @@ impl Wire {
     }
 
     /// Keeps everybody else from sending while the guard lives.
-    pub(crate) fn hold(&self) -> MutexGuard<'_, File> {
+    pub(crate) fn lock_output(&self) -> MutexGuard<'_, File> {
         lock(&self.out)
     }
 
@@ -115,13 +115,13 @@ pub(crate) fn read_lines(mut record: Option<File>, lines: &Sender<Vec<u8>>) {
         stdin.consume(used);
         if is_whole {
             let line = std::mem::take(&mut torn);
-            keep(record.as_mut(), b"", &line);
+            append_record(record.as_mut(), b"", &line);
             let _ = lines.send(line);
         }
     }
     // A line without an end was cut on its way and never arrived.
     if !torn.is_empty() {
-        keep(record.as_mut(), b"torn ", &torn);
+        append_record(record.as_mut(), b"torn ", &torn);
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn open_record(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn keep(record: Option<&mut File>, mark: &[u8], line: &[u8]) {
+fn append_record(record: Option<&mut File>, mark: &[u8], line: &[u8]) {
     let Some(record) = record else { return };
     let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
     // Whoever reads the record sees that something is missing; the client is not to blame for it.

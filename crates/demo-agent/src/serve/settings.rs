@@ -22,14 +22,14 @@ const TICK: Duration = Duration::from_millis(2);
 pub(super) fn set(shared: &Arc<Shared>, request: &Value, method: &str, params: &Value) -> Answer {
     let options = &shared.options;
     if options.slow_settings.is_zero() && options.hold_settings.is_none() {
-        return take(shared, method, params);
+        return apply_setting(shared, method, params);
     }
     let (at, request, method, params) =
         (Arc::clone(shared), request.clone(), method.to_owned(), params.clone());
     let later = move || {
         std::thread::sleep(at.options.slow_settings);
-        hold(&at);
-        match take(&at, &method, &params) {
+        wait_at_barrier(&at);
+        match apply_setting(&at, &method, &params) {
             Ok(answer) => at.wire.reply(&request, &answer.unwrap_or_default()),
             Err(RpcError(code, text)) => at.wire.refuse(&request, code, &text),
         }
@@ -39,7 +39,7 @@ pub(super) fn set(shared: &Arc<Shared>, request: &Value, method: &str, params: &
 }
 
 /// Meets a test, if one is to be met.
-fn hold(shared: &Shared) {
+fn wait_at_barrier(shared: &Shared) {
     let Some(name) = &shared.options.hold_settings else { return };
     let Ok(go) = reach_barrier(&shared.options, name) else { return };
     let until = Instant::now() + HELD;
@@ -48,7 +48,7 @@ fn hold(shared: &Shared) {
     }
 }
 
-fn take(shared: &Shared, method: &str, params: &Value) -> Answer {
+fn apply_setting(shared: &Shared, method: &str, params: &Value) -> Answer {
     let id = text(params, "sessionId")?;
     let models = shared.options.models;
     let set = match method {

@@ -57,7 +57,7 @@ impl Turn {
     /// Asks permission for a tool call that was not announced, and goes on if it is given.
     pub(super) fn permit(&mut self, tool_call: Value) -> Result<(), Stop> {
         let id = self.request_permission(&tool_call);
-        match verdict(self.answer(&id)?) {
+        match verdict(self.wait_for_answer(&id)?) {
             Verdict::Allowed { .. } => Ok(()),
             Verdict::Cancelled => Err(Stop::Cancelled),
             Verdict::Rejected | Verdict::Unanswered(_) => Err(Stop::Rejected),
@@ -128,14 +128,14 @@ impl Turn {
             let message = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": params});
             self.shared.wire.send(&message);
             // Whatever the answer is, the question does not stand any more.
-            let _ = self.answer(&id)?;
+            let _ = self.wait_for_answer(&id)?;
             format!("Withdrawn: {text}")
         };
         self.change(call, "failed", None);
         self.say(&said)
     }
 
-    fn answer(&mut self, id: &str) -> Result<Result<Value, String>, Stop> {
+    fn wait_for_answer(&mut self, id: &str) -> Result<Result<Value, String>, Stop> {
         loop {
             if let Wake::Answer(answered, outcome) = self.wait(None)?
                 && answered == id
@@ -153,7 +153,7 @@ impl Turn {
         let params =
             json!({"sessionId": session, "mode": "form", "message": text, "requestedSchema": schema});
         let id = self.request("elicitation/create", &params);
-        let said = match self.answer(&id)? {
+        let said = match self.wait_for_answer(&id)? {
             Err(why) => format!("Not answered: {text} ({why})"),
             Ok(result) => match (result["action"].as_str(), &result["content"]["answer"]) {
                 (Some("accept"), Value::String(answer)) => format!("You answered: {answer}"),

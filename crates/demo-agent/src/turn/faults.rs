@@ -44,7 +44,7 @@ impl Turn {
             Crash::MidLine => {
                 let update = chunk("agent_message_chunk", &random_id(), "a line that never ends");
                 let line = line(&update_message(&self.job.session, update));
-                let mut out = self.shared.wire.hold();
+                let mut out = self.shared.wire.lock_output();
                 let _ = out.write_all(&line.as_bytes()[..line.len() / 2]);
                 std::process::exit(1);
             }
@@ -89,7 +89,7 @@ impl Turn {
                 break;
             }
             left -= count as u64;
-            self.breathe()?;
+            self.check_signals()?;
         }
         Ok(())
     }

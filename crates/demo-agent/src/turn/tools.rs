@@ -41,13 +41,13 @@ impl Turn {
         let call = new_call(kind, title, input);
         let mut update = call.clone();
         update["sessionUpdate"] = json!("tool_call");
-        self.tell_tool(update);
+        self.send_tool_update(update);
         self.record(Record::Tool { call: call.clone() });
         call
     }
 
     /// Tells of a tool call, unless that is kept quiet in this session.
-    fn tell_tool(&mut self, update: Value) {
+    fn send_tool_update(&mut self, update: Value) {
         let quiet = self.shared.sessions.with(&self.job.session, |session| session.quiet);
         if quiet != Some(true) {
             self.update(update);
@@ -73,7 +73,7 @@ impl Turn {
             update["content"] = json!([content]);
             call["content"] = json!([content]);
         }
-        self.tell_tool(update);
+        self.send_tool_update(update);
         self.record(Record::Tool { call: call.clone() });
         call
     }
@@ -105,7 +105,7 @@ impl Turn {
 
     pub(super) fn write(&mut self, path: &str, text: &str) -> Result<(), Stop> {
         let call = self.begin("edit", &format!("write {path}"), json!({"path": path, "text": text}))?;
-        let done = self.below(path).and_then(|file| {
+        let done = self.session_path(path).and_then(|file| {
             let old = fs::read_to_string(&file).ok();
             fs::write(&file, format!("{text}\n"))?;
             Ok(json!({"type": "diff", "path": file, "oldText": old, "newText": format!("{text}\n")}))
@@ -116,7 +116,7 @@ impl Turn {
 
     pub(super) fn append(&mut self, path: &str, text: &str) -> Result<(), Stop> {
         let call = self.begin("edit", &format!("append to {path}"), json!({"path": path, "text": text}))?;
-        let done = self.below(path).and_then(|file| {
+        let done = self.session_path(path).and_then(|file| {
             let mut file = File::options().append(true).create(true).open(file)?;
             file.write_all(format!("{text}\n").as_bytes())?;
             Ok(text_content(&format!("appended: {text}")))
@@ -133,7 +133,7 @@ impl Turn {
     }
 
     /// Returns the path of a file of the session, and sees to it that its directory is there.
-    fn below(&self, path: &str) -> io::Result<PathBuf> {
+    fn session_path(&self, path: &str) -> io::Result<PathBuf> {
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(path).components().all(plain) {
             return Err(io::Error::other("the path leads out of the session's directory"));
