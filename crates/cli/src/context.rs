@@ -37,8 +37,8 @@ pub(crate) enum Unheard {
 
 impl Unheard {
     /// Says so in a few words.
-    pub(crate) fn words(self) -> String {
-        match (self, self.of_daemon()) {
+    pub(crate) fn text(self) -> String {
+        match (self, self.daemon_text()) {
             (Unheard::None, _) => "no daemon".into(),
             (Unheard::Cut, why) => format!("the daemon {why}"),
             (Unheard::Silent(pid) | Unheard::Full(pid), why) => {
@@ -48,7 +48,7 @@ impl Unheard {
     }
 
     /// Says it of the daemon itself.
-    pub(crate) fn of_daemon(self) -> String {
+    pub(crate) fn daemon_text(self) -> String {
         match self {
             Unheard::None => "none runs".into(),
             Unheard::Silent(pid) => format!("process {pid} does not answer"),
@@ -139,11 +139,11 @@ impl Context {
                 }
                 Err(failure) if failure.is_daemon_gone() => return Ok(Err(Unheard::None)),
                 Err(failure) if failure.code() == SILENT => {
-                    note(&Unheard::Silent(pid).words(), REPLACE);
+                    note(&Unheard::Silent(pid).text(), REPLACE);
                     return Ok(Err(Unheard::Silent(pid)));
                 }
                 Err(failure) if failure.code() == "too_many_connections" => {
-                    note(&Unheard::Full(pid).words(), "Someone has very many open");
+                    note(&Unheard::Full(pid).text(), "Someone has very many open");
                     return Ok(Err(Unheard::Full(pid)));
                 }
                 told => return told.map(Ok),

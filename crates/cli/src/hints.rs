@@ -13,7 +13,7 @@ static WHOM: OnceLock<String> = OnceLock::new();
 /// Remembers what the command line says of whom to speak to: flags and their values, those that were given.
 pub(crate) fn remember(flags: &[(&str, Option<&OsStr>)]) {
     // Set once, when the command line was read.
-    let _ = WHOM.set(written(flags));
+    let _ = WHOM.set(flags_text(flags));
 }
 
 /// Writes a command of ours as it has to be given.
@@ -26,7 +26,7 @@ pub(crate) fn attach(session: impl Display) -> String {
     ours(format_args!("attach {session}"))
 }
 
-fn written(flags: &[(&str, Option<&OsStr>)]) -> String {
+fn flags_text(flags: &[(&str, Option<&OsStr>)]) -> String {
     let given = flags.iter().filter_map(|(flag, value)| Some((flag, (*value)?.to_string_lossy())));
     given.map(|(flag, value)| format!("{flag} {} ", shell_word(&value))).collect()
 }
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn what_was_given_is_written_as_a_shell_reads_it() {
         let flags = |home: Option<&'static str>, server: Option<&'static str>| {
-            written(&[("--home", home.map(OsStr::new)), ("--server", server.map(OsStr::new))])
+            flags_text(&[("--home", home.map(OsStr::new)), ("--server", server.map(OsStr::new))])
         };
         assert_eq!(flags(None, None), "");
         assert_eq!(flags(None, Some("https://h:7433")), "--server https://h:7433 ");

@@ -21,11 +21,6 @@ impl HomeArg {
         self.home.as_deref().map(Path::as_os_str)
     }
 
-    /// Tells whether the command line names a home.
-    pub(crate) fn is_named(&self) -> bool {
-        self.home.is_some()
-    }
-
     /// Returns the home's path.
     pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
         let named = self.home.clone().into_iter().chain(variable("REKINDLE_HOME")).next();

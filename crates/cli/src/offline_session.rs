@@ -41,7 +41,7 @@ impl<'a> Looker<'a> {
     /// Shows a session, with the trouble there is with it. Its holder's lock tells whether the agent lives; nobody is spoken to.
     pub(crate) fn session(&self, loaded: &Loaded, trouble: Option<Health>) -> SessionView {
         let state = &loaded.state;
-        let found = look(self.home, state);
+        let found = agent_presence(self.home, state);
         let holder = found.proof().unwrap_or(HolderProof::Pending);
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
@@ -66,7 +66,7 @@ pub(crate) fn to_json(session: &SessionView, loaded: &Loaded) -> Value {
 }
 
 /// Reads what a session's agent said last.
-pub(crate) fn words(home: &Offline, session: SessionId) -> Option<String> {
+pub(crate) fn read_last_words(home: &Offline, session: SessionId) -> Option<String> {
     last_words(&home.reader(session).ok()?)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn health(loaded: &Loaded) -> Health {
 }
 
 /// Loads a session to show it. One that cannot be loaded is shown as far as it can be read, with the reason.
-pub(crate) fn shown(
+pub(crate) fn load_or_stand_in(
     home: &Offline,
     session: SessionId,
     loaded: Result<Loaded, LoadError>,
@@ -98,7 +98,7 @@ pub(crate) fn shown(
 }
 
 /// Looks what is left of a session's agent.
-pub(crate) fn look(home: &Offline, state: &SessionState) -> AgentPresence {
+pub(crate) fn agent_presence(home: &Offline, state: &SessionState) -> AgentPresence {
     look_for_holder(&home.layout().home().join("holders"), state)
 }
 

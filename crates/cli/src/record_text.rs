@@ -194,7 +194,11 @@ fn gist(event: &Event<'_>) -> String {
             tool(update.status.as_deref(), update.title.as_deref().unwrap_or(&update.tool_call_id))
         }
         Event::PlanUpdated(plan) => plan_gist(&plan.entries),
-        Event::UsageUpdated(usage) => tokens(usage.input_tokens, usage.output_tokens, usage.cost),
+        Event::UsageUpdated(usage) => {
+            let cost = usage.cost.map(|cost| format!(", cost {cost:.4}")).unwrap_or_default();
+            let (read, written) = (grouped(usage.input_tokens), grouped(usage.output_tokens));
+            format!("{read} tokens read, {written} written{cost}")
+        }
         Event::ModeUpdated(mode) => mode.mode_id.as_ref().into(),
         Event::AgentNotice(notice) => notice
             .text
@@ -278,11 +282,6 @@ pub(crate) fn word(value: &impl serde::Serialize) -> String {
 
 fn tool(status: Option<&str>, title: &str) -> String {
     status.map_or_else(|| title.to_owned(), |status| format!("{status}: {title}"))
-}
-
-fn tokens(input: u64, output: u64, cost: Option<f64>) -> String {
-    let cost = cost.map(|cost| format!(", cost {cost:.4}")).unwrap_or_default();
-    format!("{} tokens read, {} written{cost}", grouped(input), grouped(output))
 }
 
 pub(crate) fn plan_gist(entries: &Raw<'_>) -> String {

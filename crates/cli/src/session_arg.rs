@@ -62,16 +62,16 @@ pub(crate) fn find_live(name: Option<&str>, context: &Context, client: &Client) 
     let (sessions, place) = match client.target() {
         Target::Local { home, .. } => {
             let layout = Layout::new(home);
-            let sessions = listed(&*context.disk(), &layout).map_err(unlisted)?;
+            let sessions = list_local(&*context.disk(), &layout).map_err(unlisted)?;
             (sessions, layout.sessions().display().to_string())
         }
-        Target::Remote { server, .. } => (told(client)?, server.url.clone()),
+        Target::Remote { server, .. } => (list_remote(client)?, server.url.clone()),
     };
     choose(&prefix, &sessions, &place).map(|id| id.to_string())
 }
 
 /// Lists the sessions of a daemon elsewhere.
-fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
+fn list_remote(client: &Client) -> Result<Vec<SessionId>, Failure> {
     let all: Vec<SessionView> = client.all("sessions", &[])?;
     let mut sessions: Vec<SessionId> = all.iter().map(|session| session.id).collect();
     sessions.sort_unstable();
@@ -79,7 +79,7 @@ fn told(client: &Client) -> Result<Vec<SessionId>, Failure> {
 }
 
 /// Lists the sessions that have a log, or a note that it should be there; with a daemon every one has.
-fn listed(disk: &dyn Disk, layout: &Layout) -> std::io::Result<Vec<SessionId>> {
+fn list_local(disk: &dyn Disk, layout: &Layout) -> std::io::Result<Vec<SessionId>> {
     let entries = disk.list(&layout.sessions())?;
     let id = |name: &str| match session_file(name) {
         SessionFile::Log(id) | SessionFile::DamageNote(id) => Some(id),
@@ -142,7 +142,7 @@ pub(crate) fn is_like_an_id(text: &str) -> bool {
 }
 
 /// Returns the directory we are in, as sessions name theirs.
-pub(crate) fn here() -> Result<String, Failure> {
+pub(crate) fn current_dir() -> Result<String, Failure> {
     let error = match std::env::current_dir() {
         Ok(path) => match path.into_os_string().into_string() {
             Ok(path) => return Ok(path),
@@ -161,7 +161,7 @@ pub(crate) fn here() -> Result<String, Failure> {
 }
 
 fn latest_live(client: &Client) -> Result<String, Failure> {
-    let here = here()?;
+    let here = current_dir()?;
     let sessions: Vec<SessionView> = client.all("sessions", &[("cwd", Some(&here))])?;
     let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
     let latest = in_here.max_by_key(|session| session.updated_at);
@@ -172,7 +172,7 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
 }
 
 fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
-    let here = here()?;
+    let here = current_dir()?;
     let mut latest: Option<(Timestamp, SessionId)> = None;
     let surveyed = home.survey(|id, loaded| {
         if let Ok(loaded) = loaded

@@ -66,8 +66,8 @@ pub enum DaemonState {
 }
 
 /// Looks for a home's daemon.
-pub fn look(home: &Path) -> DaemonState {
-    let place = match described(home) {
+pub fn find_daemon(home: &Path) -> DaemonState {
+    let place = match read_any(home) {
         None => return DaemonState::None,
         Some(Err(_)) => return DaemonState::Died,
         Some(Ok(place)) => place,
@@ -78,7 +78,7 @@ pub fn look(home: &Path) -> DaemonState {
         Ownership::Unknown if place.is_there() => return DaemonState::Unproven(place),
         Ownership::Unknown => return DaemonState::Died,
     }
-    match knock(&place.socket) {
+    match try_connect(&place.socket) {
         Ok(()) => DaemonState::Lives(place),
         Err(error) if place.is_there() => {
             // Whoever leaves removes the file first, then the socket.
@@ -94,7 +94,7 @@ pub fn look(home: &Path) -> DaemonState {
 }
 
 /// Reads the description of a home's daemon, wherever it is.
-fn described(home: &Path) -> Option<serde_json::Result<DaemonFile>> {
+fn read_any(home: &Path) -> Option<serde_json::Result<DaemonFile>> {
     match std::fs::read(home.join(FILE)) {
         Ok(bytes) => Some(serde_json::from_slice(&bytes)),
         Err(_) => {
@@ -107,7 +107,7 @@ fn described(home: &Path) -> Option<serde_json::Result<DaemonFile>> {
 
 /// Tells whether someone listens. Callers that a hung daemon never took fill its queue, and the next would wait for ever:
 /// a full one says enough.
-fn knock(socket: &Path) -> io::Result<()> {
+fn try_connect(socket: &Path) -> io::Result<()> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let ours = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match connect(&ours, &SocketAddrUnix::new(socket)?) {
@@ -130,13 +130,13 @@ pub enum Ownership {
 impl DaemonFile {
     /// Reads the file of a home; whoever wrote it may be gone. One that was copied says nothing of this home.
     pub fn read(home: &Path) -> Option<DaemonFile> {
-        described(home).and_then(Result::ok).filter(|place| place.whose(home) == Ownership::Ours)
+        read_any(home).and_then(Result::ok).filter(|place| place.whose(home) == Ownership::Ours)
     }
 
     /// Returns the process that may serve a home, if it cannot be told whether it does.
     pub fn unproven(home: &Path) -> Option<DaemonFile> {
         let doubtful = |place: &DaemonFile| place.whose(home) == Ownership::Unknown && place.is_there();
-        described(home).and_then(Result::ok).filter(doubtful)
+        read_any(home).and_then(Result::ok).filter(doubtful)
     }
 
     /// Tells whether its process lives.
@@ -185,7 +185,7 @@ impl DaemonFile {
     /// Removes the file if it is still ours: a successor may have written its own.
     pub fn remove(&self, home: &Path) {
         let path = home.join(FILE);
-        if described(home).and_then(Result::ok).as_ref() == Some(self) {
+        if read_any(home).and_then(Result::ok).as_ref() == Some(self) {
             // One that stays is taken for a daemon that died, which does no harm.
             let _ = match std::fs::remove_file(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => write_in_lock(home, None),
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     /// Returns the description of a daemon whose home has a lock.
-    fn described(home: &Path, socket: PathBuf) -> DaemonFile {
+    fn read_any(home: &Path, socket: PathBuf) -> DaemonFile {
         std::fs::write(home.join("daemon.lock"), "").expect("a lock");
         let home_id = HomeId::of(&RealDisk, &Layout::new(home)).ok();
         let (boot_id, version) = ("boot_1".into(), "0.1.0".into());
@@ -238,16 +238,16 @@ mod tests {
     #[test]
     fn without_room_for_a_file_the_lock_says_where_its_owner_is() {
         let home = tempfile::tempdir().expect("a directory");
-        let place = described(home.path(), home.path().join("s"));
+        let place = read_any(home.path(), home.path().join("s"));
         std::fs::write(home.path().join("daemon.lock"), r#"{"pid":7,"boot_id":null,"file":[1,2]}"#)
             .expect("a lock");
-        assert_eq!(look(home.path()), DaemonState::None);
+        assert_eq!(find_daemon(home.path()), DaemonState::None);
         let _listener = UnixListener::bind(&place.socket).expect("a socket");
         write_in_lock(home.path(), Some(&place)).expect("written");
-        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
+        assert_eq!(find_daemon(home.path()), DaemonState::Lives(place.clone()));
         assert_eq!(DaemonFile::read(home.path()), Some(place.clone()));
         place.remove(home.path());
-        assert_eq!(look(home.path()), DaemonState::None);
+        assert_eq!(find_daemon(home.path()), DaemonState::None);
         let lock = std::fs::read_to_string(home.path().join("daemon.lock")).expect("a lock");
         assert_eq!(lock, r#"{"boot_id":null,"file":[1,2],"pid":7}"#);
     }
@@ -258,25 +258,25 @@ mod tests {
         let (home, copy) =
             (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
-        let place = DaemonFile { process: Some(ours), ..described(home.path(), home.path().join("s")) };
+        let place = DaemonFile { process: Some(ours), ..read_any(home.path(), home.path().join("s")) };
         let _listener = UnixListener::bind(&place.socket).expect("a socket");
         place.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
+        assert_eq!(find_daemon(home.path()), DaemonState::Lives(place.clone()));
         for file in ["daemon.lock", "daemon.json"] {
             std::fs::copy(home.path().join(file), copy.path().join(file)).expect("copied");
         }
-        assert_eq!((look(copy.path()), DaemonFile::read(copy.path())), (DaemonState::None, None));
+        assert_eq!((find_daemon(copy.path()), DaemonFile::read(copy.path())), (DaemonState::None, None));
         // Another path to the same files is the same home.
         let link = copy.path().join("link");
         std::os::unix::fs::symlink(home.path(), &link).expect("a link");
-        assert_eq!(look(&link), DaemonState::Lives(place.clone()));
+        assert_eq!(find_daemon(&link), DaemonState::Lives(place.clone()));
         std::fs::remove_file(home.path().join("daemon.lock")).expect("removed");
         assert_eq!(
-            (look(home.path()), DaemonFile::read(home.path())),
+            (find_daemon(home.path()), DaemonFile::read(home.path())),
             (DaemonState::Unproven(place.clone()), None)
         );
         DaemonFile { process: None, ..place }.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), DaemonState::Died);
+        assert_eq!(find_daemon(home.path()), DaemonState::Died);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let (victim, new) = (home.path().join("victim"), home.path().join("daemon.json.tmp"));
         std::fs::write(&victim, "precious").expect("written");
         std::os::unix::fs::symlink(&victim, &new).expect("a link");
-        let place = described(home.path(), home.path().join("s"));
+        let place = read_any(home.path(), home.path().join("s"));
         // Twice: the second time a crash may have left something there.
         for _ in 0..2 {
             place.write(home.path()).expect("written");
@@ -298,27 +298,27 @@ mod tests {
     #[test]
     fn a_daemon_that_lives_one_that_leaves_one_that_died_and_none() {
         let home = tempfile::tempdir().expect("a directory");
-        assert_eq!(look(home.path()), DaemonState::None);
+        assert_eq!(find_daemon(home.path()), DaemonState::None);
         let socket = home.path().join("s");
-        let place = described(home.path(), socket);
+        let place = read_any(home.path(), socket);
         place.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), DaemonState::Died);
+        assert_eq!(find_daemon(home.path()), DaemonState::Died);
         let listener = UnixListener::bind(&place.socket).expect("a socket");
-        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
+        assert_eq!(find_daemon(home.path()), DaemonState::Lives(place.clone()));
         // Nobody takes these: the queue is full long before the last of them.
-        (0..5000).for_each(|_| knock(&place.socket).expect("someone listens"));
-        assert_eq!(look(home.path()), DaemonState::Lives(place.clone()));
+        (0..5000).for_each(|_| try_connect(&place.socket).expect("someone listens"));
+        assert_eq!(find_daemon(home.path()), DaemonState::Lives(place.clone()));
         drop(listener);
-        assert_eq!(look(home.path()), DaemonState::Died);
+        assert_eq!(find_daemon(home.path()), DaemonState::Died);
         let ours = Identity::of(std::process::id().cast_signed()).expect("we live");
         DaemonFile { process: Some(ours), ..place.clone() }.write(home.path()).expect("written");
-        assert_eq!(look(home.path()), DaemonState::Leaves);
+        assert_eq!(find_daemon(home.path()), DaemonState::Leaves);
         std::fs::remove_file(&place.socket).expect("removed");
-        assert!(matches!(look(home.path()), DaemonState::Cut(_)));
+        assert!(matches!(find_daemon(home.path()), DaemonState::Cut(_)));
         place.write(home.path()).expect("written");
         DaemonFile { pid: 2, ..place.clone() }.remove(home.path());
-        assert_eq!(look(home.path()), DaemonState::Died, "someone else's file stays");
+        assert_eq!(find_daemon(home.path()), DaemonState::Died, "someone else's file stays");
         place.remove(home.path());
-        assert_eq!(look(home.path()), DaemonState::None);
+        assert_eq!(find_daemon(home.path()), DaemonState::None);
     }
 }

@@ -135,7 +135,7 @@ impl Stream {
         let ask = Ask { method: "GET", path, headers, ..Ask::default() };
         let response = match http::send(target, &ask).await {
             Ok(response) => response,
-            Err(lost) if lost.may_pass() => return Err(None),
+            Err(lost) if lost.is_transient() => return Err(None),
             Err(lost) => return Err(lost.failure()),
         };
         let status = response.status().as_u16();
@@ -143,8 +143,7 @@ impl Stream {
         if status != 200 {
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             // A daemon that is only just up, or about to leave, may say that it cannot yet, or any more.
-            let failure = (status < 500).then(|| Failure::refused(status, &body));
-            return Err(failure);
+            return Err((status < 500).then(|| Failure::refused(status, &body)));
         }
         let away = std::mem::take(&mut self.away);
         if std::mem::replace(&mut self.again, true) && !tell(Heard::Back { away }) {
@@ -154,13 +153,13 @@ impl Stream {
         let silence = matches!(target, Target::Remote { .. }).then_some(SILENCE);
         let ended = sse::each_event(body, silence, |event| {
             self.heard = true;
-            self.take(session, event, tell)
+            self.emit(session, event, tell)
         });
         Ok(ended.await.unwrap_or(Ended::Cut))
     }
 
     /// Hands an event on; tells whether the stream is over.
-    fn take(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
+    fn emit(&mut self, session: &str, event: Event, tell: &mut impl FnMut(Heard) -> bool) -> Option<Ended> {
         let heard = match event.name.as_str() {
             "delta" => Heard::Words(serde_json::from_str(&event.data).ok()?),
             "too_slow" => return Some(Ended::Again),

@@ -42,7 +42,7 @@ pub fn follow(
     server: Option<Arc<Server>>,
     mut tell: impl FnMut(News) -> bool + Send + 'static,
 ) {
-    let look = move || match (&server, daemon_file::look(&home)) {
+    let look = move || match (&server, daemon_file::find_daemon(&home)) {
         (Some(server), _) => Some(Target::remote(Arc::clone(server))),
         (None, DaemonState::Lives(place)) => Some(Target::local(&home, place)),
         (None, _) => None,

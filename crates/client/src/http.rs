@@ -81,7 +81,7 @@ pub async fn send(target: &Target, ask: &Ask<'_>) -> Result<Response<Incoming>, 
     // Its end is also told to whoever waits for the answer.
     tokio::spawn(connection);
     if let Target::Local { place, .. } = target
-        && let Some(refusal) = prove(&mut sender, &place.socket, place.home_id).await?
+        && let Some(refusal) = verify_home(&mut sender, &place.socket, place.home_id).await?
     {
         return Ok(refusal);
     }
@@ -105,7 +105,7 @@ pub async fn send(target: &Target, ask: &Ask<'_>) -> Result<Response<Incoming>, 
 }
 
 /// Has whoever answers at a socket say which home it serves. An answer that is no yes is one to whatever is asked next.
-async fn prove(
+async fn verify_home(
     sender: &mut SendRequest<Full<Bytes>>,
     socket: &Path,
     meant: Option<HomeId>,

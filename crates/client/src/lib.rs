@@ -86,7 +86,7 @@ pub struct Client {
 impl Client {
     /// Returns the daemon of a home, if one lives. One that cannot be reached is a failure.
     pub fn find(home: &Path) -> Result<Option<Client>, Failure> {
-        match daemon_file::look(home) {
+        match daemon_file::find_daemon(home) {
             DaemonState::Lives(place) => Client::at(home, place).map(Some),
             DaemonState::Cut(place) => Err(unreachable(&place)),
             DaemonState::Unproven(place) => Err(unproven(home, &place)),
@@ -194,7 +194,7 @@ impl Client {
             self.target = self.target.successor(SUCCESSOR)?;
             answer = http::call(&self.runtime, &self.target, &ask);
         }
-        judge(answer, || self.target.silent())
+        body_of(answer, || self.target.silent())
     }
 
     /// Changes something.
@@ -213,12 +213,12 @@ impl Client {
         // Nothing was asked yet: its successor may listen at another socket.
         if let Err(RequestError::Unreachable { .. }) = &answer
             && let Target::Local { home, .. } = &self.target
-            && let DaemonState::Lives(place) = daemon_file::look(home)
+            && let DaemonState::Lives(place) = daemon_file::find_daemon(home)
         {
             let target = Target::local(home, place);
-            return judge(http::call(&self.runtime, &target, ask), || target.silent());
+            return body_of(http::call(&self.runtime, &target, ask), || target.silent());
         }
-        judge(answer, || self.target.silent())
+        body_of(answer, || self.target.silent())
     }
 }
 
@@ -241,7 +241,7 @@ pub fn unproven(home: &Path, place: &DaemonFile) -> Failure {
 }
 
 /// Returns the body of an answer, or the failure it tells of.
-fn judge(
+fn body_of(
     answer: Result<(u16, Bytes), RequestError>,
     silent: impl FnOnce() -> Failure,
 ) -> Result<Bytes, Failure> {

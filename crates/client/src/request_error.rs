@@ -47,7 +47,7 @@ pub enum RequestError {
 
 impl RequestError {
     /// Tells whether another attempt may succeed.
-    pub(super) fn may_pass(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         use RequestError::{ConnectionLost, TimedOut, Unreachable};
         matches!(self, Unreachable { .. } | ConnectionLost(_) | TimedOut)
     }

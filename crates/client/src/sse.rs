@@ -39,7 +39,7 @@ impl Parser {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            self.keep(&rest[..at]);
+            self.append(&rest[..at]);
             let ended_by_return = rest[at] == b'\r';
             rest = &rest[at + 1..];
             if ended_by_return {
@@ -51,11 +51,11 @@ impl Parser {
             }
             events.extend(self.end_line());
         }
-        self.keep(rest);
+        self.append(rest);
         events
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         let room = MAX_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }

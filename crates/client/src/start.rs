@@ -62,7 +62,7 @@ fn start_service(home: &Path) -> Option<DaemonFile> {
     let started = unit.bring_up(&manager, "start");
     started
         .inspect_err(|failure| {
-            let (why, words) = (failure.message(), unit.words());
+            let (why, words) = (failure.message(), unit.journal_hint());
             anstream::eprintln!("note: {why}; starting a daemon beside the service. {words}");
         })
         .ok()
@@ -98,7 +98,7 @@ pub fn start_waiting(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> 
     };
     let deadline = Instant::now() + LISTENING;
     while Instant::now() < deadline {
-        match daemon_file::look(home) {
+        match daemon_file::find_daemon(home) {
             DaemonState::Lives(place) => return Ok(place),
             DaemonState::Cut(place) => return Err(unreachable(&place)),
             DaemonState::Unproven(place) => return Err(unproven(home, &place)),
@@ -138,7 +138,7 @@ pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
         .map_err(cannot)?;
     let line = child.stdout.take().and_then(|pipe| first_line(pipe, READY));
     let Some(line) = line.filter(|line| !line.trim().is_empty()) else {
-        let words = last_words(home);
+        let words = last_log_line(home);
         return Err(Failure::no_daemon(format!("the daemon was started and is not ready{words}"))
             .hint(format!("its words are in {}", home.join("logs/daemon.log").display())));
     };
@@ -158,7 +158,7 @@ pub fn try_start(home: &Path, arguments: &[&str], env: &[(&str, &Path)]) -> Resu
 pub fn successor(home: &Path, within: Duration) -> Result<DaemonFile, Failure> {
     let deadline = Instant::now() + within;
     loop {
-        match daemon_file::look(home) {
+        match daemon_file::find_daemon(home) {
             DaemonState::Lives(place) => return Ok(place),
             DaemonState::Died => return start_again(home, None),
             DaemonState::Unproven(place) => return Err(unproven(home, &place)),
@@ -223,7 +223,7 @@ fn first_line(pipe: ChildStdout, within: Duration) -> Option<String> {
 }
 
 /// Returns the last line of the daemon's log, as a cause.
-fn last_words(home: &Path) -> String {
+fn last_log_line(home: &Path) -> String {
     let log = std::fs::read(home.join("logs/daemon.log")).unwrap_or_default();
     let log = String::from_utf8_lossy(&log);
     log.lines().rev().find(|line| !line.trim().is_empty()).map(|line| format!(": {line}")).unwrap_or_default()

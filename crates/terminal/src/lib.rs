@@ -6,4 +6,4 @@ pub mod output;
 pub mod sanitise;
 mod signals;
 
-pub use signals::hear_signals;
+pub use signals::on_exit_signal;

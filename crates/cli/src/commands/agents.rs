@@ -87,7 +87,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if args.probes() {
         probe(&mut agents, args, context.json);
     }
-    context.print(&json!({ "agents": agents }), |out| Ok(show(out, &agents, args)?))
+    context.print(&json!({ "agents": agents }), |out| Ok(write_agents(out, &agents, args)?))
 }
 
 /// Asks each agent that is installed; one that must be fetched first only if it was asked for by name.
@@ -129,7 +129,7 @@ fn environment_of(id: &str) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn show(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
+fn write_agents(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Result<()> {
     let column = agents.iter().map(|agent| columns(agent.id)).max().unwrap_or(0) + 2;
     let asked = |agent: &FoundAgent| agent.probed.is_some() || agent.problem.is_some();
     let (here, elsewhere): (Vec<&FoundAgent>, Vec<&FoundAgent>) =
@@ -138,7 +138,7 @@ fn show(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Res
         writeln!(out, "No known agent is installed.")?;
     }
     for agent in &here {
-        show_one(out, agent, column, args)?;
+        write_agent(out, agent, column, args)?;
     }
     for (how, words) in
         [(How::Fetched, "fetched at the first start, or at once with"), (How::Missing, "to get one")]
@@ -157,7 +157,7 @@ fn show(out: &mut dyn Write, agents: &[FoundAgent], args: &Args) -> std::io::Res
     Ok(())
 }
 
-fn show_one(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Args) -> std::io::Result<()> {
+fn write_agent(out: &mut dyn Write, agent: &FoundAgent, column: usize, args: &Args) -> std::io::Result<()> {
     let width = output::width();
     let (style, state) = state(agent);
     let name = format!("{:column$}", agent.id);

@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     };
     let after = match (&goal, args.all) {
         (_, true) => 0,
-        (Goal::Run(run), false) => before(&client, &id, session.last_seq, run)?,
+        (Goal::Run(run), false) => find_run_start(&client, &id, session.last_seq, run)?,
         (_, false) => session.last_seq,
     };
     watch(context, &client, id, after, goal)
@@ -58,13 +58,13 @@ fn exit_is_known(state: RunState) -> bool {
 }
 
 /// Finds the record before the one that began a run, its prompt included: pages are read from the newest back.
-fn before(client: &Client, id: &str, last_seq: u64, run: &str) -> Result<u64, Failure> {
+fn find_run_start(client: &Client, id: &str, last_seq: u64, run: &str) -> Result<u64, Failure> {
     let mut after = last_seq;
     while after > 0 {
         after = after.saturating_sub(PAGE);
         let page: LogPage = client.get(&format!("/api/sessions/{id}/log?after={after}&limit={PAGE}"))?;
         let lines = page.records.iter().filter_map(|raw| Line::parse(raw.get().as_bytes()).ok());
-        if let Some(found) = beginning(lines, run) {
+        if let Some(found) = run_start(lines, run) {
             return Ok(found);
         }
     }
@@ -72,7 +72,7 @@ fn before(client: &Client, id: &str, last_seq: u64, run: &str) -> Result<u64, Fa
 }
 
 /// Returns the number before that of the prompt that began a run, or of its beginning.
-fn beginning<'a>(lines: impl Iterator<Item = Line<'a>>, run: &str) -> Option<u64> {
+fn run_start<'a>(lines: impl Iterator<Item = Line<'a>>, run: &str) -> Option<u64> {
     use rekindle_domain::event::Event;
     let mut prompts = Vec::new();
     for line in lines {
@@ -102,9 +102,9 @@ mod tests {
             r#"{"seq":12,"ts":"","kind":"run.started","run_id":"run_3","boot_id":"boot_1"}"#,
         ];
         let parsed = || lines.iter().filter_map(|line| Line::parse(line.as_bytes()).ok());
-        assert_eq!(beginning(parsed(), "run_1"), Some(3));
-        assert_eq!(beginning(parsed(), "run_2"), Some(4));
-        assert_eq!(beginning(parsed(), "run_3"), Some(11));
-        assert_eq!(beginning(parsed(), "run_4"), None);
+        assert_eq!(run_start(parsed(), "run_1"), Some(3));
+        assert_eq!(run_start(parsed(), "run_2"), Some(4));
+        assert_eq!(run_start(parsed(), "run_3"), Some(11));
+        assert_eq!(run_start(parsed(), "run_4"), None);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(shared: &Shared, args: &Args) -> Result<Exit, Failure> {
-    if shared.home.is_named() {
+    if shared.home.given().is_some() {
         return Err(Failure::usage("own_home", "the demonstration makes a home of its own".into())
             .hint("leave --home out; --keep keeps the one it makes"));
     }

@@ -8,7 +8,7 @@ use rekindle_wire::view::{LogPage, SessionView};
 
 use super::Context;
 use crate::hints::attach;
-use crate::live::{Ask, QuestionEnd, chosen, given};
+use crate::live::{Ask, QuestionEnd, answer_text, short_answer_text};
 use crate::record_text::{payload, word};
 
 /// Records of a session that are looked through for the end of its question: it is among the newest.
@@ -36,7 +36,7 @@ impl LateAnswer {
         client: &Client,
         answer: &NewAnswer,
     ) -> Result<Exit, Failure> {
-        if !self.over.is_answered_so(&self.ask, &given(&self.ask, answer)) {
+        if !self.over.is_answered_so(&self.ask, &answer_text(&self.ask, answer)) {
             return Err(self.failure(answer));
         }
         let body = client.post(&format!("/api/waits/{}/answer", self.over.wait_id), answer)?;
@@ -48,7 +48,7 @@ impl LateAnswer {
 
     /// Says so to someone whose answer was not used.
     pub(super) fn failure(&self, answer: &NewAnswer) -> Failure {
-        let (how, answer) = (self.over.text(&self.ask), chosen(&self.ask, answer));
+        let (how, answer) = (self.over.text(&self.ask), short_answer_text(&self.ask, answer));
         let error = anyhow::anyhow!("too late: it was {how}; your answer ({answer}) was not used");
         Failure::failed("token_consumed", error).hint(attach(&self.session))
     }
@@ -61,17 +61,17 @@ pub(super) fn in_session(
     session: &str,
     wait: &str,
 ) -> Option<LateAnswer> {
-    look(context, client, &client.session(session).ok()?, wait)
+    find(context, client, &client.session(session).ok()?, wait)
 }
 
 /// Looks in the newest sessions for a question that is over, named by its id or the beginning of it.
 pub(super) fn anywhere(context: &Context, client: &Client, wait: &str) -> Option<LateAnswer> {
     let mut sessions: Vec<SessionView> = client.all("sessions", &[]).ok()?;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
-    sessions.iter().take(SESSIONS).find_map(|session| look(context, client, session, wait))
+    sessions.iter().take(SESSIONS).find_map(|session| find(context, client, session, wait))
 }
 
-fn look(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<LateAnswer> {
+fn find(context: &Context, client: &Client, session: &SessionView, wait: &str) -> Option<LateAnswer> {
     let after = session.last_seq.saturating_sub(RECORDS);
     let page: LogPage =
         client.get(&format!("/api/sessions/{}/log?after={after}&limit={RECORDS}", session.id)).ok()?;

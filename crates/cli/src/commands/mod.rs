@@ -65,7 +65,7 @@ pub(crate) enum Command {
 
 /// Does it.
 pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
-    let elsewhere = || shared.server.find(shared.home.is_named());
+    let elsewhere = || shared.server.find(shared.home.given().is_some());
     let context = || {
         let server = elsewhere()?;
         let home = match &server {

@@ -83,7 +83,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         return watch::watch(context, args, wanted);
     }
     let now = SystemClock.now();
-    let asked = context.ask(|client| wanted.told(client))?;
+    let asked = context.ask(|client| wanted.fetch(client))?;
     let unheard = asked.as_ref().err().copied();
     let sessions = match asked {
         Ok(sessions) => sessions,
@@ -98,7 +98,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         let live = if alone == 1 { "lives on, and what it says" } else { "live on, and what they say" };
         let text = match unheard {
             Unheard::None => format!("no daemon answers; {agents} {live} is kept for the next one"),
-            other => format!("{}; {agents} {live} is kept", other.words()),
+            other => format!("{}; {agents} {live} is kept", other.text()),
         };
         Ok(writeln!(out, "{}", styled(DIM, text))?)
     })
@@ -139,7 +139,7 @@ impl<'a> Listing<'a> {
 /// Writes the table, and what is not in it.
 fn report(out: &mut dyn Write, listing: &Listing<'_>, long: bool, now: Timestamp) -> Result<(), Failure> {
     let views: Vec<&SessionView> = listing.sessions.iter().map(|session| &session.view).collect();
-    table::show(out, &views, long, now)?;
+    table::write_table(out, &views, long, now)?;
     if views.len() < listing.all {
         let idle = plural((listing.all - views.len()) as u64, "idle session");
         writeln!(out, "{}", styled(DIM, format_args!("{idle} not shown: {}", ours("ps -a"))))?;

@@ -145,7 +145,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         && !context.json
         && std::io::stderr().is_terminal()
     {
-        logout::tell_once(home, place.pid);
+        logout::warn_once(home, place.pid);
     }
     if args.detach {
         if context.json {
@@ -167,7 +167,7 @@ fn usual_profile(command: &[String]) -> &'static str {
 
 /// Returns the working directory, whole: what was named, or this one. Here it must be there; of a daemon elsewhere that is for it to say.
 fn directory(named: Option<&Path>, is_here: bool) -> Result<String, Failure> {
-    let Some(path) = named else { return crate::session_arg::here() };
+    let Some(path) = named else { return crate::session_arg::current_dir() };
     let bad = |path: &Path, why: &str| Failure::usage("no_directory", format!("{}: {why}", path.display()));
     let whole = if is_here {
         let whole = std::fs::canonicalize(path).map_err(|error| bad(path, &error.to_string()))?;

@@ -73,7 +73,7 @@ fn announce(background: bool, place: &DaemonFile, note: Option<String>) -> Resul
         return Ok(());
     }
     let line = serde_json::to_string(&Ready { ready: place.clone(), note });
-    say(&line.map_err(|error| Failure::failed("output", error))?);
+    print_line(&line.map_err(|error| Failure::failed("output", error))?);
     // Whoever waited reads the end of the pipe; what is printed from here on goes to the log.
     rustix::stdio::dup2_stdout(std::io::stderr()).map_err(|error| Failure::failed("output", error))
 }
@@ -92,7 +92,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         _ => failure,
     });
     if let (true, Err(failure)) = (args.background, &outcome) {
-        say(&failure.to_json().to_string());
+        print_line(&failure.to_json().to_string());
     }
     outcome
 }
@@ -114,7 +114,7 @@ fn serve(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Says one line on stdout. Nobody may be there to read it, which is no reason to end.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

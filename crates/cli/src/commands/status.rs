@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::{Context, Unheard};
 use crate::evidence_text;
 use crate::live::Ask;
-use crate::offline_session::{Looker, look, shown, to_json, words};
+use crate::offline_session::{Looker, agent_presence, load_or_stand_in, read_last_words, to_json};
 use crate::record_text::word;
 use crate::session_arg::SessionArg;
 use crate::status_text::{
@@ -38,8 +38,11 @@ pub(crate) struct Args {
     session: SessionArg,
 }
 
+/// A name on the left, and what stands beside it.
+type Row = (&'static str, String);
+
 /// The width of the names on the left.
-const ROW: usize = 10;
+const NAME_WIDTH: usize = 10;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let asked = context.ask(|client| from_daemon(context, client, &args.session))?;
@@ -49,7 +52,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(_) => from_home(context, &args.session)?,
     };
     let session: SessionView = read(told.get().as_bytes())?;
-    context.print(&told, |out| show(out, &session, &rows(&session, tail, unheard, SystemClock.now())))?;
+    context
+        .print(&told, |out| write_rows(out, &session, &rows(&session, tail, unheard, SystemClock.now())))?;
     // It is shown as far as it can be read, which is not what was asked for.
     Ok(if trouble(&session).is_some() { Exit::Failed } else { Exit::Ok })
 }
@@ -63,14 +67,14 @@ fn from_daemon(context: &Context, client: &Client, session: &SessionArg) -> Resu
 fn from_home(context: &Context, session: &SessionArg) -> Result<(Box<RawValue>, Option<String>), Failure> {
     let home = context.offline()?;
     let id = session.find(&home)?;
-    let (loaded, trouble) = shown(&home, id, home.examine(id, Want::Everything))?;
+    let (loaded, trouble) = load_or_stand_in(&home, id, home.examine(id, Want::Everything))?;
     let mut session = Looker::new(&home, SystemClock.now()).session(&loaded, trouble);
-    session.last_words = words(&home, loaded.state.id);
+    session.last_words = read_last_words(&home, loaded.state.id);
     let mut told = to_json(&session, &loaded);
     // What the write-ahead log has is read as if it were in the log already. Nothing is cut off from a damaged log.
     if let Some(torn) = loaded.torn.filter(|_| loaded.damage.is_none()) {
         let (bytes, at) = (plural(torn.len, "byte"), torn.offset);
-        let again = match look(&home, &loaded.state) {
+        let again = match agent_presence(&home, &loaded.state) {
             AgentPresence::Lives | AgentPresence::Silent | AgentPresence::Dead => {
                 ", and records again what the agent's holder still has"
             }
@@ -86,30 +90,25 @@ fn from_home(context: &Context, session: &SessionArg) -> Result<(Box<RawValue>, 
     Ok((to_raw_value(&told).map_err(|error| Failure::failed("output", error))?, tail))
 }
 
-fn show(out: &mut dyn Write, session: &SessionView, rows: &[(&'static str, String)]) -> Result<(), Failure> {
+fn write_rows(out: &mut dyn Write, session: &SessionView, rows: &[Row]) -> Result<(), Failure> {
     let width = output::width();
     for (name, text) in rows {
-        let indent = " ".repeat(ROW);
+        let indent = " ".repeat(NAME_WIDTH);
         let text = wrap(&sanitise::line(text), width, &indent, &indent);
-        let text = text.get(ROW..).unwrap_or_default();
+        let text = text.get(NAME_WIDTH..).unwrap_or_default();
         // Styles come last: they take no columns, but would be counted.
         let shown = match *name {
             "status" => styled(style(session), text),
             "session" => text.replacen(session.id.as_str(), &styled(BOLD, session.id), 1),
             _ => text.to_owned(),
         };
-        writeln!(out, "{}{shown}", styled(DIM, format_args!("{name:ROW$}")))?;
+        writeln!(out, "{}{shown}", styled(DIM, format_args!("{name:NAME_WIDTH$}")))?;
     }
     Ok(())
 }
 
-fn rows(
-    session: &SessionView,
-    tail: Option<String>,
-    unheard: Option<Unheard>,
-    now: Timestamp,
-) -> Vec<(&'static str, String)> {
-    let status = ("status", meaning(session, unheard.map(Unheard::words).as_deref()));
+fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, now: Timestamp) -> Vec<Row> {
+    let status = ("status", meaning(session, unheard.map(Unheard::text).as_deref()));
     let mut rows = if is_unknown(session) {
         vec![("session", session.id.to_string()), status]
     } else {
@@ -132,7 +131,7 @@ fn rows(
             Unheard::None => "; what its agent says is kept for the next one",
             _ => "; what its agent says is kept",
         };
-        rows.push(("daemon", format!("{}{kept}", unheard.of_daemon())));
+        rows.push(("daemon", format!("{}{kept}", unheard.daemon_text())));
     }
     if session.queued > 0 {
         rows.push(("queued", plural(session.queued as u64, "message")));

@@ -50,23 +50,25 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let stop_with_agents = |client: Client| client.shut_down(true).map(|()| client.target().pid());
     let pid = match ask_to_leave(context, args.all) {
         // What is to end without a daemon is ended by one that is started for it, if there is anything.
-        Ok(None) if args.all && !living(context).is_empty() => stop_with_agents(context.daemon_or_start()?)?,
-        Ok(None) => return nothing(context),
+        Ok(None) if args.all && !living_holders(context).is_empty() => {
+            stop_with_agents(context.daemon_or_start()?)?
+        }
+        Ok(None) => return nothing_to_stop(context),
         Ok(Some(pid)) => pid,
-        Err(failure) if args.all && is_of_no_use(&failure) => {
+        Err(failure) if args.all && is_unusable(&failure) => {
             stop_with_agents(Client::at(&context.home, replace(context, &failure)?)?)?
         }
-        Err(failure) if is_of_no_use(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
+        Err(failure) if is_unusable(&failure) => return Err(failure.exit_with(Exit::NoDaemon)),
         Err(failure) => return Err(failure),
     };
-    left(context, pid)?;
+    wait_until_left(context, pid)?;
     if args.all {
-        nobody_left(context)?;
+        ensure_no_agents(context)?;
         return context.acknowledge(br#"{"stopped":true,"agents":0}"#, "stopped, with every agent");
     }
-    let agents = living(context).len() as u64;
+    let agents = living_holders(context).len() as u64;
     let body = json!({"stopped": true, "agents": agents}).to_string();
-    context.acknowledge(body, format_args!("stopped; {}", live_on(agents)))
+    context.acknowledge(body, format_args!("stopped; {}", living_text(agents)))
 }
 
 /// Stops a daemon elsewhere.
@@ -103,7 +105,7 @@ fn ask_to_leave(context: &Context, agents: bool) -> Result<Option<u32>, Failure>
 }
 
 /// Tells whether a daemon is there that does not answer, or cannot be asked.
-fn is_of_no_use(failure: &Failure) -> bool {
+fn is_unusable(failure: &Failure) -> bool {
     matches!(failure.code(), SILENT | CUT)
 }
 
@@ -114,8 +116,8 @@ fn replace(context: &Context, failure: &Failure) -> Result<DaemonFile, Failure> 
 }
 
 /// Says that there is no daemon to be stopped, and who lives without one.
-fn nothing(context: &Context) -> Result<Exit, Failure> {
-    let agents = living(context).len() as u64;
+fn nothing_to_stop(context: &Context) -> Result<Exit, Failure> {
+    let agents = living_holders(context).len() as u64;
     let body = json!({"stopped": false, "agents": agents}).to_string();
     let text = match agents {
         0 => "no daemon runs and no agent lives: there is nothing to stop".into(),
@@ -127,28 +129,28 @@ fn nothing(context: &Context) -> Result<Exit, Failure> {
 }
 
 pub(super) fn restart(context: &Context, _: &RestartArgs) -> Result<Exit, Failure> {
-    let before = living(context);
+    let before = living_holders(context);
     // What the daemon that goes was told to listen at.
     let again = DaemonFile::read(&context.home).and_then(|place| place.told);
     let place = match ask_to_leave(context, false) {
-        Err(failure) if is_of_no_use(&failure) => replace(context, &failure)?,
+        Err(failure) if is_unusable(&failure) => replace(context, &failure)?,
         asked => {
             if let Some(pid) = asked? {
-                left(context, pid)?;
+                wait_until_left(context, pid)?;
             }
             start::start_again(&context.home, again.as_ref())?
         }
     };
     // The successor may have begun others already: only those that were there before have lived on.
-    let now = living(context);
+    let now = living_holders(context);
     let stayed = before.iter().filter(|one| now.contains(one)).count();
     let mut body = json!(place);
     body["agents"] = json!(stayed);
-    let text = format!("rekindle {} runs; {}", place.version, lived_on(before.len(), stayed));
+    let text = format!("rekindle {} runs; {}", place.version, survivors_text(before.len(), stayed));
     context.acknowledge(body.to_string(), text)
 }
 
-pub(super) fn lived_on(before: usize, stayed: usize) -> String {
+pub(super) fn survivors_text(before: usize, stayed: usize) -> String {
     match (before, stayed) {
         (0, _) => "no agent lived".into(),
         (before, stayed) if before == stayed => format!("{} lived on", plural(stayed as u64, "agent")),
@@ -167,12 +169,12 @@ fn live(agents: u64) -> String {
 }
 
 /// Says that nobody lives, or how many live on.
-pub(super) fn live_on(agents: u64) -> String {
+pub(super) fn living_text(agents: u64) -> String {
     if agents == 0 { "no agent lives".into() } else { format!("{} on", live(agents)) }
 }
 
 /// Returns the holders that live, by their id and process: only a lock tells. One that cannot be looked at may live.
-pub(super) fn living(context: &Context) -> Vec<(String, Option<i32>)> {
+pub(super) fn living_holders(context: &Context) -> Vec<(String, Option<i32>)> {
     let found = inspect_all(&context.home.join("holders")).unwrap_or_default();
     let alive = found.into_iter().filter_map(|seen| match seen.lock {
         LockState::Held { note, by: Keeper::Holder } => {
@@ -188,8 +190,9 @@ pub(super) fn living(context: &Context) -> Vec<(String, Option<i32>)> {
 }
 
 /// Looks whether every agent has ended.
-fn nobody_left(context: &Context) -> Result<(), Failure> {
-    let pids: Vec<String> = living(context).iter().filter_map(|(_, pid)| Some((*pid)?.to_string())).collect();
+fn ensure_no_agents(context: &Context) -> Result<(), Failure> {
+    let pids: Vec<String> =
+        living_holders(context).iter().filter_map(|(_, pid)| Some((*pid)?.to_string())).collect();
     if pids.is_empty() {
         return Ok(());
     }
@@ -203,15 +206,15 @@ fn nobody_left(context: &Context) -> Result<(), Failure> {
 /// Has the daemon leave, if there is one; one that is of no use is ended. Agents work on.
 pub(super) fn make_way(context: &Context) -> Result<(), Failure> {
     match ask_to_leave(context, false) {
-        Err(failure) if is_of_no_use(&failure) => takeover::make_way(&context.home),
+        Err(failure) if is_unusable(&failure) => takeover::make_way(&context.home),
         Err(failure) => Err(failure),
-        Ok(Some(pid)) => left(context, pid),
+        Ok(Some(pid)) => wait_until_left(context, pid),
         Ok(None) => Ok(()),
     }
 }
 
 /// Waits until the daemon has left.
-fn left(context: &Context, pid: u32) -> Result<(), Failure> {
+fn wait_until_left(context: &Context, pid: u32) -> Result<(), Failure> {
     if wait_until_free(&context.home, LEAVES) {
         return Ok(());
     }
@@ -225,10 +228,10 @@ mod tests {
 
     #[test]
     fn those_who_lived_on_are_counted() {
-        assert_eq!(lived_on(0, 0), "no agent lived");
-        assert_eq!(lived_on(1, 1), "1 agent lived on");
-        assert_eq!(lived_on(3, 3), "3 agents lived on");
-        assert!(lived_on(3, 1).starts_with("1 of 3 agents lived on"));
+        assert_eq!(survivors_text(0, 0), "no agent lived");
+        assert_eq!(survivors_text(1, 1), "1 agent lived on");
+        assert_eq!(survivors_text(3, 3), "3 agents lived on");
+        assert!(survivors_text(3, 1).starts_with("1 of 3 agents lived on"));
         assert_eq!((live(1), live(2)), ("1 agent lives".into(), "2 agents live".into()));
     }
 }

@@ -142,12 +142,12 @@ fn create(context: &Context, list: &AccessFile<'_>, args: CreateArgs) -> Result<
     let until = expires_at.map_or("for ever".into(), |at| format!("until {}", minute(at)));
     anstream::eprintln!(
         "it may {}, {until}; it is not shown again. rekindle token revoke {id} takes it back",
-        may(scope)
+        scope_text(scope)
     );
     Ok(Exit::Ok)
 }
 
-fn may(scope: Scope) -> &'static str {
+fn scope_text(scope: Scope) -> &'static str {
     match scope {
         Scope::Read => "look",
         Scope::Answer => "look and answer",
@@ -196,7 +196,7 @@ fn table(
             (BOLD, format!("{}_{}", AccessId::PREFIX, short(id.as_str(), len))),
             (PLAIN, token.name.clone().unwrap_or_else(|| "-".into())),
             (PLAIN, token.scope.as_str().into()),
-            (if ended { WARN } else { DIM }, end(token, now)),
+            (if ended { WARN } else { DIM }, expiry_text(token, now)),
             (DIM, last),
             (DIM, format!("made {}", day(token.created_at))),
         ]
@@ -210,7 +210,7 @@ fn table(
     lines.iter().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
 
-fn end(token: &AccessToken, now: Timestamp) -> String {
+fn expiry_text(token: &AccessToken, now: Timestamp) -> String {
     match (token.revoked_at, token.expires_at) {
         (Some(at), _) => format!("revoked {}", output::ago(at, now)),
         (None, Some(at)) if at <= now => format!("expired {}", output::ago(at, now)),

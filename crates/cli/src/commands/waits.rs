@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     };
     let read: Result<Vec<WaitView>, _> = waits.iter().map(|wait| read(wait.get().as_bytes())).collect();
     let list = to_raw_value(&All { waits, next: None }).map_err(|error| Failure::failed("output", error))?;
-    context.print(&list, |out| show(out, &read?))
+    context.print(&list, |out| write_waits(out, &read?))
 }
 
 /// Reads the waits of a home that no daemon has.
@@ -52,7 +52,7 @@ fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
         let Ok(loaded) = loaded else { return };
         let asks = loaded.state.run.as_ref().is_some_and(|run| !run.waits.is_empty());
         if asks {
-            let found = offline_session::look(&home, &loaded.state);
+            let found = offline_session::agent_presence(&home, &loaded.state);
             waits.extend(offline_session::waits(&home, &loaded, found));
         }
     });
@@ -62,7 +62,7 @@ fn from_home(context: &Context) -> Result<Vec<Box<RawValue>>, Failure> {
     written.map_err(|error| Failure::failed("output", error))
 }
 
-fn show(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failure> {
+fn write_waits(out: &mut dyn Write, waits: &[WaitView]) -> Result<(), Failure> {
     let now = SystemClock.now();
     if waits.is_empty() {
         writeln!(out, "nobody waits for an answer")?;

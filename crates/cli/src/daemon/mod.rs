@@ -64,11 +64,11 @@ pub(crate) fn run(
     start: Start,
     ready: impl FnOnce(&DaemonFile, Option<String>) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
-    leave_the_agents_tree()?;
+    restart_outside_agent_tree()?;
     // What agents make is their users': they get the umask that we were started with.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
-    listen_to_ourselves();
+    init_tracing();
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
     let wanted = listen::choose(start.flags, before, Config::read(), start.foreground);
@@ -99,7 +99,7 @@ pub(crate) fn run(
         socket,
         home_id: about.home_id.try_into().ok(),
         listen: tcp.urls(),
-        told: tcp.told(),
+        told: tcp.listen_options(),
         version: about.version.into_owned(),
         process: i32::try_from(about.pid).ok().and_then(|pid| Identity::of(pid).ok()),
     };
@@ -112,10 +112,10 @@ pub(crate) fn run(
         .map_err(|error| Failure::failed("daemon_file", error))?;
     let notes: Vec<String> = tcp.note.take().into_iter().chain(elsewhere).collect();
     ready(&place, (!notes.is_empty()).then(|| notes.join("; ")))?;
-    notify::tell("READY=1");
+    notify::send_state("READY=1");
     let ending = serve(&daemon, listener, tcp)?;
     tracing::info!("leaving");
-    notify::tell("STOPPING=1");
+    notify::send_state("STOPPING=1");
     daemon.leave();
     // What it wrote goes with it. One that dies leaves it behind, and that is how it is known.
     place.remove(&context.home);
@@ -124,7 +124,7 @@ pub(crate) fn run(
         Ending::Asked { agents_left: Some(left) } if left > 0 => {
             tracing::warn!(left, "some agents did not end");
             // A service that was asked to leave must not be taken for one that failed, and be started again.
-            Ok(if notify::is_awaited() { Exit::Ok } else { Exit::Failed })
+            Ok(if notify::is_configured() { Exit::Ok } else { Exit::Failed })
         }
         _ => Ok(Exit::Ok),
     }
@@ -153,7 +153,7 @@ fn environment() -> BTreeMap<String, String> {
 }
 
 /// An agent that starts a daemon marks it as one of its own processes, to be ended with it: begin again without that.
-fn leave_the_agents_tree() -> Result<(), Failure> {
+fn restart_outside_agent_tree() -> Result<(), Failure> {
     if std::env::var_os(MARK).is_none() {
         return Ok(());
     }
@@ -164,7 +164,7 @@ fn leave_the_agents_tree() -> Result<(), Failure> {
 
 /// Keeps at least one thread for requests that block. When the machine has no thread left to give, they wait for this one;
 /// without any, the runtime would panic.
-async fn keep_a_thread() {
+async fn keep_blocking_thread() {
     loop {
         let _ = tokio::task::spawn_blocking(|| ()).await;
         tokio::time::sleep(IDLE_THREAD / 3).await;
@@ -181,7 +181,7 @@ fn serve(daemon: &Arc<Daemon>, listener: UnixListener, tcp: Tcp) -> Result<Endin
         .build()
         .map_err(failed)?;
     let ending = runtime.block_on(async {
-        tokio::spawn(keep_a_thread());
+        tokio::spawn(keep_blocking_thread());
         listener.set_nonblocking(true)?;
         let listeners = Listeners { unix: tokio::net::UnixListener::from_std(listener)?, tcp: tcp.serve()? };
         let (mut terminate, mut interrupt) =
@@ -235,7 +235,7 @@ fn runtime() -> Result<(PathBuf, Option<String>), Failure> {
 }
 
 /// What is told of the daemon's doings goes to standard error: the log, or a terminal.
-fn listen_to_ourselves() {
+fn init_tracing() {
     let level = std::env::var("REKINDLE_LOG").ok().and_then(|level| level.parse().ok());
     let _ = tracing_subscriber::fmt()
         // It would complain on the same stream, and a complaint that cannot be written is a panic.

@@ -62,7 +62,7 @@ impl Tcp {
     }
 
     /// Returns what is told to whoever comes next: with the ports that were taken, so that callers find it again.
-    pub(super) fn told(&self) -> Option<Listening> {
+    pub(super) fn listen_options(&self) -> Option<Listening> {
         let wanted = self.wanted.as_ref().filter(|wanted| wanted.told)?;
         let taken = self.addresses();
         let listen = if taken.is_empty() { wanted.listening.listen.clone() } else { taken };

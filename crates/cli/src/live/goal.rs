@@ -95,7 +95,7 @@ impl Aim {
     }
 
     /// Tells whether it is time to look whether it goes on.
-    pub(super) fn is_to_be_looked_at(&mut self, now: Instant) -> bool {
+    pub(super) fn is_check_due(&mut self, now: Instant) -> bool {
         match &mut self.cut {
             Some(cut) if now.duration_since(cut.looked) >= LOOK => {
                 cut.looked = now;
@@ -146,8 +146,8 @@ mod tests {
         aim.begun("run_1".into(), None, None);
         assert_eq!(aim.ended("run_1", &RunEnd::Interrupted, ResumePolicy::Ask, now), Meaning::Over);
         assert_eq!(aim.ended("run_1", &RunEnd::Interrupted, AUTO, now), Meaning::MayGoOn);
-        assert!(aim.is_cut() && !aim.is_to_be_looked_at(now) && !aim.is_lost(now));
-        assert!(aim.is_to_be_looked_at(now + LOOK) && !aim.is_to_be_looked_at(now + LOOK));
+        assert!(aim.is_cut() && !aim.is_check_due(now) && !aim.is_lost(now));
+        assert!(aim.is_check_due(now + LOOK) && !aim.is_check_due(now + LOOK));
         assert!(aim.is_lost(now + GOES_ON + LOOK));
         aim.begun("run_2".into(), None, Some("run_1"));
         assert!(!aim.is_cut() && !aim.is_lost(now + GOES_ON + LOOK));

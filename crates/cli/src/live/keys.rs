@@ -38,7 +38,7 @@ impl Terminal {
     pub(crate) fn take(mut tell: impl FnMut(Pressed) -> bool + Send + 'static) -> Option<Terminal> {
         if !io::stdin().is_terminal()
             || !io::stderr().is_terminal()
-            || !is_ours()
+            || !is_foreground()
             || enable_raw_mode().is_err()
         {
             return None;
@@ -74,7 +74,7 @@ impl Terminal {
 }
 
 /// Tells whether the terminal is ours to take: whoever a shell runs in the background would be stopped for it.
-pub(crate) fn is_ours() -> bool {
+pub(crate) fn is_foreground() -> bool {
     // A terminal that controls nobody belongs to whoever has it.
     rustix::termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == rustix::process::getpgrp())
 }

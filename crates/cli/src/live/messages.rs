@@ -34,13 +34,13 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Words may have been missed: those that wait are told again, or are in the record.
-    pub(super) fn missed(&mut self) {
+    pub(super) fn forget_waiting(&mut self) {
         self.later.clear();
     }
 
     /// Takes words that are in no record yet. Those of a message behind the one that is shown wait for its end. The
     /// first ones of a message wait for whatever is heard next: that may be the end of one that nobody heard of.
-    pub(super) fn take_words(&mut self, words: Delta) -> Vec<Piece> {
+    pub(super) fn add_delta(&mut self, words: Delta) -> Vec<Piece> {
         if self.done.contains(&words.message_id) {
             return Vec::new();
         }
@@ -49,7 +49,7 @@ impl Messages {
             None => !self.later.is_empty(),
         };
         self.later.push_back(words);
-        if goes_on { self.go_on() } else { Vec::new() }
+        if goes_on { self.show_waiting() } else { Vec::new() }
     }
 
     /// Tells whether words wait for what is heard next.
@@ -58,12 +58,12 @@ impl Messages {
     }
 
     /// Goes on with words that waited; those of one message at a time.
-    pub(super) fn go_on(&mut self) -> Vec<Piece> {
+    pub(super) fn show_waiting(&mut self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for words in std::mem::take(&mut self.later) {
             match &self.open {
                 Some(open) if *open != words.message_id => self.later.push_back(words),
-                _ => pieces.extend(self.say(&words)),
+                _ => pieces.extend(self.show_delta(&words)),
             }
         }
         pieces
@@ -74,7 +74,7 @@ impl Messages {
         self.open = None;
     }
 
-    fn say(&mut self, words: &Delta) -> Option<Piece> {
+    fn show_delta(&mut self, words: &Delta) -> Option<Piece> {
         self.open = Some(words.message_id.clone());
         let shown = self.begun.entry(words.message_id.clone()).or_default();
         // Those behind a gap are shown when the message is whole.
@@ -87,7 +87,7 @@ impl Messages {
     }
 
     /// Shows of a whole message what was not shown yet.
-    pub(super) fn whole(&mut self, id: &str, text: &str, piece: fn(String) -> Piece) -> Vec<Piece> {
+    pub(super) fn finish(&mut self, id: &str, text: &str, piece: fn(String) -> Piece) -> Vec<Piece> {
         let mut shown = self.begun.remove(id).unwrap_or_default();
         self.open.take_if(|open| open == id);
         self.later.retain(|words| words.message_id != id);

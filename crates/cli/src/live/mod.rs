@@ -17,7 +17,7 @@ mod watch;
 
 pub(crate) use ask::{Ask, pick};
 pub(crate) use goal::Goal;
-pub(crate) use keys::{Pressed, Terminal, is_ours};
+pub(crate) use keys::{Pressed, Terminal, is_foreground};
 pub(crate) use question_end::QuestionEnd;
-pub(crate) use questions::{chosen, given, how_to_answer};
+pub(crate) use questions::{answer_text, how_to_answer, short_answer_text};
 pub(crate) use watch::watch;

@@ -42,7 +42,7 @@ impl Picture {
             Ok(event) => self.event(&event),
             Err(_) => vec![line(WARN, format!("record {} cannot be read", record.seq))],
         };
-        pieces.extend(self.messages.go_on());
+        pieces.extend(self.messages.show_waiting());
         pieces
     }
 
@@ -65,7 +65,7 @@ impl Picture {
             }
             Event::MessageAgent(message) => {
                 let text = message_text(&message.content, &self.blobs);
-                let mut pieces = self.messages.whole(message.message_id.as_str(), &text, Piece::Answer);
+                let mut pieces = self.messages.finish(message.message_id.as_str(), &text, Piece::Answer);
                 pieces.push(Piece::AnswerEnd);
                 if message.partial {
                     pieces.push(line(WARN, "the message is cut short: the agent died"));
@@ -74,7 +74,7 @@ impl Picture {
             }
             Event::MessageThought(thought) => {
                 let text = message_text(&thought.0.content, &self.blobs);
-                let mut pieces = self.messages.whole(thought.0.message_id.as_str(), &text, Piece::Thought);
+                let mut pieces = self.messages.finish(thought.0.message_id.as_str(), &text, Piece::Thought);
                 pieces.push(Piece::ThoughtEnd);
                 pieces
             }

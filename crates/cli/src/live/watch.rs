@@ -7,9 +7,10 @@ use std::io::Write;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use clap::builder::styling::Style;
 use rekindle_client::follow::{Follow, Heard};
 use rekindle_client::{Client, Exit, Failure};
-use rekindle_terminal::hear_signals;
+use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, COURSE, DIM, WARN};
 use rekindle_terminal::sanitise;
 use rekindle_wire::view::SessionView;
@@ -52,7 +53,7 @@ pub(crate) fn watch(
     let heard = tell.clone();
     follow.begin(move |news| heard.send(Input::Heard(news)).is_ok());
     let signals = tell.clone();
-    hear_signals(move || signals.send(Input::Signal).is_ok())
+    on_exit_signal(move || signals.send(Input::Signal).is_ok())
         .map_err(|error| Failure::failed("signals", error))?;
     let pressed = move |key| tell.send(Input::Pressed(key)).is_ok();
     let terminal = if context.json { None } else { Terminal::take(pressed) };
@@ -67,7 +68,7 @@ pub(crate) fn watch(
         client,
         session,
     };
-    let exit = watching.until_over(&inputs);
+    let exit = watching.run(&inputs);
     let fresh = watching.screen.fresh_line();
     // The terminal is given back before anything else is said.
     drop(terminal);
@@ -89,7 +90,7 @@ struct Watching<'a> {
 }
 
 impl Watching<'_> {
-    fn until_over(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
+    fn run(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
         loop {
             let busy = self.questions.is_empty() && !self.aim.is_cut() && !self.picture.messages.waits();
             let within = match (busy, self.has_spoken) {
@@ -103,10 +104,10 @@ impl Watching<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Detached),
             };
             let over = match input {
-                Some(Input::Heard(heard)) => self.heard(heard)?,
+                Some(Input::Heard(heard)) => self.handle_event(heard)?,
                 Some(Input::Pressed(Pressed::Leave) | Input::Signal) => Some(self.leave()?),
                 Some(Input::Pressed(pressed)) => self.pressed(pressed)?,
-                None => self.settled()?,
+                None => self.handle_silence()?,
             };
             if let Some(exit) = over {
                 return Ok(exit);
@@ -114,7 +115,7 @@ impl Watching<'_> {
         }
     }
 
-    fn heard(&mut self, heard: Heard) -> Result<Option<Exit>, Failure> {
+    fn handle_event(&mut self, heard: Heard) -> Result<Option<Exit>, Failure> {
         let pieces = match heard {
             Heard::Record(line) => {
                 if self.context.json {
@@ -127,32 +128,33 @@ impl Watching<'_> {
                 print_json(&json!({ "delta": delta }).to_string())?;
                 return Ok(None);
             }
-            Heard::Words(words) => self.picture.messages.take_words(words),
+            Heard::Words(words) => self.picture.messages.add_delta(words),
             Heard::Away => {
-                return self.say(WARN, "the daemon went away; the agent works on, waiting for the next one");
+                let text = "the daemon went away; the agent works on, waiting for the next one";
+                return self.print_line(WARN, text);
             }
             Heard::Back { away } => {
-                self.picture.messages.missed();
-                return if away { self.say(COURSE, "a daemon is there again") } else { Ok(None) };
+                self.picture.messages.forget_waiting();
+                return if away { self.print_line(COURSE, "a daemon is there again") } else { Ok(None) };
             }
             Heard::Reset { last_seq } => {
-                self.picture.messages.missed();
+                self.picture.messages.forget_waiting();
                 let text =
                     format!("the end of the log was lost in a crash; it goes on behind record {last_seq}");
-                return self.say(WARN, &text);
+                return self.print_line(WARN, &text);
             }
             Heard::Deleted => {
-                self.say(WARN, "the session was removed")?;
+                self.print_line(WARN, "the session was removed")?;
                 return Ok(Some(Exit::Failed));
             }
             Heard::Over(failure) => return Err(failure),
         };
-        self.take_all(pieces)
+        self.handle_pieces(pieces)
     }
 
-    fn take_all(&mut self, pieces: Vec<Piece>) -> Result<Option<Exit>, Failure> {
+    fn handle_pieces(&mut self, pieces: Vec<Piece>) -> Result<Option<Exit>, Failure> {
         for piece in pieces {
-            if let Some(exit) = self.take(piece)? {
+            if let Some(exit) = self.handle_piece(piece)? {
                 return Ok(Some(exit));
             }
         }
@@ -160,7 +162,7 @@ impl Watching<'_> {
     }
 
     /// Shows a piece, and sees what it means.
-    fn take(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
+    fn handle_piece(&mut self, piece: Piece) -> Result<Option<Exit>, Failure> {
         // Whoever takes the answer from stdout wants that of the message, and of none before it.
         let piece = if self.aim.is_before() { piece.aside() } else { piece };
         if !self.context.json {
@@ -171,15 +173,15 @@ impl Watching<'_> {
             Piece::Asked(ask) => self.questions.add(ask),
             Piece::AskOver(over) => {
                 if let Some(ask) = self.questions.over(&over.wait_id) {
-                    return self.say(DIM, &over.elsewhere(&ask));
+                    return self.print_line(DIM, &over.elsewhere(&ask));
                 }
             }
             Piece::Begun { run, message, continues } => {
                 self.aim.begun(run, message.as_deref(), continues.as_deref());
             }
-            Piece::Ended(run, end) => return self.ended(&run, &end),
+            Piece::Ended(run, end) => return self.handle_run_end(&run, &end),
             Piece::Dropped(message) if self.aim.is_dropped(&message) => {
-                self.say(WARN, "the message was taken out of the queue")?;
+                self.print_line(WARN, "the message was taken out of the queue")?;
                 return Ok(Some(Exit::Failed));
             }
             _ => {}
@@ -188,7 +190,7 @@ impl Watching<'_> {
     }
 
     /// Sees what the end of a run means.
-    fn ended(&mut self, run: &str, end: &RunEnd) -> Result<Option<Exit>, Failure> {
+    fn handle_run_end(&mut self, run: &str, end: &RunEnd) -> Result<Option<Exit>, Failure> {
         let policy = self.picture.policy.unwrap_or_default();
         let meaning = self.aim.ended(run, end, policy, Instant::now());
         if meaning == Meaning::Nothing {
@@ -199,71 +201,71 @@ impl Watching<'_> {
             return Ok(None);
         }
         if *end == RunEnd::Interrupted
-            && let Some(session) = self.look()
+            && let Some(session) = self.fetch_session()
         {
-            self.say(DIM, &next(&session))?;
+            self.print_line(DIM, &next(&session))?;
         }
         if matches!(end, RunEnd::Completed { .. }) {
-            self.hint_at_silence()?;
+            self.hint_silent_command()?;
         }
         Ok(Some(end.exit()))
     }
 
     /// Tells of a command that says nothing what it may be; once.
-    fn hint_at_silence(&mut self) -> Result<(), Failure> {
+    fn hint_silent_command(&mut self) -> Result<(), Failure> {
         if std::mem::replace(&mut self.has_spoken, true) || self.context.json {
             return Ok(());
         }
-        if let Some(hint) = self.look().as_ref().and_then(silent_command) {
-            self.say(DIM, hint)?;
+        if let Some(hint) = self.fetch_session().as_ref().and_then(silent_command) {
+            self.print_line(DIM, hint)?;
         }
         Ok(())
     }
 
     /// Nothing more has come: questions are put, and what does not go on is left.
-    fn settled(&mut self) -> Result<Option<Exit>, Failure> {
-        let waited = self.picture.messages.go_on();
+    fn handle_silence(&mut self) -> Result<Option<Exit>, Failure> {
+        let waited = self.picture.messages.show_waiting();
         if !waited.is_empty() {
-            return self.take_all(waited);
+            return self.handle_pieces(waited);
         }
         if self.aim.is_cut() {
-            let look = self.aim.is_to_be_looked_at(Instant::now());
-            return if look { self.look_whether_it_goes_on() } else { Ok(None) };
+            let look = self.aim.is_check_due(Instant::now());
+            return if look { self.check_auto_resume() } else { Ok(None) };
         }
         if self.questions.is_empty() {
-            self.hint_at_silence()?;
+            self.hint_silent_command()?;
             return Ok(None);
         }
-        if self.interactive { self.put_question() } else { self.tell_question() }
+        if self.interactive { self.ask_question() } else { self.print_question() }
     }
 
     /// Looks whether an interrupted session goes on by itself.
-    fn look_whether_it_goes_on(&mut self) -> Result<Option<Exit>, Failure> {
+    fn check_auto_resume(&mut self) -> Result<Option<Exit>, Failure> {
         // A daemon that is just being replaced is asked again.
-        let Some(session) = self.look() else { return Ok(None) };
+        let Some(session) = self.fetch_session() else { return Ok(None) };
         let over = match &session.held {
-            Some(why) => Some(stays(&sanitise::line(why))),
+            Some(why) => Some(stays_text(&sanitise::line(why))),
             None if self.aim.is_lost(Instant::now()) => Some("it does not go on by itself".to_owned()),
             None => None,
         };
         let Some(why) = over else { return Ok(None) };
-        self.say(WARN, &why)?;
-        self.say(DIM, &next(&session))?;
+        self.print_line(WARN, &why)?;
+        self.print_line(DIM, &next(&session))?;
         Ok(Some(Exit::Interrupted))
     }
 
     /// Asks how the session stands.
-    fn look(&self) -> Option<SessionView> {
+    fn fetch_session(&self) -> Option<SessionView> {
         self.client.session(&self.session).ok()
     }
 
     fn leave(&mut self) -> Result<Exit, Failure> {
         let text = format!("left; the agent works on. Come back with: {}", attach(&self.session));
-        self.say(DIM, &text)?;
+        self.print_line(DIM, &text)?;
         Ok(Exit::Detached)
     }
 
-    fn say(&mut self, style: clap::builder::styling::Style, text: &str) -> Result<Option<Exit>, Failure> {
+    fn print_line(&mut self, style: Style, text: &str) -> Result<Option<Exit>, Failure> {
         let line: Styled = (style, text.to_owned());
         self.screen.line(&line)?;
         Ok(None)
@@ -271,7 +273,7 @@ impl Watching<'_> {
 }
 
 /// Says that a session does not go on by itself, and why; once, if that says so too.
-fn stays(why: &str) -> String {
+fn stays_text(why: &str) -> String {
     let why = why.strip_prefix("it does not continue by itself: ").unwrap_or(why);
     format!("it does not go on by itself: {why}")
 }
@@ -286,7 +288,7 @@ fn print_json(line: &str) -> Result<(), Failure> {
 mod tests {
     use rekindle_domain::recovery::Held;
 
-    use super::stays;
+    use super::stays_text;
 
     #[test]
     fn that_a_session_does_not_go_on_is_said_once() {
@@ -300,7 +302,7 @@ mod tests {
             Held::NoDirectory,
             Held::NoEnvironment,
         ] {
-            let said = stays(held.words());
+            let said = stays_text(held.words());
             assert!(said.starts_with("it does not go on by itself: "), "{said}");
             assert_eq!(said.matches("by itself").count(), 1, "{said}");
         }

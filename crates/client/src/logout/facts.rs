@@ -12,10 +12,10 @@ const SETTINGS: [&str; 4] = ["usr/lib/systemd", "usr/local/lib/systemd", "run/sy
 pub fn facts_of(daemon: Option<u32>) -> Facts {
     let uid = rustix::process::geteuid().as_raw();
     let variable = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-    look(Path::new("/"), daemon, uid, variable().as_deref())
+    read(Path::new("/"), daemon, uid, variable().as_deref())
 }
 
-fn look(root: &Path, daemon: Option<u32>, uid: u32, named: Option<&str>) -> Facts {
+fn read(root: &Path, daemon: Option<u32>, uid: u32, named: Option<&str>) -> Facts {
     let text =
         |path: &str| fs::read(root.join(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let there = |path: &str| root.join(path).exists();
@@ -132,7 +132,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a parent")).expect("made");
             fs::write(path, text).expect("written");
         };
-        assert_eq!(look(root.path(), None, 1000, None), Facts::default(), "of nothing nothing is feared");
+        assert_eq!(read(root.path(), None, 1000, None), Facts::default(), "of nothing nothing is feared");
         put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nme:x:1000:1000::/home/me:/bin/sh\n");
         put("proc/1/comm", "systemd\n");
         put("proc/self/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");
@@ -140,19 +140,19 @@ mod tests {
         put("etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=no\n");
         put("usr/lib/systemd/logind.conf.d/20-kill.conf", "[Login]\nKillUserProcesses=yes\n");
         put("etc/systemd/logind.conf.d/note.txt", "KillUserProcesses=no\n");
-        let facts = look(root.path(), None, 1000, Some("someone"));
+        let facts = read(root.path(), None, 1000, Some("someone"));
         let cgroup = "/user.slice/user-1000.slice/session-3.scope".to_owned();
         let expected = Facts { systemd: true, kills_logins: true, cgroup, ..Facts::default() };
         assert_eq!(facts, expected);
-        assert_eq!(look(root.path(), Some(77), 1000, None).cgroup, "/user.slice/user@1000.service");
+        assert_eq!(read(root.path(), Some(77), 1000, None).cgroup, "/user.slice/user@1000.service");
         put("etc/systemd/logind.conf.d/30-kill.conf", "KillUserProcesses=no\n");
         put("var/lib/systemd/linger/me", "");
         put("proc/1/environ", "PATH=/bin\0container=lxc\0");
-        let facts = look(root.path(), None, 1000, None);
+        let facts = read(root.path(), None, 1000, None);
         assert!(facts.lingers && facts.container && !facts.kills_logins, "{facts:?}");
-        assert!(!look(root.path(), None, 1001, None).lingers);
+        assert!(!read(root.path(), None, 1001, None).lingers);
         assert!(
-            look(root.path(), None, 1001, Some("me")).lingers,
+            read(root.path(), None, 1001, Some("me")).lingers,
             "someone who is in no list has a name too"
         );
     }

@@ -71,7 +71,7 @@ pub fn scopes_are_safer(facts: &Facts) -> bool {
 }
 
 /// Says what would end agents, once for each home: to a person, who may do something about it.
-pub fn tell_once(home: &Path, daemon: u32) {
+pub fn warn_once(home: &Path, daemon: u32) {
     let Some(Problem { code, what, remedy }) = danger(&facts_of(Some(daemon))) else { return };
     // Beside the daemon's log; in the home itself only what belongs there is welcome.
     let logs = home.join("logs");

@@ -70,7 +70,7 @@ impl Whereabouts {
     }
 
     /// Says where it is, and what that means: logins, and the daemon's service, may end everyone in their group or not.
-    pub fn words(&self, kills_logins: bool, service_kills: bool) -> String {
+    pub fn text(&self, kills_logins: bool, service_kills: bool) -> String {
         match self {
             Whereabouts::OwnScope => "its own scope: it stays when the daemon is stopped or replaced".into(),
             Whereabouts::Service if service_kills => {
@@ -119,9 +119,9 @@ mod tests {
             assert_eq!(Whereabouts::of(Some(&cgroup), "h_1", "rekindle.service"), expected, "{cgroup}");
         }
         assert_eq!(Whereabouts::of(None, "h_1", "rekindle.service"), Whereabouts::Unknown);
-        assert!(Whereabouts::Login("s".into()).words(true, false).contains("ends"));
-        assert!(Whereabouts::Login("s".into()).words(false, false).contains("stays"));
-        assert!(Whereabouts::Service.words(false, true).contains("ends"));
-        assert!(Whereabouts::Service.words(false, false).contains("stays"));
+        assert!(Whereabouts::Login("s".into()).text(true, false).contains("ends"));
+        assert!(Whereabouts::Login("s".into()).text(false, false).contains("stays"));
+        assert!(Whereabouts::Service.text(false, true).contains("ends"));
+        assert!(Whereabouts::Service.text(false, false).contains("stays"));
     }
 }

@@ -54,7 +54,7 @@ impl Manager {
     }
 
     /// Returns what it knows of a unit.
-    pub fn show(&self, unit: &str) -> Result<UnitStatus, Failure> {
+    pub fn status(&self, unit: &str) -> Result<UnitStatus, Failure> {
         let properties = "--property=LoadState,ActiveState,UnitFileState,MainPID,NeedDaemonReload,KillMode";
         Ok(UnitStatus::read(&self.ask(&["show", unit, properties], SOON)?))
     }

@@ -132,25 +132,25 @@ impl Unit {
         let mut verb = verb;
         loop {
             let left = deadline.saturating_duration_since(Instant::now()).max(SOON);
-            manager.ask(&[verb, &self.name], left).map_err(|failure| failure.hint(self.words()))?;
+            manager.ask(&[verb, &self.name], left).map_err(|failure| failure.hint(self.journal_hint()))?;
             // It is ready now, unless what the manager took for running was just leaving.
             let settled = Instant::now() + SETTLES;
             while Instant::now() < settled {
-                if let DaemonState::Lives(place) = daemon_file::look(&self.home) {
+                if let DaemonState::Lives(place) = daemon_file::find_daemon(&self.home) {
                     return Ok(place);
                 }
                 std::thread::sleep(LOOK);
             }
             if Instant::now() >= deadline {
                 let message = format!("{} was started, and its daemon does not listen", self.name);
-                return Err(Failure::no_daemon(message).hint(self.words()));
+                return Err(Failure::no_daemon(message).hint(self.journal_hint()));
             }
             verb = "start";
         }
     }
 
     /// Says where the service's words are.
-    pub fn words(&self) -> String {
+    pub fn journal_hint(&self) -> String {
         format!("journalctl --user -u {} -n 20 shows what it said", self.name)
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Manager, Unit, UnitStatus};
-use crate::daemon_file::{DaemonState, look};
+use crate::daemon_file::{DaemonState, find_daemon};
 use crate::failure::Failure;
 use crate::logout::{Facts, Whereabouts, facts_of, group_of};
 use crate::problem::Problem;
@@ -57,7 +57,7 @@ impl Survey {
     /// Looks at everything; changes nothing.
     pub fn of(home: &Path) -> Result<Survey, Failure> {
         let unit = Unit::of(home)?;
-        let daemon = match look(home) {
+        let daemon = match find_daemon(home) {
             DaemonState::Lives(place) | DaemonState::Cut(place) | DaemonState::Unproven(place) => {
                 Some(place.pid)
             }
@@ -65,7 +65,7 @@ impl Survey {
         };
         let facts = facts_of(daemon);
         let manager = match Manager::find(&facts) {
-            Ok(manager) => Ok(manager.show(&unit.name)?),
+            Ok(manager) => Ok(manager.status(&unit.name)?),
             Err(problem) => Err(problem),
         };
         let file = unit.file_state()?;
@@ -80,8 +80,8 @@ impl Survey {
     }
 
     /// Says where a holder is, and what that means here.
-    pub fn words(&self, at: &Whereabouts) -> String {
-        at.words(self.facts.kills_logins, self.ends_everyone())
+    pub fn holder_text(&self, at: &Whereabouts) -> String {
+        at.text(self.facts.kills_logins, self.ends_everyone())
     }
 
     /// Tells whether whoever stops the service ends everyone in its group.

@@ -61,7 +61,7 @@ impl Follower {
         let path = format!("/api/sessions/{}/events", http::escape(session));
         let mut last = None;
         while !self.is_done() && !cancel.is_cancelled() {
-            if let DaemonState::Lives(place) = daemon_file::look(home) {
+            if let DaemonState::Lives(place) = daemon_file::find_daemon(home) {
                 // However the stream ended, the next one goes on behind the last event.
                 let _ = self.read(&place, &path, &mut last);
             }

@@ -29,7 +29,7 @@ use rekindle_client::clock::random;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_client::start::beside_us;
 use rekindle_lab::TempHome;
-use rekindle_terminal::hear_signals;
+use rekindle_terminal::on_exit_signal;
 
 use self::plan::Plan;
 use self::processes::Processes;
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
         .map_err(|failure| failure.exit_with(Exit::Usage).hint("name another directory with --dir PATH"))?;
     let cancel = CancelToken::default();
     let signalled = cancel.clone();
-    hear_signals(move || {
+    on_exit_signal(move || {
         signalled.cancel();
         true
     })

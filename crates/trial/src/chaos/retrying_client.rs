@@ -104,7 +104,7 @@ impl RetryingClient {
         body: Option<&Value>,
         key: Option<&str>,
     ) -> Option<Reply> {
-        let DaemonState::Lives(place) = daemon_file::look(&self.home) else { return None };
+        let DaemonState::Lives(place) = daemon_file::find_daemon(&self.home) else { return None };
         let headers = key.map(|key| ("idempotency-key", key)).into_iter().collect();
         let body = body.map(Value::to_string);
         let ask = Ask { method, path: path.to_owned(), body, headers, within: Some(ANSWER) };

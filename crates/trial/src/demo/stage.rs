@@ -11,7 +11,7 @@ use rekindle_client::{Client, read, start};
 use rekindle_holder::client::inspect_all;
 use rekindle_holder::identity::Identity;
 use rekindle_lab::TempHome;
-use rekindle_terminal::hear_signals;
+use rekindle_terminal::on_exit_signal;
 use rekindle_wire::request::{AgentChoice, Content, NewAnswer, NewMessage, NewSession};
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ impl Stage {
     pub(super) fn new(timeline: Timeline, ground: TempHome) -> Result<Stage, Failure> {
         let (tell, inputs) = mpsc::channel();
         let signals = tell.clone();
-        hear_signals(move || signals.send(Input::Signal).is_ok())
+        on_exit_signal(move || signals.send(Input::Signal).is_ok())
             .map_err(|error| Failure::failed("signals", error))?;
         let (session, daemon) = (String::new(), None);
         Ok(Stage { timeline, ground, daemon, tell, inputs, life: 0, session, after: 0 })

@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     if args.repair {
         return repair::run(context, args);
     }
-    let report = look_at(context)?;
+    let report = examine_home(context)?;
     let verdict = if report.is_healthy() { Exit::Ok } else { Exit::Failed };
     let survey = Survey::of(&context.home);
     let mut body = show::to_json(context, &report);
@@ -83,7 +83,7 @@ fn verdict(verdict: Exit, printed: Result<Exit, Failure>) -> Result<Exit, Failur
     }
 }
 
-fn look_at(context: &Context) -> Result<Report, Failure> {
+fn examine_home(context: &Context) -> Result<Report, Failure> {
     let mut bar = Bar::new();
     Ok(examine(&context.disk(), &context.home, Holding::Nothing, &mut |progress| bar.show(progress))?)
 }

@@ -75,7 +75,7 @@ fn confirmed(context: &Context) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
-    let report = super::look_at(context)?;
+    let report = super::examine_home(context)?;
     let mut orphans = report.findings.iter().filter(|finding| finding.code == Code::HolderOrphan).peekable();
     if orphans.peek().is_none() {
         return Ok(false);
@@ -131,7 +131,7 @@ fn print_text(
 
 fn print_done(out: &mut dyn Write, context: &Context, dry_run: bool, done: &Done) -> Result<(), Failure> {
     let width = output::width();
-    let action = words(done.action, dry_run);
+    let action = action_text(done.action, dry_run);
     let mark = if done.error.is_some() { styled(BAD, "failed") } else { styled(GOOD, action) };
     writeln!(out, "  {mark} {}", styled(DIM, done.code))?;
     writeln!(out, "    {}", styled(BOLD, sanitise::line(&show::below(&context.home, &done.path))))?;
@@ -147,7 +147,7 @@ fn print_done(out: &mut dyn Write, context: &Context, dry_run: bool, done: &Done
 }
 
 /// Says what was done, or would be.
-fn words(action: &'static str, dry_run: bool) -> &'static str {
+fn action_text(action: &'static str, dry_run: bool) -> &'static str {
     let (did, would) = match action {
         "permissions" => ("permissions corrected", "correct permissions"),
         "moved" => ("taken away", "take away"),

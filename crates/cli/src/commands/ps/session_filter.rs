@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::super::Context;
 use super::{Args, is_listed};
-use crate::offline_session::{Looker, health, is_below, shown, to_json, words};
-use crate::session_arg::here;
+use crate::offline_session::{Looker, health, is_below, load_or_stand_in, read_last_words, to_json};
+use crate::session_arg::current_dir;
 
 /// Bytes of logs that are read for one list although caches have passed them, to find what has rotted: they cost about as
 /// much as listing some thousands of sessions.
@@ -52,7 +52,7 @@ pub(super) struct SessionFilter {
 impl SessionFilter {
     pub(super) fn new(args: &Args) -> Result<SessionFilter, Failure> {
         Ok(SessionFilter {
-            below: args.here.then(here).transpose()?,
+            below: args.here.then(current_dir).transpose()?,
             statuses: args.status.clone(),
             agent: args.agent.clone(),
             words: args.search.clone(),
@@ -61,7 +61,7 @@ impl SessionFilter {
     }
 
     /// Asks the daemon, and puts first where anything happened last.
-    pub(super) fn told(&self, client: &Client) -> Result<Vec<Listed>, Failure> {
+    pub(super) fn fetch(&self, client: &Client) -> Result<Vec<Listed>, Failure> {
         let statuses = self.statuses.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",");
         let filters = [
             ("status", Some(statuses.as_str()).filter(|text| !text.is_empty())),
@@ -90,7 +90,7 @@ impl SessionFilter {
         // Without one nothing was ever asked of anyone here.
         let Some(home) = context.offline_if_any()? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        let surveyed = home.survey(|id, loaded| found.extend(shown(&home, id, loaded).ok()));
+        let surveyed = home.survey(|id, loaded| found.extend(load_or_stand_in(&home, id, loaded).ok()));
         surveyed.map_err(|error| Failure::failed("sessions_unreadable", error))?;
         found.retain(|(loaded, _)| !loaded.state.deleted);
         // As with a daemon: where anything happened last comes first.
@@ -107,7 +107,7 @@ impl SessionFilter {
             let (id, end) = (loaded.state.id, loaded.read_from);
             let listed = is_listed(&session, args, now);
             if listed {
-                session.last_words = words(&home, id);
+                session.last_words = read_last_words(&home, id);
             }
             let unread = loaded.damage.is_none() && whole.get(&id) != Some(&end);
             if unread && end <= left && listed {

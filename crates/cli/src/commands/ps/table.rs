@@ -17,7 +17,7 @@ use crate::status_text::{held, is_unknown, label, last_run, style};
 const LEAST_WORDS: usize = 8;
 
 /// Writes a line for each session, and below it what someone should know.
-pub(super) fn show(
+pub(super) fn write_table(
     out: &mut dyn Write,
     sessions: &[&SessionView],
     long: bool,

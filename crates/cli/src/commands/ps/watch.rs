@@ -9,7 +9,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::follow_all::{self, News};
 use rekindle_client::{Client, Exit, Failure};
 use rekindle_domain::time::Clock;
-use rekindle_terminal::hear_signals;
+use rekindle_terminal::on_exit_signal;
 use rekindle_terminal::output::{self, DIM, WARN, styled};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGWINCH;
@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 
 use super::canvas::Canvas;
 use super::{Args, Context, Listed, Listing, SessionFilter, report};
-use crate::live::{Pressed, Terminal, is_ours};
+use crate::live::{Pressed, Terminal, is_foreground};
 
 /// What comes together is shown together.
 const SETTLED: Duration = Duration::from_millis(30);
@@ -44,7 +44,7 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Re
     let (tell, inputs) = mpsc::channel();
     let signals = |error| Failure::failed("signals", error);
     let leave = tell.clone();
-    hear_signals(move || leave.send(Input::Signal).is_ok()).map_err(signals)?;
+    on_exit_signal(move || leave.send(Input::Signal).is_ok()).map_err(signals)?;
     let resized = tell.clone();
     let mut changes = Signals::new([SIGWINCH]).map_err(signals)?;
     std::thread::spawn(move || changes.forever().all(|_| resized.send(Input::Resized).is_ok()));
@@ -52,7 +52,7 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Re
     follow_all::follow(context.home.clone(), context.server.clone(), move |news| {
         heard.send(Input::News(news)).is_ok()
     });
-    let drawn = !context.json && output::is_terminal() && is_ours();
+    let drawn = !context.json && output::is_terminal() && is_foreground();
     let keys = drawn.then(|| Terminal::take(move |key| tell.send(Input::Pressed(key)).is_ok())).flatten();
     let canvas = if drawn { Some(Canvas::take()?) } else { None };
     let mut watching = Watching {
@@ -68,7 +68,7 @@ pub(super) fn watch(context: &Context, args: &Args, wanted: SessionFilter) -> Re
         looked: Instant::now(),
         printed: None,
     };
-    let exit = watching.until_left(&inputs);
+    let exit = watching.run(&inputs);
     // The terminal is given back before anything else is said.
     watching.canvas = None;
     drop(keys);
@@ -103,13 +103,13 @@ struct Watching<'a> {
 }
 
 impl Watching<'_> {
-    fn until_left(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
+    fn run(&mut self, inputs: &Receiver<Input>) -> Result<Exit, Failure> {
         let mut due = Instant::now() + TICK;
         loop {
             // Looked at first: where much is told there is always more to hear.
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                self.look()?;
+                self.refresh()?;
                 self.show()?;
                 due = Instant::now() + TICK;
                 continue;
@@ -123,7 +123,7 @@ impl Watching<'_> {
                     self.show()?;
                 }
                 Ok(Input::News(news)) => {
-                    if self.hear(news)? {
+                    if self.handle_news(news)? {
                         due = due.min(Instant::now() + SETTLED);
                     }
                 }
@@ -134,7 +134,7 @@ impl Watching<'_> {
     }
 
     /// Takes in news; tells whether there is anything to look at.
-    fn hear(&mut self, news: News) -> Result<bool, Failure> {
+    fn handle_news(&mut self, news: News) -> Result<bool, Failure> {
         match news {
             News::Told => {
                 self.client = self.context.daemon().ok().flatten();
@@ -143,7 +143,7 @@ impl Watching<'_> {
             News::Changed(id) => drop(self.changed.insert(id)),
             News::Gone(id) => self.sessions.retain(|session| session.view.id.as_str() != id),
             News::Away => {
-                self.is_refused()?;
+                self.check_refusal()?;
                 let now = match self.daemon {
                     Daemon::Unknown | Daemon::None => Daemon::None,
                     Daemon::Tells | Daemon::WentAway => Daemon::WentAway,
@@ -159,24 +159,24 @@ impl Watching<'_> {
 
     /// Says why a daemon elsewhere tells nothing, as `ps` would: one that refuses us will not change its mind, and one that
     /// was never there has no home to look into. One that was there is waited for.
-    fn is_refused(&self) -> Result<(), Failure> {
+    fn check_refusal(&self) -> Result<(), Failure> {
         if self.context.server.is_none() {
             return Ok(());
         }
-        match self.context.ask(|client| self.wanted.told(client)) {
+        match self.context.ask(|client| self.wanted.fetch(client)) {
             Err(failure) if self.daemon == Daemon::Unknown || !failure.is_absence() => Err(failure),
             _ => Ok(()),
         }
     }
 
     /// Looks at what has changed, or at everything if that is as good.
-    fn look(&mut self) -> Result<(), Failure> {
+    fn refresh(&mut self) -> Result<(), Failure> {
         let again = if self.client.is_some() { ALL_AGAIN } else { DISK_AGAIN };
         let late = self.daemon != Daemon::Unknown && self.looked.elapsed() >= again;
         let changed = std::mem::take(&mut self.changed);
         if std::mem::take(&mut self.all) || late || changed.len() > ONE_BY_ONE {
             self.looked = Instant::now();
-            return self.look_at_all();
+            return self.refresh_all();
         }
         let Some(client) = &self.client else { return Ok(()) };
         for id in changed {
@@ -192,9 +192,9 @@ impl Watching<'_> {
         Ok(())
     }
 
-    fn look_at_all(&mut self) -> Result<(), Failure> {
+    fn refresh_all(&mut self) -> Result<(), Failure> {
         self.sessions = match &self.client {
-            Some(client) => match self.wanted.told(client) {
+            Some(client) => match self.wanted.fetch(client) {
                 Ok(sessions) => sessions,
                 // It has just gone; what was known is shown until that is told.
                 Err(_) => return Ok(()),
@@ -230,7 +230,7 @@ impl Watching<'_> {
         let body = json!({"daemon": daemon, "sessions": listing.json(), "next": null});
         self.context.print(&body, |out| {
             writeln!(out, "{}", styled(DIM, format_args!("--- {now}")))?;
-            if let Some(words) = words(self.daemon) {
+            if let Some(words) = daemon_text(self.daemon) {
                 writeln!(out, "{}", styled(WARN, words))?;
             }
             report(out, &listing, self.args.long, now)
@@ -240,7 +240,7 @@ impl Watching<'_> {
 }
 
 /// Says why nobody tells anything.
-fn words(daemon: Daemon) -> Option<&'static str> {
+fn daemon_text(daemon: Daemon) -> Option<&'static str> {
     match daemon {
         Daemon::Unknown | Daemon::Tells => None,
         Daemon::None => Some("no daemon answers; this is from disk"),
@@ -251,7 +251,7 @@ fn words(daemon: Daemon) -> Option<&'static str> {
 /// Returns the first line of the picture.
 fn head(daemon: Daemon, listing: &Listing<'_>) -> String {
     let leave = styled(DIM, "q ends");
-    match words(daemon) {
+    match daemon_text(daemon) {
         Some(words) => format!("{}  {leave}", styled(WARN, words)),
         None => format!("{}  {leave}", listing.counted()),
     }

@@ -40,7 +40,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     let backup = if changed { unit.write(&text, before.as_deref())? } else { None };
     manager.ask(&["daemon-reload"], RELOADED)?;
     manager.ask(&["enable", &unit.name], RELOADED)?;
-    let agents = stop::living(context);
+    let agents = stop::living_holders(context);
     let survey = Survey::of(&context.home)?;
     if !survey.is_daemon_ours() {
         stop::make_way(context)?;
@@ -49,7 +49,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         unit.bring_up(&manager, "restart")?;
     }
     let survey = Survey::of(&context.home)?;
-    let still = stop::living(context);
+    let still = stop::living_holders(context);
     let stayed = agents.iter().filter(|one| still.contains(one)).count();
     let mut body = survey.to_json();
     body["changed"] = json!(changed);
@@ -80,7 +80,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         "{} is {}{pid}; {}",
         unit.name,
         styled(GOOD, "active"),
-        stop::lived_on(agents.len(), stayed)
+        stop::survivors_text(agents.len(), stayed)
     )?;
     Ok(print_survey(out, &survey, width)?)
     })

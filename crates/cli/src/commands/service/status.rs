@@ -64,7 +64,7 @@ pub(in crate::commands) fn print_holders(
     width: usize,
 ) -> io::Result<()> {
     for holder in &survey.holders {
-        let words = sanitise::line(&survey.words(&holder.at));
+        let words = sanitise::line(&survey.holder_text(&holder.at));
         let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         // The beginning of an id is enough to find it.
         let id = holder.id.chars().take(10).collect::<String>();

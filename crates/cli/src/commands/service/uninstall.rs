@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
     }
     let manager = Manager::find(&facts_of(None)).ok();
     if let Some(manager) = &manager
-        && manager.show(&unit.name)?.loaded
+        && manager.status(&unit.name)?.loaded
     {
         manager.ask(&["disable", "--now", &unit.name], LEAVES)?;
     }
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         // What it failed at once is of no interest any more; of most there is nothing to forget.
         let _ = manager.ask(&["reset-failed", &unit.name], SOON);
     }
-    let agents = stop::living(context).len() as u64;
+    let agents = stop::living_holders(context).len() as u64;
     let daemon =
         rekindle_client::Client::find(&context.home).ok().flatten().map(|client| client.target().pid());
     let path = unit.path.to_string_lossy();
@@ -56,7 +56,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         None => format!(
             "no daemon runs, {}; `rekindle run` and `rekindle attach` start one in the background, \
              `rekindle serve` in the foreground",
-            stop::live_on(agents)
+            stop::living_text(agents)
         ),
     };
     context.acknowledge(body, format_args!("{first}; {second}"))

@@ -50,8 +50,8 @@ fn lines(pieces: &[Piece]) -> Vec<&str> {
 #[test]
 fn a_message_is_shown_once_as_words_and_then_the_rest() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_1", "Hel", 0)));
-    shown += &answer(picture.messages.take_words(words("msg_1", "lo \x1b[3", 3)));
+    let mut shown = answer(picture.messages.add_delta(words("msg_1", "Hel", 0)));
+    shown += &answer(picture.messages.add_delta(words("msg_1", "lo \x1b[3", 3)));
     shown += &answer(picture.record(&whole("msg_1", "Hello \x1b[31mworld")));
     assert_eq!(shown, "Hello world|");
     assert_eq!(answer(picture.record(&whole("msg_2", "whole"))), "whole|");
@@ -60,9 +60,9 @@ fn a_message_is_shown_once_as_words_and_then_the_rest() {
 #[test]
 fn words_that_were_missed_are_made_good_by_the_record() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_1", "one ", 0)));
-    picture.messages.missed();
-    shown += &answer(picture.messages.take_words(words("msg_1", "three ", 8)));
+    let mut shown = answer(picture.messages.add_delta(words("msg_1", "one ", 0)));
+    picture.messages.forget_waiting();
+    shown += &answer(picture.messages.add_delta(words("msg_1", "three ", 8)));
     shown += &answer(picture.record(&whole("msg_1", "one two three four")));
     assert_eq!(shown, "one two three four|");
 }
@@ -70,19 +70,19 @@ fn words_that_were_missed_are_made_good_by_the_record() {
 #[test]
 fn the_next_message_waits_for_the_end_of_the_one_that_is_shown() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_1", "o", 0)));
+    let mut shown = answer(picture.messages.add_delta(words("msg_1", "o", 0)));
     assert!(shown.is_empty() && picture.messages.waits(), "something may come before it");
-    shown += &answer(picture.messages.take_words(words("msg_1", "ne ", 1)));
-    shown += &answer(picture.messages.take_words(words("msg_2", "three ", 0)));
-    shown += &answer(picture.messages.take_words(words("msg_3", "five", 0)));
+    shown += &answer(picture.messages.add_delta(words("msg_1", "ne ", 1)));
+    shown += &answer(picture.messages.add_delta(words("msg_2", "three ", 0)));
+    shown += &answer(picture.messages.add_delta(words("msg_3", "five", 0)));
     assert!(shown == "one " && !picture.messages.waits(), "{shown}");
     shown += &answer(picture.record(&whole("msg_1", "one two")));
     assert_eq!(shown, "one two|three ");
-    shown += &answer(picture.messages.take_words(words("msg_2", "four", 6)));
+    shown += &answer(picture.messages.add_delta(words("msg_2", "four", 6)));
     shown += &answer(picture.record(&whole("msg_2", "three four")));
     assert_eq!(shown, "one two|three four|five");
     // A stream that was taken up again may tell of a message once more.
-    shown += &answer(picture.messages.take_words(words("msg_1", "one ", 0)));
+    shown += &answer(picture.messages.add_delta(words("msg_1", "one ", 0)));
     shown += &answer(picture.record(&whole("msg_3", "five")));
     assert_eq!(shown, "one two|three four|five|");
 }
@@ -90,35 +90,35 @@ fn the_next_message_waits_for_the_end_of_the_one_that_is_shown() {
 #[test]
 fn the_end_of_a_message_that_nobody_heard_of_comes_before_the_next() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_2", "two", 0)));
+    let mut shown = answer(picture.messages.add_delta(words("msg_2", "two", 0)));
     shown += &answer(picture.record(&whole("msg_1", "one")));
     assert_eq!(shown, "one|two");
     let _ = picture.record(&whole("msg_2", "two"));
-    assert_eq!(answer(picture.messages.take_words(words("msg_3", "three", 0))), "");
-    assert_eq!(answer(picture.messages.go_on()), "three");
+    assert_eq!(answer(picture.messages.add_delta(words("msg_3", "three", 0))), "");
+    assert_eq!(answer(picture.messages.show_waiting()), "three");
 }
 
 #[test]
 fn a_message_that_never_became_a_record_holds_up_none_behind_it() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_1", "lost ", 0)));
-    shown += &answer(picture.messages.go_on());
-    shown += &answer(picture.messages.take_words(words("msg_2", "kept", 0)));
+    let mut shown = answer(picture.messages.add_delta(words("msg_1", "lost ", 0)));
+    shown += &answer(picture.messages.show_waiting());
+    shown += &answer(picture.messages.add_delta(words("msg_2", "kept", 0)));
     shown += &answer(picture.record(&whole("msg_2", "kept")));
     assert_eq!(shown, "lost kept|");
     let _ = picture.record(&record(r#""kind":"run.failed","run_id":"run_1","error":"x""#));
-    let _ = picture.messages.take_words(words("msg_3", "next", 0));
-    assert_eq!(answer(picture.messages.go_on()), "next");
+    let _ = picture.messages.add_delta(words("msg_3", "next", 0));
+    assert_eq!(answer(picture.messages.show_waiting()), "next");
 }
 
 #[test]
 fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
     let mut picture = picture();
-    let mut shown = answer(picture.messages.take_words(words("msg_1", "one ", 0)));
-    picture.messages.missed();
+    let mut shown = answer(picture.messages.add_delta(words("msg_1", "one ", 0)));
+    picture.messages.forget_waiting();
     // A successor tells everything again; then something is missing.
-    shown += &answer(picture.messages.take_words(words("msg_1", "one two ", 0)));
-    shown += &answer(picture.messages.take_words(words("msg_1", "four", 14)));
+    shown += &answer(picture.messages.add_delta(words("msg_1", "one two ", 0)));
+    shown += &answer(picture.messages.add_delta(words("msg_1", "four", 14)));
     assert_eq!(shown, "one two ");
     shown += &answer(picture.record(&whole("msg_1", "one two three four")));
     assert_eq!(shown, "one two three four|");
@@ -127,8 +127,8 @@ fn words_that_say_where_they_stand_are_shown_at_once_and_once() {
 #[test]
 fn a_message_whose_beginning_was_missed_is_told_again() {
     let mut picture = picture();
-    let _ = picture.messages.take_words(words("msg_1", "middle", 0));
-    let _ = picture.messages.go_on();
+    let _ = picture.messages.add_delta(words("msg_1", "middle", 0));
+    let _ = picture.messages.show_waiting();
     let pieces = picture.record(&whole("msg_1", "the middle of it"));
     assert_eq!(lines(&pieces), ["(the message again, from its beginning)"]);
     assert_eq!(answer(pieces), "the middle of it|");

@@ -10,14 +10,14 @@ use serde_json::json;
 use super::Watching;
 use crate::hints::attach;
 use crate::live::keys::Pressed;
-use crate::live::questions::{Said, chosen, how_to_answer};
+use crate::live::questions::{Said, how_to_answer, short_answer_text};
 
 /// Without a terminal a wait must stay open this long: a policy of the session may answer it at once.
 const UNANSWERED: Duration = Duration::from_millis(500);
 
 impl Watching<'_> {
     /// Tells what is asked to whoever has no terminal, and how to answer it; the command then ends.
-    pub(super) fn tell_question(&mut self) -> Result<Option<Exit>, Failure> {
+    pub(super) fn print_question(&mut self) -> Result<Option<Exit>, Failure> {
         let Some((ask, since)) = self.questions.first() else { return Ok(None) };
         if since.elapsed() < UNANSWERED {
             return Ok(None);
@@ -35,7 +35,7 @@ impl Watching<'_> {
     }
 
     /// Puts the oldest question to the person.
-    pub(super) fn put_question(&mut self) -> Result<Option<Exit>, Failure> {
+    pub(super) fn ask_question(&mut self) -> Result<Option<Exit>, Failure> {
         let Some((ask, new)) = self.questions.put_first() else { return Ok(None) };
         if new {
             for line in ask.lines.iter().chain(&ask.options()) {
@@ -54,7 +54,7 @@ impl Watching<'_> {
             let path = format!("/api/sessions/{}/cancel", self.session);
             return match self.client.post(&path, &json!({})) {
                 Ok(_) => Ok(None),
-                Err(failure) => self.say(WARN, &format!("not cancelled: {}", failure.message())),
+                Err(failure) => self.print_line(WARN, &format!("not cancelled: {}", failure.message())),
             };
         }
         let (ask, answer) = match self.questions.pressed(pressed) {
@@ -69,14 +69,15 @@ impl Watching<'_> {
             Ok(_) => {
                 // It is over for us; the record that says so need not be told again.
                 self.questions.over(&ask.wait_id);
-                self.say(DIM, &format!("answered: {}", chosen(&ask, &answer)))
+                self.print_line(DIM, &format!("answered: {}", short_answer_text(&ask, &answer)))
             }
             // The record that says who was faster, and with what, is on its way.
             Err(failure) if failure.is_too_late() => {
-                let text = format!("too late: your answer ({}) was not used", chosen(&ask, &answer));
-                self.say(WARN, &text)
+                let text =
+                    format!("too late: your answer ({}) was not used", short_answer_text(&ask, &answer));
+                self.print_line(WARN, &text)
             }
-            Err(failure) => self.say(WARN, &format!("not answered: {}", failure.message())),
+            Err(failure) => self.print_line(WARN, &format!("not answered: {}", failure.message())),
         }
     }
 }
