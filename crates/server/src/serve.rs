@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use axum::middleware;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::is_out_of_descriptors;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::time::sleep;
 
@@ -104,11 +106,17 @@ pub async fn serve(
             () = strangers.ended() => reserved.fill(),
             accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(error) => {
+                    let failure = Failure { error, has_caller: has_caller([unix.as_fd()]) };
+                    handle_accept_error(&failure, &refused, &mut reserved, &mut connections, &mut strangers).await;
+                }
             },
             accepted = tcp.accept(), if strangers.have_room() => match accepted {
                 Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
-                Err(error) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(error) => {
+                    let failure = Failure { error, has_caller: has_caller(tcp.listeners.iter().map(AsFd::as_fd)) };
+                    handle_accept_error(&failure, &refused, &mut reserved, &mut connections, &mut strangers).await;
+                }
             },
         }
     };
@@ -123,23 +131,38 @@ pub async fn serve(
     ending
 }
 
+/// A connection that could not be accepted.
+struct Failure {
+    error: io::Error,
+    /// There is one: without a free descriptor an accept fails even if nobody came.
+    has_caller: bool,
+}
+
+/// Tells whether a caller waits at one of these listeners.
+fn has_caller<'a>(listeners: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
+    let waiting = |listener| PollFd::from_borrowed_fd(listener, PollFlags::IN);
+    let mut listeners: Vec<PollFd<'_>> = listeners.into_iter().map(waiting).collect();
+    poll(&mut listeners, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
 /// Makes room for a connection that could not be accepted. One that was kept back is given up for it; when there is none
 /// left, the oldest connection of the way in that has more of them makes way: else those who only listen would keep out
 /// whoever wants to know, or to end, what goes on.
 async fn handle_accept_error(
-    error: &io::Error,
+    failure: &Failure,
     refused: &RateLimit,
     reserved: &mut ReservedDescriptors,
     ours: &mut Connections,
     elsewhere: &mut Connections,
 ) {
-    if is_out_of_descriptors(error) {
+    let Failure { error, has_caller } = failure;
+    if is_out_of_descriptors(error) && *has_caller {
         if reserved.release() {
             return;
         }
         if elsewhere.count() > ours.count() { elsewhere.close_oldest() } else { ours.close_oldest() }
     }
-    if let Some(more) = refused.take() {
+    if *has_caller && let Some(more) = refused.take() {
         tracing::warn!(%error, more, "cannot accept a connection");
     }
     tokio::select! {
