@@ -73,8 +73,8 @@ fn ulid_of(digits: &str) -> Option<u128> {
     Ulid::from_string(digits).ok().filter(|_| canonical).map(|ulid| ulid.0)
 }
 
-macro_rules! id_type {
-    ($(#[$doc:meta])* $name:ident = $prefix:literal, $article:literal) => {
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal, $article:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Inline);
@@ -166,41 +166,27 @@ macro_rules! id_type {
                 deserializer.deserialize_str(Text)
             }
         }
-    };
+    )*};
 }
 
-id_type!(
+id_types! {
     /// Names a session: a durable conversation with one agent in one working directory.
-    SessionId = "sess", "a session"
-);
-id_type!(
+    SessionId = "sess", "a session";
     /// Names a run: one turn of a session, from a prompt to its end.
-    RunId = "run", "a run"
-);
-id_type!(
+    RunId = "run", "a run";
     /// Names a wait: a run blocked on someone outside.
-    WaitId = "wait", "a wait"
-);
-id_type!(
+    WaitId = "wait", "a wait";
     /// Names a resume token: the permission to end one wait.
-    TokenId = "rt", "a resume token"
-);
-id_type!(
+    TokenId = "rt", "a resume token";
     /// Names an access token: the permission to speak to the daemon from elsewhere.
-    AccessId = "tok", "an access token"
-);
-id_type!(
+    AccessId = "tok", "an access token";
     /// Names one life of the daemon.
-    BootId = "boot", "a boot"
-);
-id_type!(
+    BootId = "boot", "a boot";
     /// Names a message.
-    MessageId = "msg", "a message"
-);
-id_type!(
+    MessageId = "msg", "a message";
     /// Names a holder, the detached process that owns one agent: `h_` and 32 hex digits.
-    HolderId = "h", "a holder"
-);
+    HolderId = "h", "a holder";
+}
 
 #[cfg(test)]
 mod tests {

@@ -115,19 +115,9 @@ pub fn write(
     Ok(hash)
 }
 
-/// Writes a number in decimal, without the machinery of formatting: every record has a few.
-fn write_number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+/// Writes a number in decimal.
+fn write_number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// A payload that cannot be written as JSON.

@@ -7,7 +7,6 @@ mod tcp;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
@@ -24,6 +23,7 @@ use rekindle_client::logout::{facts_of, scopes_are_safer};
 use rekindle_client::start::{NOTIFY, beside_us};
 use rekindle_client::takeover;
 use rekindle_domain::time::Clock;
+use rekindle_domain::token::sha256_hex;
 use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
@@ -133,8 +133,7 @@ pub(crate) fn run(
 /// Returns a short name for a home, the same in every process: paths of sockets must be short.
 fn short_name(home: &Path) -> String {
     let whole = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    format!("d-{:016x}", hasher.hash_one(whole.as_os_str().as_bytes()))
+    format!("d-{}", &sha256_hex(whole.as_os_str().as_bytes())[..16])
 }
 
 /// Returns who gives holders scopes of their own, if that makes them live longer.
