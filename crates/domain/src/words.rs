@@ -1,8 +1,8 @@
 //! Enums whose variants are words: on disk, in the interface, and for people.
 
-/// Makes an enum of words, each written as it is called.
+/// Makes enums of words, each written as it is called.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* }) => {
+    ($($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* })*) => {$(
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
@@ -18,7 +18,7 @@ macro_rules! words {
                 match self { $($name::$variant => $word,)* }
             }
         }
-    };
+    )*};
 }
 
 pub(crate) use words;

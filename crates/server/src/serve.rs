@@ -106,17 +106,13 @@ pub async fn serve(
             () = strangers.ended() => reserved.fill(),
             accepted = unix.accept(), if connections.have_room() => match accepted {
                 Ok((stream, _)) => connections.add(stream),
-                Err(error) => {
-                    let failure = Failure { error, has_caller: has_caller([unix.as_fd()]) };
-                    handle_accept_error(&failure, &refused, &mut reserved, &mut connections, &mut strangers).await;
-                }
+                Err(error) if has_caller([unix.as_fd()]) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(_) => rest(&mut connections, &mut strangers).await,
             },
             accepted = tcp.accept(), if strangers.have_room() => match accepted {
                 Ok(stream) => strangers.add_stranger(stream, tcp.tls.as_ref()),
-                Err(error) => {
-                    let failure = Failure { error, has_caller: has_caller(tcp.listeners.iter().map(AsFd::as_fd)) };
-                    handle_accept_error(&failure, &refused, &mut reserved, &mut connections, &mut strangers).await;
-                }
+                Err(error) if has_caller(tcp.listeners.iter().map(AsFd::as_fd)) => handle_accept_error(&error, &refused, &mut reserved, &mut connections, &mut strangers).await,
+                Err(_) => rest(&mut connections, &mut strangers).await,
             },
         }
     };
@@ -131,14 +127,7 @@ pub async fn serve(
     ending
 }
 
-/// A connection that could not be accepted.
-struct Failure {
-    error: io::Error,
-    /// There is one: without a free descriptor an accept fails even if nobody came.
-    has_caller: bool,
-}
-
-/// Tells whether a caller waits at one of these listeners.
+/// Tells whether a caller waits at one of these listeners: without a free descriptor an accept fails even if nobody came.
 fn has_caller<'a>(listeners: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
     let waiting = |listener| PollFd::from_borrowed_fd(listener, PollFlags::IN);
     let mut listeners: Vec<PollFd<'_>> = listeners.into_iter().map(waiting).collect();
@@ -149,22 +138,26 @@ fn has_caller<'a>(listeners: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
 /// left, the oldest connection of the way in that has more of them makes way: else those who only listen would keep out
 /// whoever wants to know, or to end, what goes on.
 async fn handle_accept_error(
-    failure: &Failure,
+    error: &io::Error,
     refused: &RateLimit,
     reserved: &mut ReservedDescriptors,
     ours: &mut Connections,
     elsewhere: &mut Connections,
 ) {
-    let Failure { error, has_caller } = failure;
-    if is_out_of_descriptors(error) && *has_caller {
+    if is_out_of_descriptors(error) {
         if reserved.release() {
             return;
         }
         if elsewhere.count() > ours.count() { elsewhere.close_oldest() } else { ours.close_oldest() }
     }
-    if *has_caller && let Some(more) = refused.take() {
+    if let Some(more) = refused.take() {
         tracing::warn!(%error, more, "cannot accept a connection");
     }
+    rest(ours, elsewhere).await;
+}
+
+/// Waits for a while, or until a connection has ended.
+async fn rest(ours: &mut Connections, elsewhere: &mut Connections) {
     tokio::select! {
         () = ours.ended() => {}
         () = elsewhere.ended() => {}

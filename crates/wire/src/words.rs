@@ -1,9 +1,9 @@
 //! Enums whose variants are words of the interface.
 
-/// Makes an enum of words. A word that a newer daemon says and this version does not know is read as `Unknown`: whoever
+/// Makes enums of words. A word that a newer daemon says and this version does not know is read as `Unknown`: whoever
 /// shows a session need not understand all of it. No daemon writes that, and the OpenAPI document does not have it.
 macro_rules! words {
-    ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* }) => {
+    ($($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* })*) => {$(
         $(#[$about])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema
@@ -31,7 +31,7 @@ macro_rules! words {
                 f.pad(self.as_str())
             }
         }
-    };
+    )*};
 }
 
 pub(crate) use words;

@@ -10,17 +10,12 @@ pub struct Age(pub Duration);
 impl FromStr for Age {
     type Err = String;
     fn from_str(text: &str) -> Result<Age, String> {
+        let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
+        let seconds = units
+            .into_iter()
+            .find_map(|(unit, seconds)| text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(seconds));
         let wrong = || format!("{text:?} is no length of time: write a number and s, m, h or d, as in 30d");
-        let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
-        let seconds = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        number.checked_mul(seconds).map(|seconds| Age(Duration::from_secs(seconds))).ok_or_else(wrong)
+        seconds.map(|seconds| Age(Duration::from_secs(seconds))).ok_or_else(wrong)
     }
 }
 

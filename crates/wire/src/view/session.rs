@@ -31,9 +31,7 @@ words! {
         /// It could not be made.
         Error = "error",
     }
-}
 
-words! {
     /// How a run stands.
     pub enum RunState {
         /// Its agent works.
@@ -51,9 +49,7 @@ words! {
         /// It was cut.
         Interrupted = "interrupted",
     }
-}
 
-words! {
     /// Whether a session is whole.
     pub enum HealthState {
         /// It is.

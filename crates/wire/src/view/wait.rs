@@ -21,9 +21,7 @@ words! {
         /// Anything else outside.
         External = "external",
     }
-}
 
-words! {
     /// How a wait stands.
     pub enum WaitState {
         /// It can be answered as it was asked.
