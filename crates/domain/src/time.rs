@@ -123,13 +123,6 @@ pub struct Now {
     pub steady: Timestamp,
 }
 
-impl Now {
-    /// Returns the time where there is only the wall clock.
-    pub fn by_wall(wall: Timestamp) -> Now {
-        Now { wall, steady: wall }
-    }
-}
-
 /// The time beside the newest time the log has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -199,7 +192,8 @@ mod tests {
     #[test]
     fn a_clock_set_back_expires_nothing() {
         let at = Timestamp::from_millis;
-        let moment = |wall, newest| Moment { now: Now::by_wall(at(wall)), newest: at(newest) };
+        let moment =
+            |wall, newest| Moment { now: crate::session::tests::script::now(at(wall)), newest: at(newest) };
         assert!(moment(100, 90).is_past(at(100)));
         assert!(!moment(99, 90).is_past(at(100)));
         assert!(!moment(100, 101).is_past(at(50)), "the clock is behind the newest record");

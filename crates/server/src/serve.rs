@@ -53,12 +53,6 @@ pub struct TcpListeners {
     pub tls: Option<Tls>,
 }
 
-impl From<UnixListener> for Listeners {
-    fn from(unix: UnixListener) -> Listeners {
-        Listeners { unix, tcp: TcpListeners::default() }
-    }
-}
-
 impl TcpListeners {
     async fn accept(&self) -> io::Result<TcpStream> {
         poll_fn(|context| {
@@ -80,12 +74,8 @@ impl TcpListeners {
 /// is, and so is the socket's file: both belong to the caller, who calls `Daemon::leave` next. Needs a runtime with
 /// I/O and time; work that blocks goes to its blocking threads and may outlive this call, so the caller ends the
 /// runtime with a time limit.
-pub async fn serve(
-    daemon: Arc<Daemon>,
-    listeners: impl Into<Listeners>,
-    shutdown: impl Future<Output = ()>,
-) -> Ending {
-    let Listeners { unix, tcp } = listeners.into();
+pub async fn serve(daemon: Arc<Daemon>, listeners: Listeners, shutdown: impl Future<Output = ()>) -> Ending {
+    let Listeners { unix, tcp } = listeners;
     let stop = Stop::new();
     let mut stopped = stop.listen();
     let access = Arc::clone(daemon.access());

@@ -97,11 +97,6 @@ impl AppendError {
             _ => AppendError::Storage(error.clone()),
         }
     }
-
-    /// Tells whether it is certain that the append did not happen.
-    pub fn is_certain(&self) -> bool {
-        !matches!(self, AppendError::OutcomeUnknown(_) | AppendError::Closed)
-    }
 }
 
 /// Why a session, or another stream, cannot be loaded at all.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::session::tests::log::Log;
-use crate::session::tests::script::at;
+use crate::session::tests::script::{at, now};
 
 use HolderProof::{Gone, Lock, Pending, Unresponsive};
 use SessionStatus::{Idle, InterruptedAgent, InterruptedStartup, InterruptedWaiting, Running, Waiting};
@@ -24,7 +24,7 @@ const RESTARTED: &str = "run.interrupted reason=process_restart";
 
 /// What the daemon that began the run sees.
 fn here(holder: HolderProof) -> Observed {
-    Observed { boot: "boot_a".parse().ok(), holder, now: Now::by_wall(at(1000)) }
+    Observed { boot: "boot_a".parse().ok(), holder, now: now(at(1000)) }
 }
 
 /// What the next daemon sees.
@@ -269,17 +269,17 @@ fn a_clock_behind_the_newest_record_expires_nothing() {
     // Six records: the newest is of second 6.
     let timed = &[STARTED, "run.waiting deadline=2; token.minted expires=2", "message.agent"];
     for (wall, expected) in [(1, Waiting), (5, Waiting), (6, InterruptedWaiting), (7, InterruptedWaiting)] {
-        check(timed, &Observed { now: Now::by_wall(at(wall)), ..here(Lock) }, expected, 4);
+        check(timed, &Observed { now: now(at(wall)), ..here(Lock) }, expected, 4);
     }
     // What is proven by other means is proven at any time.
     check(
         &[STARTED, WAIT, "token.revoked"],
-        &Observed { now: Now::by_wall(at(1)), ..here(Lock) },
+        &Observed { now: now(at(1)), ..here(Lock) },
         InterruptedWaiting,
         4,
     );
-    check(timed, &Observed { now: Now::by_wall(at(1)), ..later(Gone) }, InterruptedWaiting, 4);
-    check(&[STARTED], &Observed { now: Now::by_wall(at(1)), ..later(Gone) }, InterruptedStartup, 3);
+    check(timed, &Observed { now: now(at(1)), ..later(Gone) }, InterruptedWaiting, 4);
+    check(&[STARTED], &Observed { now: now(at(1)), ..later(Gone) }, InterruptedStartup, 3);
 }
 
 // I8: a status says how it is known.

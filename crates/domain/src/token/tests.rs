@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::session::tests::log::session;
-use crate::session::tests::script::{at, draft};
-use crate::time::Now;
+use crate::session::tests::script::{at, draft, now};
 
 /// The secret of every token here.
 const SECRET: [u8; 32] = [7; 32];
@@ -31,7 +30,7 @@ fn shown() -> (String, Presented) {
 
 /// The clock and the newest record, in seconds.
 fn moment(wall: i64, newest: i64) -> Moment {
-    Moment { now: Now::by_wall(at(wall)), newest: at(newest) }
+    Moment { now: now(at(wall)), newest: at(newest) }
 }
 
 /// Returns the index after some events, as records 1, 2 and so on; tokens are minted with the known secret.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
-use rekindle_server::{Ending, serve};
+use rekindle_server::{Ending, Listeners, TcpListeners, serve};
 use rekindle_service::daemon::{Daemon, Settings};
 use rekindle_store::disk::{RealDisk, SharedDisk};
 use tempfile::TempDir;
@@ -64,7 +64,8 @@ impl Server {
                 std::future::pending().await
             }
         };
-        let task = runtime.spawn(serve(daemon(directory.path()), listener, shutdown));
+        let listeners = Listeners { unix: listener, tcp: TcpListeners::default() };
+        let task = runtime.spawn(serve(daemon(directory.path()), listeners, shutdown));
         Server { socket, end: Some(end), task, runtime, _directory: directory }
     }
 

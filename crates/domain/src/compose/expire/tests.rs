@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::id::SessionId;
+use crate::session::tests::script::now;
 use crate::time::Timestamp;
 
 const SESSION: &str = "sess_1";
@@ -51,7 +52,7 @@ fn recorded(kind: &str, second: i64) -> Vec<String> {
     let records = waiting(kind);
     let records: Vec<(&str, &str)> = records.iter().map(|(kind, text)| (*kind, text.as_str())).collect();
     let (mut state, mut tokens) = folded(&records);
-    let drafts = expire(&state, &tokens, Now::by_wall(at(second)));
+    let drafts = expire(&state, &tokens, now(at(second)));
     let shown = drafts.iter().map(|draft| match &draft.event {
         Event::TokenExpired(expired) => format!("expired {}", expired.resume_token_id),
         Event::TokenRevoked(revoked) => format!("revoked {}", revoked.resume_token_id),
@@ -63,7 +64,7 @@ fn recorded(kind: &str, second: i64) -> Vec<String> {
         tokens.apply(seq, at(second), &draft.event).expect("legal");
         state.apply(seq, at(second), &draft.event).expect("legal");
     }
-    assert!(expire(&state, &tokens, Now::by_wall(at(second))).is_empty(), "once is enough");
+    assert!(expire(&state, &tokens, now(at(second))).is_empty(), "once is enough");
     assert!(state.open_run().is_some(), "the run goes on");
     shown
 }

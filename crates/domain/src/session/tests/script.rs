@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::event::Event;
 use crate::id::HolderId;
 use crate::line::{Draft, Source};
-use crate::time::Timestamp;
+use crate::time::{Now, Timestamp};
 
 /// Short names of fields that hold an id, and the id's prefix.
 const IDS: [(&str, &str, &str); 11] = [
@@ -29,6 +29,11 @@ const DEFAULTS: &str = r#"{"run_id":"run_1","boot_id":"boot_a","holder_id":"h_1"
     "machine_boot":"m1","holder":{"pid":10,"started":100},"agent":{"pid":11,"started":101},
     "wait_kind":"permission","how":"answered","reason":"agent_exit","why":"user","what":"prompt",
     "scope_session":"sess_1","secret_hash":"00","status":"pending","mode_id":"plan","entries":[]}"#;
+
+/// Returns the time where both clocks say the same.
+pub(crate) fn now(wall: Timestamp) -> Now {
+    Now { wall, steady: wall }
+}
 
 /// Returns a point in time, in seconds from the beginning of every log in the tests.
 pub(crate) fn at(second: i64) -> Timestamp {

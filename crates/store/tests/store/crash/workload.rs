@@ -75,8 +75,8 @@ impl<'a> Workload<'a> {
     fn answer<T>(&self, attempt: usize, persist: Persist, outcome: &Result<T, AppendError>) -> bool {
         let answer = match outcome {
             Ok(_) => Answer::Accepted(persist),
-            Err(error) if error.is_certain() => Answer::Refused,
-            Err(_) => Answer::Unknown,
+            Err(AppendError::OutcomeUnknown(_) | AppendError::Closed) => Answer::Unknown,
+            Err(_) => Answer::Refused,
         };
         self.ledger.push(Entry::Answered { attempt, answer });
         outcome.is_ok()
