@@ -12,7 +12,7 @@ use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, Loaded, OpenSessionError, Want};
 
-use super::lists::PageKey;
+use super::page_key::PageKey;
 use crate::error::{Result, chain, damaged_log};
 use crate::idempotency::Key;
 use crate::lock::locked;

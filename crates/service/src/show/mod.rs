@@ -4,6 +4,7 @@ mod directory;
 mod last_words;
 mod lists;
 pub mod log;
+mod page_key;
 mod run_view;
 mod session;
 mod waits;
