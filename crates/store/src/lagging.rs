@@ -57,11 +57,15 @@ impl LaggingLogs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a log that lags; one that is there already stays as it is.
+    /// Adds a log that lags; one that is there already stays as it is, but what could not be made durable is relied on no more.
     pub(crate) fn add(&self, stream: StreamId, lag: Lag) {
         let mut all = self.lock();
         all.paths.insert(lag.path.clone(), stream);
-        all.streams.entry(stream).or_insert(lag);
+        let (cause, why) = (lag.cause, lag.why.clone());
+        let known = all.streams.entry(stream).or_insert(lag);
+        if (known.cause, cause) == (Cause::Write, Cause::Sync) {
+            (known.cause, known.why) = (cause, why);
+        }
     }
 
     /// Adds lines to what a log lacks, if it lags; tells whether it does.

@@ -442,7 +442,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// More open logs than this make a checkpoint's pause too long.
+/// More open logs than this make a checkpoint too long.
 const MOST_OPEN_LOGS: usize = 4096;
 
 /// Why a session could not be made ready.

@@ -98,7 +98,7 @@ fn records(page: &mut Page, meter: &Meter) {
 
 fn store(page: &mut Page, meter: &Meter, records: &Records) {
     let appends = "From handing records over until they are answered";
-    let checkpoints = "Checkpoints, during which nothing is committed";
+    let checkpoints = "Checkpoints; appends go on meanwhile, but for the last step";
     for (name, help, histogram) in [
         ("rekindle_append_duration_seconds", appends, &meter.appends),
         ("rekindle_sync_duration_seconds", "Syncs of the write-ahead log", &meter.syncs),

@@ -160,6 +160,7 @@ impl Group {
             // The log of a stream that no checkpoint knows may only be touched once the write-ahead
             // log is sure to mention it: else a torn tail could not be told from damage.
             self.sync |= !open.touched;
+            open.unsynced = true;
             let (range, log) = (begin..self.frames.len(), open.open_log());
             self.lines.push(StreamLines { stream, range, offset, log });
             match first {

@@ -1,12 +1,12 @@
-//! The committer's helper thread, for groups that are worth dividing.
+//! The committer's helper threads: one for groups that are worth dividing, one for the syncs of a checkpoint.
 
 use std::sync::mpsc;
 
 type Work = Box<dyn FnOnce() + Send>;
 
 /// A helper thread, which is started at its first use and ends when this is dropped.
-#[derive(Default)]
 pub(super) struct HelperThread {
+    name: &'static str,
     work: Option<mpsc::SyncSender<Work>>,
 }
 
@@ -24,6 +24,10 @@ impl<T> Pending<T> {
 }
 
 impl HelperThread {
+    pub(super) fn new(name: &'static str) -> HelperThread {
+        HelperThread { name, work: None }
+    }
+
     /// Begins work on the helper thread; where none can be had, it is done at once on this one.
     pub(super) fn begin<T: Send + 'static>(
         &mut self,
@@ -32,7 +36,7 @@ impl HelperThread {
         let (answer, pending) = mpsc::sync_channel(1);
         let work: Work = Box::new(move || drop(answer.send(work())));
         if self.work.is_none() {
-            self.work = start();
+            self.work = start(self.name);
         }
         match &self.work {
             // A thread that is gone has dropped its end, and gives the work back.
@@ -47,10 +51,10 @@ impl HelperThread {
     }
 }
 
-fn start() -> Option<mpsc::SyncSender<Work>> {
+fn start(name: &str) -> Option<mpsc::SyncSender<Work>> {
     let (sender, incoming) = mpsc::sync_channel::<Work>(1);
     let run = move || incoming.into_iter().for_each(|work| work());
-    std::thread::Builder::new().name("committer-2".into()).spawn(run).ok()?;
+    std::thread::Builder::new().name(name.into()).spawn(run).ok()?;
     Some(sender)
 }
 
@@ -60,7 +64,7 @@ mod tests {
 
     #[test]
     fn work_is_done_in_order_and_on_one_other_thread() {
-        let mut helper = HelperThread::default();
+        let mut helper = HelperThread::new("helper");
         let here = std::thread::current().id();
         let first = helper.begin(|| std::thread::current().id());
         let next = helper.begin(|| std::thread::current().id());

@@ -24,12 +24,15 @@ impl Inline {
         let mut machine = self.machine();
         machine.commit(appends.into_iter().zip(replies).collect());
         machine.drop_answered();
+        machine.advance_checkpoint();
         slots.iter().map(|slot| slot.take().unwrap_or(Err(AppendError::Closed))).collect()
     }
 
     /// Does what a thread does after a while: syncs, tries again what failed, refills the reserve.
     pub fn tick(&self) {
-        self.machine().tick();
+        let mut machine = self.machine();
+        machine.tick();
+        machine.advance_checkpoint();
     }
 }
 

@@ -1,25 +1,28 @@
-//! The committer's state machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no thread but one
-//! that helps when very many logs are written.
+//! The committer's state machine: commits groups, makes checkpoints, keeps the reserve. No clock, and no threads but one
+//! that helps when very many logs are written and, where it is wanted, one that syncs logs for a checkpoint.
 
 mod catch_up;
+mod checkpoint;
 
 use std::collections::BTreeSet;
 use std::io;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::time::Clock;
 
 use self::catch_up::mark_lagging;
+use self::checkpoint::Checkpoint;
+pub(crate) use self::checkpoint::Checkpointed;
 use super::group_commit::{Group, is_urgent};
 use super::helper_thread::HelperThread;
 use super::log_writes::{LogWrite, LogWrites};
 use super::open_stream::OpenStream;
 use super::open_streams::{OpenStreams, half_of};
 use super::published_streams::Published;
+use super::sync_round::Syncer;
 use super::{Append, Committed, Persist, Submitted};
 use crate::aside::set_aside;
 use crate::error::AppendError;
@@ -35,12 +38,15 @@ use crate::wal::writer::{Wal, WalFailure};
 /// Bounds of the committer, each with its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Size of a segment: replay at boot reads at most about this much, and a checkpoint's syncs are spread
-    /// over this much writing.
+    /// Size of a segment at which a checkpoint begins, so that its syncs are spread over this much writing; at twice of it
+    /// appends wait for the checkpoint. Replay at boot reads about as much.
     pub segment_bytes: u64,
     /// Logs open between two checkpoints: well below the usual limit of 1,024 descriptors, more where the
-    /// process may have more.
+    /// process may have more. A checkpoint begins at three quarters of it; at this many appends wait for its end.
     pub open_logs: usize,
+    /// Logs that may be synced while appends wait, at the end of a checkpoint: if more were written again, they are synced
+    /// beside the appends once more.
+    pub syncs_in_pause: usize,
     /// Appends in one group: bounds what one failure takes back.
     pub group_bytes: usize,
     /// Room kept for the records that end work when the disk is full.
@@ -54,24 +60,12 @@ impl Default for Limits {
         Limits {
             segment_bytes: 16 << 20,
             open_logs: 512,
+            syncs_in_pause: 16,
             group_bytes: 8 << 20,
             reserve_bytes: 4 << 20,
             appends_for_two: 128,
         }
     }
-}
-
-/// Why a checkpoint could not be made; everything stays in the write-ahead log meanwhile.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckpointError {
-    #[error("{0} logs cannot be brought up to date")]
-    Lagging(usize),
-    #[error("{0} deleted sessions cannot be removed yet")]
-    Removals(usize),
-    #[error("cannot make the logs' names durable")]
-    Directory(#[source] io::Error),
-    #[error("cannot begin a new segment of the write-ahead log")]
-    Segment(#[source] io::Error),
 }
 
 /// The committer's state machine, without a thread and without a clock that runs.
@@ -100,6 +94,12 @@ pub struct CommitMachine {
     helper: HelperThread,
     /// Appends that were answered and are only waiting to be dropped.
     answered: Vec<Append>,
+    /// Where the logs are synced for a checkpoint.
+    syncer: Syncer,
+    /// The checkpoint that is under way.
+    checkpoint: Option<Checkpoint>,
+    /// Who is told how the next checkpoint went.
+    asked_for_checkpoint: Vec<Box<dyn FnOnce(Checkpointed) + Send>>,
     /// A checkpoint failed; it is tried again on the next tick, not at every append.
     checkpoint_failed: bool,
     pub(crate) meter: Arc<Meter>,
@@ -132,8 +132,11 @@ impl CommitMachine {
             removals: unfinished.removals,
             groups: 0,
             frames: Vec::new(),
-            helper: HelperThread::default(),
+            helper: HelperThread::new("committer-2"),
             answered: Vec::new(),
+            syncer: Syncer::Steps,
+            checkpoint: None,
+            asked_for_checkpoint: Vec::new(),
             checkpoint_failed: !unfinished.checkpointed,
             meter,
         };
@@ -205,7 +208,6 @@ impl CommitMachine {
                 self.commit_group(group);
             }
         }
-        self.checkpoint_if_due();
         self.gauge();
     }
 
@@ -368,75 +370,10 @@ impl CommitMachine {
             self.catch_up(false);
             // Reads and writes everything there is of it: in vain while a log lags.
             if self.checkpoint_failed && self.lagging.len() == 0 {
-                let _ = self.checkpoint();
+                self.begin_checkpoint();
             }
         }
         self.gauge();
-    }
-
-    fn checkpoint_if_due(&mut self) {
-        let full = self.wal.is_full() || self.touched.len() >= self.limits.open_logs;
-        let due = full && !self.reserve.is_released();
-        if due && !self.checkpoint_failed {
-            let _ = self.checkpoint();
-        }
-    }
-
-    /// Makes the logs durable, begins a new segment that says so, and drops the older ones.
-    pub(crate) fn checkpoint(&mut self) -> Result<(), CheckpointError> {
-        let begin = Instant::now();
-        let outcome = self.try_checkpoint();
-        self.meter.checkpoints.observe(begin.elapsed());
-        self.checkpoint_failed = outcome.is_err();
-        match &outcome {
-            Ok(()) => self.meter.checkpointed(self.clock.now()),
-            Err(_) => self.meter.failed_checkpoints.inc(),
-        }
-        self.gauge();
-        outcome
-    }
-
-    fn try_checkpoint(&mut self) -> Result<(), CheckpointError> {
-        if !self.removals.is_empty() {
-            return Err(CheckpointError::Removals(self.removals.len()));
-        }
-        // In place first: what that writes is made durable with the rest.
-        self.catch_up(true);
-        let mut positions = Vec::with_capacity(self.touched.len());
-        for stream in self.touched.clone() {
-            self.sync_log(stream);
-            // A deleted stream's log may go at any time: nothing must vouch for it.
-            if let Some(open) = self.streams.get(stream).filter(|open| !open.fold.is_deleted()) {
-                positions.push((stream, open.position()));
-            }
-        }
-        // What catches up only now is not durable by what was synced before.
-        let late = self.lagging.streams();
-        self.catch_up(true);
-        late.into_iter().for_each(|stream| self.sync_log(stream));
-        match self.lagging.len() {
-            0 => {}
-            behind => return Err(CheckpointError::Lagging(behind)),
-        }
-        for directory in self.home.log_directories(self.touched.iter().copied()) {
-            self.home.disk.sync_dir(&directory).map_err(CheckpointError::Directory)?;
-        }
-        self.wal.checkpoint(&positions).map_err(CheckpointError::Segment)?;
-        for stream in mem::take(&mut self.touched) {
-            if let Some(open) = self.streams.get_mut(stream) {
-                open.checkpointed();
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a stream's log durable by itself; one that cannot be lags.
-    fn sync_log(&mut self, stream: StreamId) {
-        let Some(open) = self.streams.get_mut(stream) else { return };
-        if let Err(error) = open.sync(&self.home) {
-            let end = open.position().log_offset;
-            mark_lagging(&self.lagging, &self.home, open, end, Cause::Sync, &error);
-        }
     }
 
     /// Removes the files of a session whose deletion is recorded. Until the removal is durable no

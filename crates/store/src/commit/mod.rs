@@ -14,6 +14,7 @@ mod open_stream;
 mod open_streams;
 mod published_streams;
 mod rewrite;
+mod sync_round;
 mod thread;
 
 use std::io;
@@ -32,6 +33,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 
+use self::machine::Checkpointed;
 use self::open_stream::OpenStream;
 use crate::error::AppendError;
 use crate::fold::Fold;
@@ -210,9 +212,14 @@ pub trait Commits: Send + Sync + Sized {
         self.ask(CommitMachine::sync).unwrap_or(Err(AppendError::Closed))
     }
 
-    /// Makes the logs durable by themselves and drops what the write-ahead log no longer needs.
+    /// Makes the logs durable by themselves and drops what the write-ahead log no longer needs; appends of others go on
+    /// meanwhile.
     fn checkpoint(&self) -> io::Result<()> {
-        self.ask(|machine| machine.checkpoint().map_err(io::Error::other)).unwrap_or_else(closed)
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let told =
+            Box::new(move |outcome: Checkpointed| drop(sender.send(outcome.map_err(io::Error::other))));
+        self.post(Box::new(move |machine| machine.checkpoint_with(told)));
+        receiver.recv().unwrap_or_else(|_| closed())
     }
 
     /// Gives up the room that is kept for the records that end work; without a committer there is nobody to give anything up.

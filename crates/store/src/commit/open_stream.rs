@@ -8,6 +8,7 @@ use rekindle_domain::session::Position;
 
 use super::Committed;
 use super::erased_fold::{Folded, OpenFold};
+use super::sync_round::LogSync;
 use crate::disk::{DiskFile, OpenMode};
 use crate::fold::Fold;
 use crate::home_files::HomeFiles;
@@ -24,6 +25,8 @@ pub(crate) struct OpenStream {
     pub(super) log: Option<Arc<dyn DiskFile>>,
     /// The log has bytes that no checkpoint covers, or is about to.
     pub(super) touched: bool,
+    /// Something was written to the log that no sync has covered, also none that is under way, or is about to be.
+    pub(super) unsynced: bool,
     /// The log could not be written; what it lacks is served from memory until it has everything.
     lagging: bool,
 }
@@ -32,7 +35,7 @@ impl OpenStream {
     pub(crate) fn new<F: Fold>(fold: F, damage: Option<Damage>) -> OpenStream {
         let (stream, damage) = (fold.stream(), damage.map(Arc::new));
         let fold = Box::new(Folded::new(fold));
-        OpenStream { stream, fold, damage, log: None, touched: false, lagging: false }
+        OpenStream { stream, fold, damage, log: None, touched: false, unsynced: false, lagging: false }
     }
 
     pub(super) fn position(&self) -> Position {
@@ -53,7 +56,7 @@ impl OpenStream {
     /// Opens the log for its first write since a checkpoint, at its end. One that cannot be lags, and
     /// loses nothing: the write-ahead log keeps the lines until the log has them. One that lags stays closed.
     pub(super) fn touch(&mut self, home: &HomeFiles, end: u64) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        self.touched = true;
+        (self.touched, self.unsynced) = (true, true);
         if !self.lagging {
             self.open(home, end)?;
         }
@@ -78,26 +81,22 @@ impl OpenStream {
         Ok(())
     }
 
-    /// Makes the log durable. An error if it cannot be, if its name leads elsewhere by now, or if someone cut it short.
-    pub(super) fn sync(&mut self, home: &HomeFiles) -> io::Result<()> {
-        let Some(log) = self.open_log() else { return Ok(()) };
-        log.sync()?;
-        let (log, named) = (log.stat()?, home.disk.stat(&home.stream_log(self.stream))?);
-        if log.identity != named.identity || log.len < self.position().log_offset {
-            return Err(io::Error::other("the log was changed by someone else"));
-        }
-        Ok(())
+    /// Returns the log to be synced, unless nothing was written to it since it was last: whoever takes it reports a failure.
+    pub(super) fn begin_sync(&mut self) -> Option<LogSync> {
+        let log = self.open_log().filter(|_| self.unsynced)?;
+        self.unsynced = false;
+        Some(LogSync { stream: self.stream, log, end: self.position().log_offset })
     }
 
     /// The log has everything; it is open, or will be opened for its next write.
     pub(super) fn caught_up(&mut self, log: Option<Arc<dyn DiskFile>>) {
         self.log = log;
-        self.lagging = false;
+        (self.lagging, self.unsynced) = (false, true);
     }
 
     /// A checkpoint covers the log: its descriptor has nothing more to tell.
     pub(super) fn checkpointed(&mut self) {
         self.log = None;
-        self.touched = false;
+        (self.touched, self.unsynced) = (false, false);
     }
 }

@@ -33,7 +33,16 @@ enum Request {
 struct Queue {
     /// Each with when it was handed over.
     requests: Vec<(Request, Instant)>,
+    /// The checkpoint under way can go on.
+    synced: bool,
     closed: bool,
+}
+
+impl Queue {
+    /// Tells whether there is nothing to be done.
+    fn is_idle(&self) -> bool {
+        self.requests.is_empty() && !self.synced && !self.closed
+    }
 }
 
 #[derive(Default)]
@@ -112,6 +121,13 @@ impl Shared {
         }
     }
 
+    /// Wakes the committer: the checkpoint under way can go on. Never waits for room: nobody is more in the way of the committer
+    /// than its own checkpoint.
+    fn go_on(&self) {
+        self.lock().synced = true;
+        self.not_empty.notify_all();
+    }
+
     fn close(&self) {
         self.lock().closed = true;
         self.not_empty.notify_all();
@@ -180,9 +196,10 @@ impl Committer {
 }
 
 impl Commits for Committer {
-    fn start(machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Committer> {
+    fn start(mut machine: CommitMachine, lock: Arc<HomeLock>) -> io::Result<Committer> {
         let (shared, published) = (Arc::new(Shared::default()), machine.published.clone());
-        let queue = shared.clone();
+        let (queue, woken) = (shared.clone(), shared.clone());
+        machine.sync_on_thread(move || woken.go_on());
         let thread = std::thread::Builder::new().name("committer".into()).spawn(move || {
             run(machine, &queue);
             drop(lock);
@@ -244,6 +261,8 @@ fn run(mut machine: CommitMachine, shared: &Shared) {
             machine.tick();
             tick_at = None;
         }
+        // Whoever was answered need not wait for it.
+        machine.advance_checkpoint();
         tick_at = machine.needs_tick().then(|| tick_at.unwrap_or_else(|| Instant::now() + SYNC_WITHIN));
         if closing {
             // Nothing can be handed over any more; what was, is committed. A checkpoint makes the next
@@ -260,7 +279,7 @@ fn run(mut machine: CommitMachine, shared: &Shared) {
 fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
     for _ in 0..LINGER_ROUNDS {
         let queue = shared.lock();
-        if !queue.requests.is_empty() || queue.closed {
+        if !queue.is_idle() {
             return queue;
         }
         drop(queue);
@@ -272,7 +291,7 @@ fn linger(shared: &Shared) -> MutexGuard<'_, Queue> {
 /// Waits until there are requests, it is time for a tick, or nothing more will come; tells the last.
 fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_at: Option<Instant>) -> bool {
     let mut queue = linger(shared);
-    while queue.requests.is_empty() && !queue.closed {
+    while queue.is_idle() {
         let Some(at) = tick_at else {
             queue = shared.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -285,6 +304,7 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_a
         queue = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
     mem::swap(&mut queue.requests, requests);
+    queue.synced = false;
     let closing = queue.closed;
     drop(queue);
     shared.not_full.notify_all();

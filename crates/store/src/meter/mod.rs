@@ -18,7 +18,7 @@ pub struct Meter {
     pub appends: Histogram,
     /// Syncs of the write-ahead log.
     pub syncs: Histogram,
-    /// Checkpoints, those that failed included: nothing is committed meanwhile.
+    /// Checkpoints, those that failed included: appends go on for most of the time.
     pub checkpoints: Histogram,
     /// Checkpoints that could not be made.
     pub failed_checkpoints: Counter,

@@ -15,6 +15,7 @@ use rekindle_testkit::sim::SimDisk;
 pub(crate) const LIMITS: Limits = Limits {
     segment_bytes: 6_000,
     open_logs: 6,
+    syncs_in_pause: 1,
     group_bytes: 2_000,
     reserve_bytes: 4_096,
     appends_for_two: 3,

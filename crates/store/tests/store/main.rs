@@ -1,6 +1,7 @@
 //! The store as its users see it: on a simulated disk that fails and crashes, and on a real one.
 
 mod aside;
+mod checkpoints;
 mod closing;
 mod common;
 mod crash;
@@ -8,6 +9,7 @@ mod damage;
 mod earlier;
 mod faults;
 mod fixtures;
+mod gated;
 mod homes;
 mod lagging;
 mod meter;

@@ -1,0 +1,127 @@
+//! Rounds of syncs: the logs that a checkpoint needs on disk, made durable beside the committer while appends go on.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::vec;
+
+use rekindle_domain::id::StreamId;
+
+use super::helper_thread::HelperThread;
+use crate::disk::DiskFile;
+use crate::home_files::HomeFiles;
+
+/// A log that is to be made durable.
+pub(super) struct LogSync {
+    pub(super) stream: StreamId,
+    pub(super) log: Arc<dyn DiskFile>,
+    /// How far it reaches.
+    pub(super) end: u64,
+}
+
+impl LogSync {
+    /// Makes the log durable. An error if it cannot be, if its name leads elsewhere by now, or if someone cut it short.
+    pub(super) fn run(&self, home: &HomeFiles) -> io::Result<()> {
+        self.log.sync()?;
+        let (log, named) = (self.log.stat()?, home.disk.stat(&home.stream_log(self.stream))?);
+        if log.identity != named.identity || log.len < self.end {
+            return Err(io::Error::other("the log was changed by someone else"));
+        }
+        Ok(())
+    }
+}
+
+/// A log that could not be made durable. The kernel tells of it once: nobody may ask again and believe the answer.
+pub(super) struct FailedSync {
+    pub(super) stream: StreamId,
+    /// The file that is meant: the stream may have another by now.
+    pub(super) log: Arc<dyn DiskFile>,
+    pub(super) error: io::Error,
+}
+
+/// The syncs of a round, in order.
+pub(super) struct Syncs {
+    home: HomeFiles,
+    rest: vec::IntoIter<LogSync>,
+    failed: Vec<FailedSync>,
+}
+
+impl Syncs {
+    /// Syncs one log; tells whether there was one left.
+    fn step(&mut self) -> bool {
+        let Some(next) = self.rest.next() else { return false };
+        if let Err(error) = next.run(&self.home) {
+            self.failed.push(FailedSync { stream: next.stream, log: next.log, error });
+        }
+        true
+    }
+
+    /// Syncs what is left and returns what failed.
+    fn finish(mut self) -> Vec<FailedSync> {
+        while self.step() {}
+        self.failed
+    }
+}
+
+/// Where rounds are carried out.
+pub(super) enum Syncer {
+    /// On a thread of its own, which calls a function when a round is over.
+    Thread { thread: HelperThread, over: Arc<dyn Fn() + Send + Sync> },
+    /// On the committer's own, one log each time it asks: between any two of them there may be appends.
+    Steps,
+}
+
+impl Syncer {
+    pub(super) fn thread(over: impl Fn() + Send + Sync + 'static) -> Syncer {
+        Syncer::Thread { thread: HelperThread::new("log-sync"), over: Arc::new(over) }
+    }
+
+    /// Begins a round.
+    pub(super) fn begin(&mut self, home: HomeFiles, logs: Vec<LogSync>) -> SyncRound {
+        let syncs = Syncs { home, rest: logs.into_iter(), failed: Vec::new() };
+        let Syncer::Thread { thread, over } = self else { return SyncRound::Steps(syncs) };
+        let (sender, outcome) = mpsc::sync_channel(1);
+        let over = over.clone();
+        thread.begin(move || {
+            let _ = sender.send(syncs.finish());
+            over();
+        });
+        SyncRound::Thread(outcome)
+    }
+}
+
+/// A round under way.
+pub(super) enum SyncRound {
+    Thread(mpsc::Receiver<Vec<FailedSync>>),
+    Steps(Syncs),
+}
+
+/// Without an answer nobody knows what is on disk.
+const DIED: &str = "the thread that makes logs durable has died";
+
+impl SyncRound {
+    /// Returns what failed, if the round is over.
+    ///
+    /// # Panics
+    /// If a sync panicked: then nothing more may be dropped from the write-ahead log.
+    pub(super) fn poll(&mut self) -> Option<Vec<FailedSync>> {
+        match self {
+            SyncRound::Thread(outcome) => match outcome.try_recv() {
+                Ok(failed) => Some(failed),
+                Err(mpsc::TryRecvError::Empty) => None,
+                Err(mpsc::TryRecvError::Disconnected) => panic!("{DIED}"),
+            },
+            SyncRound::Steps(syncs) => (!syncs.step()).then(|| std::mem::take(&mut syncs.failed)),
+        }
+    }
+
+    /// Waits for the end of the round and returns what failed.
+    ///
+    /// # Panics
+    /// If a sync panicked: then nothing more may be dropped from the write-ahead log.
+    pub(super) fn wait(self) -> Vec<FailedSync> {
+        match self {
+            SyncRound::Thread(outcome) => outcome.recv().expect(DIED),
+            SyncRound::Steps(syncs) => syncs.finish(),
+        }
+    }
+}
