@@ -1,6 +1,7 @@
 //! The store: one home, opened by its one owner. Wiring only; each part is its own file.
 
 mod announce;
+mod stream_locks;
 
 use std::collections::HashMap;
 use std::io;
@@ -13,6 +14,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
+use self::stream_locks::StreamLocks;
 use crate::blobs::Blobs;
 use crate::cache::{self, Cached};
 use crate::commit::{
@@ -71,8 +73,8 @@ pub struct Store<C: Commits = Committer> {
     recovered: Recovered,
     /// Repairs made when the home was opened that their sessions have not recorded yet.
     unannounced: Mutex<HashMap<SessionId, Vec<LogRepaired<'static>>>>,
-    /// Sessions are loaded one at a time, so that two callers do not load the same one.
-    loading: Mutex<()>,
+    /// Held while a stream is loaded, so that two callers do not load the same one.
+    loading: StreamLocks,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
     /// Who is told of every append.
@@ -182,7 +184,7 @@ impl<C: Commits> Store<C> {
         Ok(Store {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
             unannounced: Mutex::new(announce::repairs(&recovered)),
-            loading: Mutex::new(()),
+            loading: StreamLocks::default(),
             writing: Arc::default(),
             observers: Observers::default(),
             lock,
@@ -257,7 +259,7 @@ impl<C: Commits> Store<C> {
             self.announce_late(session);
             return Ok(current);
         }
-        let _one_at_a_time = locked(&self.loading);
+        let _loaded_once = self.loading.lock(session.into());
         if let Some(current) = self.current(session) {
             return Ok(current);
         }
@@ -291,7 +293,7 @@ impl<C: Commits> Store<C> {
     /// at its end. One without a log begins with its first record; the directory of its log must be there.
     pub fn open_stream<F: Fold>(&self, empty: F) -> Result<Committed<F>, OpenSessionError> {
         let stream = empty.stream();
-        let _one_at_a_time = locked(&self.loading);
+        let _loaded_once = self.loading.lock(stream);
         if let Some(committed) = self.stream(stream) {
             return Ok(committed);
         }

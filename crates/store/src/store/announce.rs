@@ -79,7 +79,7 @@ impl<C: Commits> Store<C> {
     /// Records what could not be recorded when the session was opened.
     pub(super) fn announce_late(&self, session: SessionId) {
         if locked(&self.unannounced).contains_key(&session) {
-            let _one_at_a_time = locked(&self.loading);
+            let _told_once = self.loading.lock(session.into());
             // Whoever opens it next tries again.
             let _ = self.announce(session);
         }

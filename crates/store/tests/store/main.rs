@@ -15,6 +15,7 @@ mod lagging;
 mod meter;
 mod multi_log_appends;
 mod noise;
+mod opening;
 mod reading;
 mod repairs;
 mod streams;
