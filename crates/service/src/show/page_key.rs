@@ -25,8 +25,7 @@ impl<Id: FromStr + ToString> PageKey<Id> {
     pub(crate) fn from_cursor(cursor: Option<&str>) -> Result<Option<PageKey<Id>>> {
         let Some(text) = cursor else { return Ok(None) };
         let place = text.split_once('.').and_then(|(at, id)| {
-            let at =
-                Timestamp::from_millis(i64::from_ne_bytes(u64::from_str_radix(at, 16).ok()?.to_ne_bytes()));
+            let at = Timestamp::from_millis(u64::from_str_radix(at, 16).ok()?.cast_signed());
             Some(PageKey { at, id: id.parse().ok()? })
         });
         match place.filter(|place| place.to_cursor() == text) {
