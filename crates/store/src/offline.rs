@@ -1,7 +1,7 @@
 //! Looking at a home without owning it: the write-ahead log is laid over the logs in memory, and
 //! nothing is written. What is seen is what the next owner would make of the files.
 //!
-//! The [`LogOverlay`] is a [`Disk`] itself, so that everything that reads a home reads an overlaid one too.
+//! The `LogOverlay` is a `Disk` itself, so that everything that reads a home reads an overlaid one too.
 
 use std::collections::HashMap;
 use std::io;
