@@ -9,12 +9,12 @@ mod counting;
 mod ears;
 mod home;
 mod lab;
-mod machine;
 mod measure;
 mod proc;
 mod records;
 mod rig;
 mod rows;
+mod system_info;
 mod table;
 
 use std::path::PathBuf;
@@ -24,8 +24,8 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 
 use crate::context::Context;
-use crate::machine::Machine;
 use crate::rows::Bench;
+use crate::system_info::SystemInfo;
 
 /// Measure the store, the holder and the daemon beside raw programs that do the least a correct one could do.
 ///
@@ -101,7 +101,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         (bench.check)()?;
     }
     let context = Context::new(cli.dir.as_deref(), cli.quick, cli.drop_caches)?;
-    let machine = Machine::here();
+    let machine = SystemInfo::here();
     eprintln!("{}", machine.describe());
     context.announce();
     let mut measured = Vec::new();

@@ -3,8 +3,8 @@
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
-use crate::machine::Machine;
 use crate::measure::{Rounds, Spread, median};
+use crate::system_info::SystemInfo;
 
 /// What a figure is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -199,12 +199,12 @@ struct JsonRow<'a> {
 /// A run as programs see it.
 #[derive(Serialize)]
 struct JsonRun<'a> {
-    machine: &'a Machine,
+    machine: &'a SystemInfo,
     rows: Vec<JsonRow<'a>>,
 }
 
 /// Returns the rows as JSON, beside the machine that they were measured on.
-pub(crate) fn json(machine: &Machine, rows: &[Row]) -> serde_json::Result<String> {
+pub(crate) fn json(machine: &SystemInfo, rows: &[Row]) -> serde_json::Result<String> {
     let rows: Vec<JsonRow<'_>> = rows
         .iter()
         .map(|row| JsonRow {
@@ -248,7 +248,7 @@ mod tests {
         let row = |ours: &[f64]| Row::alone("x", Unit::Millis, ours, Target::None);
         assert_eq!(ours_text(&row(&[3.25, 1.5, 200.0])), "3.25 ms [1.50 ms–200 ms]");
         assert_eq!(ours_text(&row(&[7.0])), "7 ms");
-        let json = json(&Machine::here(), &[row(&[2.0, 1.0, 3.0])]).expect("rows are serialisable");
+        let json = json(&SystemInfo::here(), &[row(&[2.0, 1.0, 3.0])]).expect("rows are serialisable");
         let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
         assert_eq!(json["rows"][0]["ours_high"], 3.0);
         assert!(json["machine"]["features"].is_array());

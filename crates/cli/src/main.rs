@@ -12,14 +12,14 @@ mod home_arg;
 mod live;
 mod offline_session;
 mod payloads;
+mod possible_values;
 mod prompt_arg;
 mod record_text;
 mod server_arg;
 mod session_arg;
-mod status_text;
 #[cfg(test)]
-mod testing;
-mod word_arg;
+mod session_fixture;
+mod status_text;
 
 use std::process::ExitCode;
 

@@ -263,7 +263,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::session;
+    use crate::session_fixture::session;
 
     #[test]
     fn a_status_says_how_the_last_run_went_and_whether_its_agent_lives() {

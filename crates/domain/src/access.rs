@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::AccessId;
+use crate::string_enum::string_enums;
 use crate::time::Timestamp;
 use crate::token::Presented;
-use crate::words::words;
 
 /// The version of the list's format this code writes.
 pub const ACCESS_VERSION: u32 = 1;
@@ -25,7 +25,7 @@ pub const MAX_ENDED: usize = 256;
 /// Longest name of a token.
 pub const MAX_NAME: usize = 64;
 
-words! {
+string_enums! {
     /// What a token may do; each may do what those before it may.
     #[derive(JsonSchema)]
     pub enum Scope {

@@ -13,6 +13,6 @@ pub mod projector;
 pub mod recovery;
 pub mod resume_context;
 pub mod session;
+mod string_enum;
 pub mod time;
 pub mod token;
-mod words;

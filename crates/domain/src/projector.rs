@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::event::{InterruptReason, ProcessIdentity};
 use crate::id::{BootId, HolderId, WaitId};
 use crate::session::{End, Run, SessionState, Wait};
+use crate::string_enum::string_enums;
 use crate::time::{Moment, Now, Timestamp};
 use crate::token::TokenIndex;
-use crate::words::words;
 
-words! {
+string_enums! {
     /// What a session is doing, in order of precedence.
     #[derive(JsonSchema)]
     pub enum SessionStatus {

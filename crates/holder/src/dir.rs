@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::files;
+use crate::file_ops;
 use crate::identity::Identity;
 use crate::wire::{Phase, Secret};
 
@@ -81,14 +81,14 @@ impl HolderDir {
     /// Replaces a file whole; with `durable`, it and its name are on disk when this returns.
     pub fn replace(&self, path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         let temporary = path.with_extension("tmp");
-        let mut file = files::create(&temporary)?;
+        let mut file = file_ops::create(&temporary)?;
         file.write_all(bytes)?;
         if durable {
             file.sync_all()?;
         }
         std::fs::rename(&temporary, path)?;
         if durable {
-            files::sync_dir(&self.path)?;
+            file_ops::sync_dir(&self.path)?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 pub mod client;
 pub mod descriptors;
 pub mod dir;
-mod files;
+mod file_ops;
 pub mod identity;
 pub mod journal;
 pub mod run;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::descriptors::wait_readable;
-use crate::files::if_exists;
+use crate::file_ops::if_exists;
 use crate::identity::{Identity, Presence, Stat, is_gone, machine_boot};
 
 /// The environment variable that marks every process of an agent's tree.

@@ -108,7 +108,7 @@ fn slept() -> i64 {
 /// How far a test has moved the clock by hand.
 #[cfg(all(debug_assertions, test))]
 fn slept() -> i64 {
-    i64::try_from(crate::ticks::testing::moved().as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(crate::ticks::manual_clock::moved().as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

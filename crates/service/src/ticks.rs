@@ -2,14 +2,14 @@
 //! tests, where a thread may stop it and move it by hand.
 
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod manual_clock;
 
 use std::time::{Duration, Instant};
 
 /// Returns the time.
 pub(crate) fn now() -> Instant {
     #[cfg(test)]
-    if let Some(stopped) = testing::stopped() {
+    if let Some(stopped) = manual_clock::stopped() {
         return stopped;
     }
     Instant::now()

@@ -8,10 +8,10 @@ use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::string_enum::string_enums;
 use crate::view::WaitView;
-use crate::words::words;
 
-words! {
+string_enums! {
     /// What kind of message words belong to.
     pub enum DeltaKind {
         /// An answer.

@@ -3,7 +3,7 @@
 //!
 //! They are shapes and nothing else: who decides what they say is below, in the domain and the services.
 
-mod words;
+mod string_enum;
 
 pub mod code;
 pub mod event;

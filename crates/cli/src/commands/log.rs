@@ -8,7 +8,7 @@ use rekindle_store::log::{Cursor, LogReader};
 use rekindle_store::{LoadError, Want};
 use rekindle_terminal::output;
 
-use super::{Context, log_live};
+use super::{Context, log_from_daemon};
 use crate::payloads::Payloads;
 use crate::record_text::RecordPrinter;
 use crate::session_arg::SessionArg;
@@ -45,11 +45,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let live = if args.follow { Some(context.living_daemon()?) } else { context.elsewhere()? };
     if let Some(client) = live {
         let session = args.session.find_live(context, &client)?;
-        let after = log_live::after(&client, &session, args.from, args.last)?;
+        let after = log_from_daemon::after(&client, &session, args.from, args.last)?;
         return if args.follow {
-            log_live::follow(context, &client, session, after)
+            log_from_daemon::follow(context, &client, session, after)
         } else {
-            log_live::fetch(context, &client, &session, after)
+            log_from_daemon::fetch(context, &client, &session, after)
         };
     }
     let home = context.offline()?;

@@ -13,7 +13,7 @@ mod gc;
 mod holders;
 mod late_answer;
 mod log;
-mod log_live;
+mod log_from_daemon;
 mod ps;
 mod resume;
 mod rm;

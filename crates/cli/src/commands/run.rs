@@ -15,8 +15,8 @@ use crate::agent_choice;
 use crate::env_arg::{environment_for, umask_for};
 use crate::hints::attach;
 use crate::live::{Goal, watch};
+use crate::possible_values::one_of;
 use crate::prompt_arg::prompt;
-use crate::word_arg::one_of;
 
 /// Run an agent on a prompt, so that nothing that dies takes the work with it
 ///

@@ -17,8 +17,8 @@ use rekindle_terminal::output::{self, BOLD, DIM, PLAIN, WARN, plural, styled};
 use serde_json::json;
 
 use super::Context;
+use crate::possible_values::one_of;
 use crate::session_arg::{short, short_len};
-use crate::word_arg::one_of;
 
 /// An end that is nearer than this is told to the minute.
 const SOON: u64 = 2 * 86_400_000;

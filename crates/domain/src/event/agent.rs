@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Raw;
 use crate::id::{HolderId, RunId, WaitId};
-use crate::words::words;
+use crate::string_enum::string_enums;
 
 /// A process named so that a reused pid is not mistaken for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,7 +141,7 @@ pub struct AgentNotice<'a> {
     pub raw: Option<Raw<'a>>,
 }
 
-words! {
+string_enums! {
     /// What an input is for.
     pub enum InputKind {
         /// The prompt of a run.

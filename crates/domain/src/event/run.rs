@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::session::is_false;
 use super::{Raw, Usage};
 use crate::id::{BootId, HolderId, MessageId, RunId, TokenId, WaitId};
+use crate::string_enum::string_enums;
 use crate::time::Timestamp;
-use crate::words::words;
 
 /// A turn began. Every attempt is a run of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ pub struct RunWaiting<'a> {
     pub idempotency_key: Option<Cow<'a, str>>,
 }
 
-words! {
+string_enums! {
     /// How a wait ended.
     pub enum ResumeHow {
         /// Someone answered.
@@ -207,7 +207,7 @@ pub struct RunCancelled<'a> {
     pub by: Option<Cow<'a, str>>,
 }
 
-words! {
+string_enums! {
     /// What cut a run short.
     pub enum InterruptReason {
         /// The daemon restarted and nothing was left of the agent.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::files::{AtPath, PathError, sync_dir};
+use crate::file_ops::{AtPath, PathError, sync_dir};
 use crate::journal::hex;
 
 /// The file's name below the hash, so that lists of processes tell what it is.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::dir::HolderDir;
-use crate::files::{AtPath, PathError};
+use crate::file_ops::{AtPath, PathError};
 use crate::journal::{Damage, Item, Items, JournalReader, Step};
 
 /// A place in a holder's journal, and the halves of what is not complete there yet.

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::lock::{DirLock, LockError};
 use crate::dir::{ExitNote, HolderDir, Launch, LockNote, StatusNote};
-use crate::files::if_exists;
+use crate::file_ops::if_exists;
 use crate::identity::{Identity, machine_boot};
 use crate::journal::{Body, Ctl, Damage, JournalReader, Step};
 use crate::tree::{Tree, await_end};

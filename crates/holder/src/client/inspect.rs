@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::lock::{is_copied, read_note};
 use crate::dir::{EpochNote, ExitNote, FORMAT, HolderDir, Launch, LockNote, StatusNote};
-use crate::files::if_exists;
+use crate::file_ops::if_exists;
 use crate::identity::{Presence, machine_boot};
 
 /// Directories looked at at a time. More would wait for the same disk.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::dir::{HolderDir, LockNote};
-use crate::files::{AtPath, PathError, if_exists, open_or_create};
+use crate::file_ops::{AtPath, PathError, if_exists, open_or_create};
 
 /// An inspection keeps the lock for microseconds only; who still has it after this really has it.
 const WAIT: Duration = Duration::from_millis(100);

@@ -18,7 +18,7 @@ mod talk;
 #[cfg(test)]
 mod testing;
 
-pub use crate::files::PathError;
+pub use crate::file_ops::PathError;
 pub use connect::ConnectError;
 pub use control::{Accepted, Control, PART_BYTES, TurnHint};
 pub use executable::{Executable, InstallError, install_executable};

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::harvest::tree_of;
 use super::lock::{DirLock, LockError};
 use crate::dir::{HolderDir, Launch, StatusNote};
-use crate::files::{AtPath, PathError, if_exists, sync_dir};
+use crate::file_ops::{AtPath, PathError, if_exists, sync_dir};
 use crate::identity::{Identity, machine_boot};
 use crate::journal::unhex;
 

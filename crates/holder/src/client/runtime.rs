@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::spawn::MAX_SOCKET_PATH;
-use crate::files::{AtPath, PathError};
+use crate::file_ops::{AtPath, PathError};
 
 /// `/`, sixteen digits, `.sock`.
 const SOCKET_NAME: usize = 22;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::executable::Executable;
 use crate::descriptors::wait_readable;
 use crate::dir::{FORMAT, HolderDir, Launch, Limits};
-use crate::files::{AtPath, PathError, sync_dir};
+use crate::file_ops::{AtPath, PathError, sync_dir};
 use crate::identity::{Identity, machine_boot};
 use crate::journal::hex;
 use crate::tree::await_end;

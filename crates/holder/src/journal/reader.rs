@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::header::{MAX_HEADER, Times, Unreadable};
 use super::{MAX_PAYLOAD, Record};
-use crate::files::if_exists;
+use crate::file_ops::if_exists;
 
 /// What is read at once: several records of the largest size.
 const WINDOW: usize = 4 * (MAX_HEADER + MAX_PAYLOAD);

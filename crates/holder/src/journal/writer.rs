@@ -9,7 +9,7 @@ use super::fault::sync_data;
 use super::header::MAX_HEADER;
 use super::reader::{first_line, segment_numbers, segment_path};
 use super::{Body, Ctl, MAX_PAYLOAD, Record};
-use crate::files;
+use crate::file_ops;
 use crate::stamp::Stamp;
 
 /// A payload of at most so many bytes may be staged with others; a larger one is written from where it is.
@@ -250,7 +250,7 @@ impl JournalWriter {
     pub fn trim(&mut self, keep: u64) {
         while self.segments.len() > 2 && self.segments[1].first <= keep {
             let path = segment_path(&self.dir, self.segments[0].number);
-            if files::if_exists(std::fs::remove_file(path)).is_err() {
+            if file_ops::if_exists(std::fs::remove_file(path)).is_err() {
                 return;
             }
             self.segments.remove(0);
@@ -270,12 +270,12 @@ impl JournalWriter {
 fn begin_segment(dir: &Path, holder_id: &str, number: u64, first: u64) -> io::Result<(File, u64)> {
     let path = segment_path(dir, number);
     let line = first_line(holder_id, first);
-    let file = files::create(&path)?;
+    let file = file_ops::create(&path)?;
     if let Err(error) = file.write_all_at(line.as_bytes(), 0) {
         let _ = std::fs::remove_file(&path);
         return Err(error);
     }
-    files::sync_dir(dir)?;
+    file_ops::sync_dir(dir)?;
     Ok((file, line.len() as u64))
 }
 

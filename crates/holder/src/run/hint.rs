@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::files;
+use crate::file_ops;
 
 /// Sizes are multiples of this, so that they change seldom.
 const STEP: usize = 256;
@@ -19,7 +19,7 @@ pub(super) struct Hint {
 impl Hint {
     /// Makes the file; where that is not possible, nothing is ever written.
     pub(super) fn create(path: &Path) -> Hint {
-        Hint { file: files::create(path).ok(), len: 0 }
+        Hint { file: file_ops::create(path).ok(), len: 0 }
     }
 
     /// Writes one line over what is there; blanks behind it take the place of a longer one.

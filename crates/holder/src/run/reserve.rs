@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::files;
+use crate::file_ops;
 
 const BYTES: u64 = 4 << 20;
 
@@ -25,7 +25,7 @@ impl Reserve {
         if self.kept {
             return;
         }
-        let made = files::create(&self.path)
+        let made = file_ops::create(&self.path)
             .and_then(|file| Ok(fallocate(&file, FallocateFlags::empty(), 0, BYTES)?));
         self.kept = made.is_ok();
         if !self.kept {

@@ -20,7 +20,7 @@ use super::signals::Signals;
 use super::stderr::StderrLog;
 use crate::descriptors::{close_inherited, raise_limit};
 use crate::dir::{EpochNote, FORMAT, HolderDir, Launch, LockNote};
-use crate::files::{if_exists, open_or_create};
+use crate::file_ops::{if_exists, open_or_create};
 use crate::identity::Identity;
 use crate::journal::JournalWriter;
 

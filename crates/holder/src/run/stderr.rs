@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use crate::dir::HolderDir;
-use crate::files;
+use crate::file_ops;
 
 /// How much of the end goes into the exit note.
 const TAIL: u64 = 16 << 10;
@@ -29,7 +29,7 @@ impl StderrLog {
         if self.file.is_none() || self.written >= self.most {
             self.index += usize::from(self.file.is_some());
             self.written = 0;
-            self.file = files::create(&self.dir.stderr(self.index)).ok();
+            self.file = file_ops::create(&self.dir.stderr(self.index)).ok();
         }
         if let Some(file) = &mut self.file {
             let _ = file.write_all(bytes);

@@ -34,7 +34,7 @@ use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
 use crate::show::{Directory, Views};
-use crate::ticks::testing;
+use crate::ticks::manual_clock;
 use crate::worker_pool::Work;
 
 /// Far more turns than any situation takes.
@@ -111,7 +111,7 @@ impl Home {
     }
 
     pub(super) fn with(setup: Setup, lives: &[&'static str]) -> Home {
-        testing::stop();
+        manual_clock::stop();
         let clock = Arc::new(SimClock::default());
         let steady = BootClock::compare(SimClock::default_start());
         let session = SessionId::mint(1, 1);
@@ -226,7 +226,7 @@ impl Home {
         let mut left = time;
         loop {
             let most = self.work().min(left);
-            testing::advance(most);
+            manual_clock::advance(most);
             self.clock.advance(i64::try_from(most.as_millis()).expect("not so long"));
             left -= most;
             if left.is_zero() {
@@ -350,7 +350,7 @@ impl Home {
         // Its agent's end takes several turns, with rests between them, for which nobody writes into the inbox.
         self.ask_while(delete, |daemon| {
             if let Some(rest) = daemon.worker.work() {
-                testing::advance(rest.min(Duration::from_millis(10)));
+                manual_clock::advance(rest.min(Duration::from_millis(10)));
             }
         })
     }

@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn a_rest_is_only_ever_shortened() {
-        ticks::testing::stop();
+        ticks::manual_clock::stop();
         let mut rest = Rest::default();
         assert_eq!(rest.left(), None);
         rest.shorten(Duration::from_secs(2));
         rest.shorten(Duration::from_secs(5));
         assert_eq!(rest.left(), Some(Duration::from_secs(2)));
-        ticks::testing::advance(Duration::from_secs(3));
+        ticks::manual_clock::advance(Duration::from_secs(3));
         assert_eq!(rest.left(), Some(Duration::ZERO));
         rest.begin(None);
         assert_eq!(rest.left(), None);

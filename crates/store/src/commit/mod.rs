@@ -4,6 +4,7 @@
 //! `machine` is the state machine, driven step by step and without a clock or thread of its own, so that tests can
 //! crash it anywhere; `thread` runs it for real.
 
+mod background_sync;
 mod erased_fold;
 mod group_commit;
 mod helper_thread;
@@ -14,7 +15,6 @@ mod open_stream;
 mod open_streams;
 mod published_streams;
 mod rewrite;
-mod sync_round;
 mod thread;
 
 use std::io;

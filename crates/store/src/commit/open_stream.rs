@@ -7,8 +7,8 @@ use rekindle_domain::id::StreamId;
 use rekindle_domain::session::Position;
 
 use super::Committed;
+use super::background_sync::LogSync;
 use super::erased_fold::{Folded, OpenFold};
-use super::sync_round::LogSync;
 use crate::disk::{DiskFile, OpenMode};
 use crate::fold::Fold;
 use crate::home_files::HomeFiles;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::words::words;
+use crate::string_enum::string_enums;
 
-words! {
+string_enums! {
     /// What a holder's directory tells.
     pub enum HolderState {
         /// Its lock is held.

@@ -5,9 +5,9 @@ use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::words::words;
+use crate::string_enum::string_enums;
 
-words! {
+string_enums! {
     /// How a session was continued.
     pub enum ResumeMethod {
         /// What was interrupted goes on.

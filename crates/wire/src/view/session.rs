@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::WaitView;
-use crate::words::words;
+use crate::string_enum::string_enums;
 
-words! {
+string_enums! {
     /// How a daemon stands with a session's agent: in its memory only, and never taken for the session's status.
     #[derive(Default)]
     pub enum Connection {

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::words::words;
+use crate::string_enum::string_enums;
 
-words! {
+string_enums! {
     /// What a wait is for.
     pub enum WaitKind {
         /// May the agent do this?

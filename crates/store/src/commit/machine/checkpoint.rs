@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use rekindle_domain::id::StreamId;
 
-use super::super::sync_round::{FailedSync, SyncRound, Syncer};
+use super::super::background_sync::{FailedSync, SyncRound, Syncer};
 use super::CommitMachine;
 use super::catch_up::mark_lagging;
 use crate::lagging::Cause;

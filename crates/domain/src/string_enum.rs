@@ -1,7 +1,7 @@
-//! Enums whose variants are words: on disk, in the interface, and for people.
+//! String enums: each variant is one word, on disk, in the interface and for people.
 
 /// Makes enums of words, each written as it is called.
-macro_rules! words {
+macro_rules! string_enums {
     ($($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* })*) => {$(
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -21,4 +21,4 @@ macro_rules! words {
     )*};
 }
 
-pub(crate) use words;
+pub(crate) use string_enums;

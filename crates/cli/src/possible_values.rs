@@ -1,4 +1,4 @@
-//! Words of which an argument takes one, each with its meaning.
+//! Possible values of an argument: the words it takes, each with its meaning.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;

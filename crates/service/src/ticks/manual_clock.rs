@@ -1,4 +1,4 @@
-//! A clock that a test moves. It is the thread's own, so that tests do not move each other's.
+//! A manual clock: a test moves it. It is the thread's own, so that tests do not move each other's.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

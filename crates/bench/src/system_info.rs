@@ -1,4 +1,4 @@
-//! The machine that a run was measured on: processor, its features that matter to us, cores, the build's profile. Figures
+//! System information: the machine that a run was measured on: processor, its features that matter to us, cores, the build's profile. Figures
 //! of two machines are only comparable beside this.
 
 use std::fs;
@@ -15,7 +15,7 @@ const WANTED: [&str; 2] = ["sha_ni", "avx512f"];
 
 /// A machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct SystemInfo {
     processor: String,
     cores: usize,
     architecture: &'static str,
@@ -25,12 +25,12 @@ pub(crate) struct Machine {
     optimised: bool,
 }
 
-impl Machine {
+impl SystemInfo {
     /// Returns the one we run on.
-    pub(crate) fn here() -> Machine {
+    pub(crate) fn here() -> SystemInfo {
         let cores = available_parallelism().map_or(1, usize::from);
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        Machine {
+        SystemInfo {
             processor: value(&cpuinfo, &["model name", "CPU part"]).unwrap_or("unknown").to_owned(),
             cores,
             architecture: std::env::consts::ARCH,
@@ -41,7 +41,7 @@ impl Machine {
 
     /// Returns one line for people.
     pub(crate) fn describe(&self) -> String {
-        let Machine { processor, cores, architecture, features, optimised } = self;
+        let SystemInfo { processor, cores, architecture, features, optimised } = self;
         let build = if *optimised { "release build" } else { "debug build: the figures are worthless" };
         let has = if features.is_empty() { "none known".to_owned() } else { features.join(" ") };
         let lacks: Vec<&str> = WANTED.into_iter().filter(|wanted| !features.contains(wanted)).collect();
@@ -76,7 +76,7 @@ mod tests {
         let old = "model name\t: An Old One\nflags\t\t: fpu sse4_1 avx2\n";
         assert_eq!(features(old), ["sse4_1", "avx2"]);
         assert_eq!(value(old, &["model name"]), Some("An Old One"));
-        let machine = Machine {
+        let machine = SystemInfo {
             processor: "An Old One".into(),
             cores: 2,
             architecture: "x86_64",

@@ -1,8 +1,8 @@
-//! Enums whose variants are words of the interface.
+//! String enums: each variant is one word of the interface.
 
 /// Makes enums of words. A word that a newer daemon says and this version does not know is read as `Unknown`: whoever
 /// shows a session need not understand all of it. No daemon writes that, and the OpenAPI document does not have it.
-macro_rules! words {
+macro_rules! string_enums {
     ($($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:tt,)* })*) => {$(
         $(#[$about])*
         #[derive(
@@ -34,4 +34,4 @@ macro_rules! words {
     )*};
 }
 
-pub(crate) use words;
+pub(crate) use string_enums;

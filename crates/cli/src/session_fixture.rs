@@ -1,4 +1,4 @@
-//! A session for tests: as a daemon shows one.
+//! A session fixture for tests: as a daemon shows one.
 
 use rekindle_wire::view::SessionView;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Small things that are done to files in many places, each with one name.
+//! File operations of the holder and its client: files for their owner alone, durable names, and errors that name the path.
 
 use std::fs::{File, OpenOptions};
 use std::io;
