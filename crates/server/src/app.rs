@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
 use rekindle_wire::code::Code;
+use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::respond;
 use crate::stop::Stop;
+use crate::turns::Turns;
 
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) daemon: Arc<Daemon>,
     pub(crate) stop: Stop,
+    pub(crate) turns: Turns,
+    /// Held by whoever looks at sessions for a follower of all.
+    pub(crate) lookers: Arc<Semaphore>,
 }
 
 impl FromRequestParts<App> for App {
@@ -36,6 +42,22 @@ impl App {
         self.ask_at_once(move |daemon| match daemon.unlisted() {
             Some(why) => Err(unlisted(&why)),
             None => work(daemon),
+        })
+        .await
+    }
+
+    /// Asks the daemon about one session, where it may block: not many at the same time, so that one whose log hangs takes only
+    /// some of the threads there are.
+    pub(crate) async fn ask_about<T: Send + 'static>(
+        &self,
+        session: SessionId,
+        work: impl FnOnce(&Arc<Daemon>) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let turn = self.turns.of(session).await;
+        self.ask(move |daemon| {
+            // Until it is done, also if whoever asked has gone away.
+            let _turn = turn;
+            work(daemon)
         })
         .await
     }

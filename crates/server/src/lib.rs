@@ -21,6 +21,7 @@ mod serve;
 pub mod sse;
 mod stop;
 mod tls;
+mod turns;
 
 pub use extract::MAX_BODY;
 pub use serve::{Listeners, TcpListeners, serve};

@@ -21,8 +21,10 @@ use crate::guard::{Guard, REFRESH, guard};
 use crate::rate_limit::RateLimit;
 use crate::reserved_descriptors::ReservedDescriptors;
 use crate::router::router;
+use crate::sse::all_sessions::lookers;
 use crate::stop::{Ending, Stop};
 use crate::tls::Tls;
+use crate::turns::Turns;
 
 /// How long to rest when a connection cannot be accepted: descriptors come back when others end.
 const REST: Duration = Duration::from_millis(100);
@@ -80,7 +82,8 @@ pub async fn serve(daemon: Arc<Daemon>, listeners: Listeners, shutdown: impl Fut
     let mut stopped = stop.listen();
     let access = Arc::clone(daemon.access());
     let guard_of = Guard::new(Arc::clone(&daemon), &tcp.names, tcp.tls.is_some());
-    let router = router(App { daemon, stop: stop.clone() });
+    let app = App { daemon, stop: stop.clone(), turns: Turns::default(), lookers: lookers() };
+    let router = router(app);
     let guarded = router.clone().layer(middleware::from_fn_with_state(guard_of, guard));
     let mut connections = Connections::new(router, stop.listen());
     let mut strangers = Connections::new(guarded, stop.listen());

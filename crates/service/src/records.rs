@@ -1,6 +1,7 @@
 //! The records of a home: the store that keeps them, and the clocks by which they are dated.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Draft;
@@ -14,17 +15,22 @@ use crate::error::Result;
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
+/// Appends under way for whom no thread waits. The committer's queue is some times longer: whoever serves connections never
+/// waits for room in it, also if the disk hangs and callers come again and again.
+const UNATTENDED: usize = 1024;
+
 /// The store and the clocks of a daemon.
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) store: Arc<dyn Sessions>,
     clock: Arc<dyn Clock>,
     steady: BootClock,
+    under_way: Arc<AtomicUsize>,
 }
 
 impl Records {
     pub(crate) fn new(store: Arc<dyn Sessions>, clock: Arc<dyn Clock>, steady: BootClock) -> Records {
-        Records { store, clock, steady }
+        Records { store, clock, steady, under_way: Arc::default() }
     }
 
     /// Appends records that must be on disk before anyone is told.
@@ -35,12 +41,20 @@ impl Records {
         Ok(receipt)
     }
 
+    /// Tells whether an append can be begun without waiting for room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) < UNATTENDED
+    }
+
     /// Begins to append. What follows from it is done even if whoever asked goes away, and by the committer: it must not
     /// block.
     pub(crate) fn begin_append(&self, append: Append, then: impl FnOnce() + Send + 'static) -> Appending {
         let (tell, appended) = oneshot::channel();
         crash_point("append.before");
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        let under_way = self.under_way.clone();
         let told = move |outcome: Result<Receipt, AppendError>| {
+            under_way.fetch_sub(1, Ordering::Relaxed);
             let done = outcome.is_ok();
             crash_point("append.after");
             drop(tell.send(outcome));

@@ -61,16 +61,17 @@ pub(crate) async fn list(app: App, Ask(filter): Ask<Filter>) -> Answer {
 
 /// `GET /api/sessions/{id}`: one session.
 pub(crate) async fn show(app: App, Session(id): Session) -> Answer {
-    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.session(id)?)).await
+    app.ask_about(id, move |daemon| respond::json(StatusCode::OK, &daemon.session(id)?)).await
 }
 
 /// `PATCH /api/sessions/{id}`: changes a session.
 pub(crate) async fn change(app: App, Session(id): Session, Raw(body): Raw) -> Answer {
     let change: Change = json(&body)?;
     if let Some(changed) = app.daemon.try_change(id, change.clone()) {
-        return respond::json(StatusCode::OK, &changed.await?);
+        changed.await?;
+        return show(app, Session(id)).await;
     }
-    app.ask(move |daemon| respond::json(StatusCode::OK, &daemon.change(id, change)?)).await
+    app.ask_about(id, move |daemon| respond::json(StatusCode::OK, &daemon.change(id, change)?)).await
 }
 
 /// What a deletion says beside its session.
@@ -94,7 +95,7 @@ pub(crate) async fn delete(
         None | Some("0" | "false") => false,
         Some(_) => return Err(ApiError::new(Code::InvalidQuery, "force is 1 or 0")),
     };
-    app.ask(move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
+    app.ask_about(id, move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
@@ -110,7 +111,7 @@ pub(crate) async fn message(app: App, Session(id): Session, once: Once, Raw(body
             return respond::json(StatusCode::ACCEPTED, &taken);
         }
     }
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let taken = daemon.message(id, &json(&body)?, once.of(&body).as_ref())?;
         respond::json(StatusCode::ACCEPTED, &taken)
     })
@@ -126,7 +127,7 @@ pub(crate) struct Cancelled {
 
 /// `POST …/cancel`: ends what it does, is about to do and has queued.
 pub(crate) async fn cancel(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         respond::json(StatusCode::ACCEPTED, &Cancelled { run_id: daemon.cancel(id, by.name())? })
     })
@@ -135,7 +136,7 @@ pub(crate) async fn cancel(app: App, by: Caller, Session(id): Session, Raw(body)
 
 /// `POST …/resume`: continues it, or answers its wait by a token.
 pub(crate) async fn resume(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         respond::json(StatusCode::ACCEPTED, &daemon.resume(id, json_if_any(&body)?, by.name())?)
     })
     .await
@@ -143,7 +144,7 @@ pub(crate) async fn resume(app: App, by: Caller, Session(id): Session, Raw(body)
 
 /// `POST …/close`: ends it; its log stays.
 pub(crate) async fn close(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let Nothing {} = json_if_any(&body)?;
         daemon.close(id, by.name())?;
         respond::json(StatusCode::ACCEPTED, &Done {})
@@ -167,7 +168,7 @@ pub(crate) struct Status {
 
 /// `GET …/status`: what it is doing, since when, and how that is known.
 pub(crate) async fn status(app: App, Session(id): Session) -> Answer {
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let session = daemon.session(id)?;
         let (status, since, evidence) = (session.status, session.since, session.evidence);
         respond::json(StatusCode::OK, &Status { id, status, since, evidence })
@@ -194,7 +195,7 @@ pub(crate) async fn log(app: App, Session(id): Session, Ask(page): Ask<Page>) ->
         return Err(ApiError::new(Code::InvalidQuery, "a page of none goes nowhere")
             .advise(Hint::ChooseLimit { most: MAX_PAGE }));
     }
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let page = daemon.log(id, page.after, limit.min(MAX_PAGE))?;
         Ok(respond::bytes(StatusCode::OK, records(&page)))
     })

@@ -16,7 +16,7 @@ pub(crate) async fn list(app: App, Ask(filter): Ask<WaitFilter>) -> Answer {
 
 /// `POST /api/sessions/{id}/waits`: a wait for a program that drives the session.
 pub(crate) async fn open(app: App, by: Caller, Session(id): Session, once: Once, Raw(body): Raw) -> Answer {
-    app.ask(move |daemon| {
+    app.ask_about(id, move |daemon| {
         let opened = daemon.open_wait(id, &json(&body)?, once.of(&body), by.name())?;
         respond::json(StatusCode::CREATED, &opened)
     })

@@ -14,6 +14,7 @@ use rekindle_service::daemon::Daemon;
 use rekindle_service::feed::{Anywhere, Subscription};
 use rekindle_wire::event::{SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::view::SessionView;
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -26,11 +27,20 @@ use crate::stop::Closing;
 /// How long news are gathered: short for a person, long for an agent that writes a thousand records a second.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// Followers of all sessions that look at the same time: they all look at the same sessions, and one of these whose log hangs
+/// must not take a thread for each of them.
+const LOOKING: usize = 16;
+
+/// Makes the turns of those who look.
+pub(crate) fn lookers() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(LOOKING))
+}
+
 /// Follows all sessions.
 pub(crate) async fn follow(app: App, closing: Closing) -> Answer {
     let news = app.ask(|daemon| Ok(daemon.follow_all())).await?;
     let daemon = app.daemon;
-    let watcher = Watcher::new(news, closing, move |sessions| look(&daemon, sessions));
+    let watcher = Watcher::new(news, closing, app.lookers, move |sessions| look(&daemon, sessions));
     Ok(super::respond(events(watcher)))
 }
 
@@ -39,6 +49,7 @@ type Look = dyn Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync;
 
 struct Watcher {
     look: Arc<Look>,
+    lookers: Arc<Semaphore>,
     /// None when the last event is written.
     news: Option<Subscription<Anywhere>>,
     closing: Closing,
@@ -61,10 +72,11 @@ impl Watcher {
     fn new(
         news: Subscription<Anywhere>,
         closing: Closing,
+        lookers: Arc<Semaphore>,
         look: impl Fn(&BTreeSet<SessionId>) -> Vec<u8> + Send + Sync + 'static,
     ) -> Watcher {
         let (look, changed) = (Arc::new(look), BTreeSet::new());
-        Watcher { look, news: Some(news), closing, changed, due: None, looking: None }
+        Watcher { look, lookers, news: Some(news), closing, changed, due: None, looking: None }
     }
 
     async fn step(mut self) -> Option<(Bytes, Watcher)> {
@@ -96,9 +108,18 @@ impl Watcher {
                     }
                 }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    let Ok(turn) = Arc::clone(&self.lookers).try_acquire_owned() else {
+                        // More is gathered until others have looked.
+                        self.due = Some(Instant::now() + GATHER);
+                        continue;
+                    };
                     self.due = None;
                     let (look, changed) = (Arc::clone(&self.look), std::mem::take(&mut self.changed));
-                    self.looking = Some(tokio::task::spawn_blocking(move || look(&changed)));
+                    self.looking = Some(tokio::task::spawn_blocking(move || {
+                        let shown = look(&changed);
+                        drop(turn);
+                        shown
+                    }));
                 }
                 () = &mut ping => return Some((Bytes::from_static(PING_FRAME), self)),
             }
@@ -141,7 +162,8 @@ mod tests {
             let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
             names.join(" ").into_bytes()
         };
-        (tell, Watcher::new(Subscription::new(news, Arc::default()), Closer::new(stop.listen()).1, look))
+        let news = Subscription::new(news, Arc::default());
+        (tell, Watcher::new(news, Closer::new(stop.listen()).1, lookers(), look))
     }
 
     fn happened(session: &str, last_seq: u64) -> Anywhere {
@@ -161,6 +183,19 @@ mod tests {
         tell.send(happened("sess_b", 2)).expect("a follower");
         assert_eq!(events.next().await, Some(Ok("sess_b".into())));
         assert_eq!(events.next().await, Some(Ok(PING_FRAME.into())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_finds_others_looking_gathers_until_they_are_done() {
+        let stop = Stop::new();
+        let (tell, watcher) = following(&stop, 64);
+        let others = Arc::clone(&watcher.lookers).acquire_many_owned(LOOKING as u32).await.expect("turns");
+        let mut events = Box::pin(events(watcher));
+        tell.send(happened("sess_a", 1)).expect("a follower");
+        assert_eq!(events.next().await, Some(Ok(PING_FRAME.into())), "it does not look");
+        tell.send(happened("sess_b", 1)).expect("a follower");
+        drop(others);
+        assert_eq!(events.next().await, Some(Ok("sess_a sess_b".into())));
     }
 
     #[tokio::test(start_paused = true)]

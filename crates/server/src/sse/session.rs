@@ -18,7 +18,7 @@ use crate::stop::Closing;
 
 /// Follows a session.
 pub(crate) async fn follow(app: App, Session(id): Session, Start(since): Start, closing: Closing) -> Answer {
-    let following = app.ask(move |daemon| Ok(daemon.follow(id, since)?)).await?;
+    let following = app.ask_about(id, move |daemon| Ok(daemon.follow(id, since)?)).await?;
     Ok(super::respond(events(following, next, closing)))
 }
 

@@ -8,16 +8,20 @@ use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
 use rekindle_server::{Ending, Listeners, TcpListeners, serve};
 use rekindle_service::daemon::{Daemon, Settings};
-use rekindle_store::disk::{RealDisk, SharedDisk};
+use rekindle_store::disk::SharedDisk;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::gated_disk::{Gate, GatedDisk};
+
 /// A server, on threads of its own.
 pub(crate) struct Server {
+    pub(crate) daemon: Arc<Daemon>,
     socket: PathBuf,
     end: Option<oneshot::Sender<()>>,
     task: JoinHandle<Ending>,
@@ -35,7 +39,7 @@ impl Clock for Still {
 }
 
 /// Opens a daemon in a home of its own, which never launches anything.
-fn daemon(directory: &Path) -> Arc<Daemon> {
+fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
     let settings = Settings {
         home: directory.join("home"),
         holder: std::env::current_exe().expect("this program"),
@@ -44,17 +48,38 @@ fn daemon(directory: &Path) -> Arc<Daemon> {
         env: BTreeMap::new(),
         scopes: None,
     };
-    let disk: SharedDisk = Arc::new(RealDisk);
+    let disk: SharedDisk = Arc::new(GatedDisk(gate.clone()));
     let boot = "boot_1".parse().expect("an id");
     Daemon::open(settings, &disk, boot, Arc::new(Still)).expect("a daemon")
+}
+
+/// Allows for a thousand connections: both ends of each are ours.
+pub(crate) fn allow_many_connections() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("descriptors");
 }
 
 impl Server {
     /// Starts one.
     pub(crate) fn start() -> Server {
+        Server::of(|directory| daemon(directory, &Gate::default()))
+    }
+
+    /// Starts one whose disk is behind a gate, and whose sessions are known.
+    pub(crate) fn start_on(gate: &Gate) -> Server {
+        Server::of(|directory| {
+            let daemon = daemon(directory, gate);
+            daemon.recover();
+            daemon
+        })
+    }
+
+    fn of(daemon: impl FnOnce(&Path) -> Arc<Daemon>) -> Server {
         let directory = TempDir::new().expect("a directory");
         let socket = directory.path().join("s");
-        let runtime = Runtime::new().expect("a runtime");
+        // One thread serves all connections, as that of a daemon does.
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let _inside = runtime.enter();
         let listener = UnixListener::bind(&socket).expect("a socket");
         let (end, ended) = oneshot::channel();
@@ -64,9 +89,10 @@ impl Server {
                 std::future::pending().await
             }
         };
+        let daemon = daemon(directory.path());
         let listeners = Listeners { unix: listener, tcp: TcpListeners::default() };
-        let task = runtime.spawn(serve(daemon(directory.path()), listeners, shutdown));
-        Server { socket, end: Some(end), task, runtime, _directory: directory }
+        let task = runtime.spawn(serve(Arc::clone(&daemon), listeners, shutdown));
+        Server { daemon, socket, end: Some(end), task, runtime, _directory: directory }
     }
 
     /// Connects to it.

@@ -3,4 +3,6 @@
 mod client;
 mod described;
 mod ends;
+mod gated_disk;
 mod refusals;
+mod stuck_disk;

@@ -2,9 +2,8 @@
 
 use rekindle_lab::Reply;
 use rekindle_server::MAX_BODY;
-use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::client::{Server, read};
+use crate::client::{Server, allow_many_connections, read};
 
 #[test]
 fn paths_that_are_not_there_and_methods_that_are_not_taken() {
@@ -143,10 +142,7 @@ fn a_connection_is_kept_after_a_refusal() {
 
 #[test]
 fn too_many_connections_are_told_so_and_come_in_when_others_go() {
-    // Both ends of each are ours.
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit).expect("descriptors");
+    allow_many_connections();
     let server = Server::start();
     let health = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
     let mut streams = Vec::new();

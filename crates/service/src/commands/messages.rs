@@ -175,6 +175,9 @@ pub(crate) fn try_message(
     new: &NewMessage,
     key: Option<&Key>,
 ) -> Option<impl Future<Output = Result<Option<MessageTaken>>> + Send + 'static> {
+    if !workers.records.has_room() {
+        return None;
+    }
     let state = workers.records.store.at_hand(session)?.state;
     // What was answered before is in the log, and reading it may block.
     if key.is_some_and(|key| candidates(&state, key).next().is_some()) {

@@ -46,7 +46,7 @@ pub(crate) fn try_change(
     session: SessionId,
     change: Change,
 ) -> Option<impl Future<Output = Result<()>> + Send + 'static> {
-    if change.names_options() {
+    if change.names_options() || !workers.records.has_room() {
         return None;
     }
     let begun = begin(workers, &workers.records.store.at_hand(session)?.state, change);

@@ -154,18 +154,14 @@ impl Daemon {
         self.session(id)
     }
 
-    /// Changes a session without blocking, if that is possible.
+    /// Changes a session without blocking, if that is possible. What it is then is asked for in the other way: showing it reads
+    /// its log.
     pub fn try_change(
-        self: &Arc<Daemon>,
+        &self,
         id: SessionId,
         change: Change,
-    ) -> Option<impl Future<Output = Result<SessionView>> + Send + 'static> {
-        let changed = update_session::try_change(&self.workers, id, change)?;
-        let daemon = self.clone();
-        Some(async move {
-            changed.await?;
-            daemon.session(id)
-        })
+    ) -> Option<impl Future<Output = Result<()>> + Send + 'static> {
+        update_session::try_change(&self.workers, id, change)
     }
 
     /// Cancels what a session is doing, is about to do and has queued.

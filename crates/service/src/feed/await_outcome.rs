@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rekindle_domain::id::{MessageId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_domain::message_outcome::{MessageOutcome, Pending};
+use tokio::task::spawn_blocking;
 
 use super::{Feed, Following, Since, Told};
 use crate::error::{Result, ServiceError};
@@ -21,7 +22,9 @@ pub(crate) async fn await_outcome(
 ) -> Result<MessageOutcome> {
     let (mut pending, mut last) = (Pending::new(message), seq);
     loop {
-        let mut following = Following::new(feed, views, session, Since::After(last))?;
+        let (of, at) = (feed.clone(), views.clone());
+        let begun = spawn_blocking(move || Following::new(&of, &at, session, Since::After(last)));
+        let mut following = begun.await.map_err(|_| ServiceError::leaving())??;
         loop {
             match following.next().await {
                 Some(Told::Record(record)) => {

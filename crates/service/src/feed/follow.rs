@@ -11,6 +11,7 @@ use rekindle_store::log::{Cursor, Damage, LogReader};
 use rekindle_wire::code::Code;
 use rekindle_wire::event::Delta;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::task::spawn_blocking;
 
 use super::recent::Read;
 use super::{EncodedOnce, Feed, News, Subscription, Told};
@@ -18,6 +19,7 @@ use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::show::Views;
 use crate::show::log::{log_line, reader};
+use crate::storage::Sessions;
 
 /// Records read at once.
 const PAGE: usize = 256;
@@ -105,8 +107,7 @@ impl Following {
                 return None;
             }
             if self.last < self.known {
-                // The log is in the page cache, or near it: not worth a thread.
-                if let Err(error) = self.read() {
+                if let Err(error) = self.read().await {
                     self.end_with_error(&error);
                 }
                 continue;
@@ -181,15 +182,11 @@ impl Following {
     }
 
     /// Gets the next records, from who has read them or from the log.
-    fn read(&mut self) -> Result<()> {
+    async fn read(&mut self) -> Result<()> {
         let before = self.last;
-        for read in self.feed.recent(self.session, self.last + 1, self.known) {
-            if !self.push_record(read) {
-                break;
-            }
-        }
+        self.take_recent();
         if self.last == before {
-            self.read_log()?;
+            self.read_log().await?;
         }
         if self.last == before {
             // Known and not there: the log is behind and will be written; the next news tell.
@@ -198,14 +195,32 @@ impl Following {
         Ok(())
     }
 
-    fn read_log(&mut self) -> Result<()> {
-        let reader = reader(self.views.store(), self.session)?;
-        let mut lines = reader.forward(self.next);
-        while self.ready.len() < PAGE && self.last < self.known {
-            let next = lines.next().map_err(ServiceError::internal)?;
-            let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
-            let Some((line, end)) = read else { break };
-            let read = Read { line: Arc::new(EncodedOnce::from(line)), end };
+    /// Takes records that another follower has read.
+    fn take_recent(&mut self) {
+        for read in self.feed.recent(self.session, self.last + 1, self.known) {
+            if !self.push_record(read) {
+                break;
+            }
+        }
+    }
+
+    /// Reads the log on a thread that may block: its disk may hang, and whoever is served here with us must not wait for it.
+    async fn read_log(&mut self) -> Result<()> {
+        let turn = self.feed.reading(self.session).await;
+        let before = self.last;
+        // Whoever had the turn before may have read what we want.
+        self.take_recent();
+        if self.last > before {
+            return Ok(());
+        }
+        let (views, session) = (self.views.clone(), self.session);
+        let (from, through) = (self.next, self.known);
+        let page = spawn_blocking(move || {
+            let page = read_page(views.store(), session, from, through);
+            drop(turn);
+            page
+        });
+        for read in page.await.map_err(|_| ServiceError::leaving())?? {
             if !self.push_record(read.clone()) {
                 break;
             }
@@ -229,6 +244,20 @@ impl Following {
         }
         true
     }
+}
+
+/// Reads the records of a page from a place on, up to one that has a number.
+fn read_page(store: &dyn Sessions, session: SessionId, from: Cursor, through: u64) -> Result<Vec<Read>> {
+    let reader = reader(store, session)?;
+    let mut lines = reader.forward(from);
+    let mut page: Vec<Read> = Vec::new();
+    while page.len() < PAGE && page.last().is_none_or(|read| read.line.seq < through) {
+        let next = lines.next().map_err(ServiceError::internal)?;
+        let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
+        let Some((line, end)) = read else { break };
+        page.push(Read { line: Arc::new(EncodedOnce::from(line)), end });
+    }
+    Ok(page)
 }
 
 /// Finds where the record behind a point begins; none if the log is not what the caller thinks.

@@ -20,7 +20,7 @@ use rekindle_agent::said::Voice;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
 use rekindle_wire::event::{Delta, DeltaKind};
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
 use crate::lock::locked;
 use crate::show::log::{Damage, LogLine};
@@ -28,6 +28,10 @@ use recent::{Read, Recent};
 
 /// News that a follower may be behind before it is sent away to begin again.
 const BUFFER: usize = 1024;
+
+/// Reads of logs for followers at the same time, whatever sessions they follow: few beside the threads that requests may
+/// block, so that a disk that hangs takes none of those.
+const READS: usize = 64;
 
 /// Returns words of an agent as followers are told them.
 pub(crate) fn delta(said: &connection::Delta) -> Delta {
@@ -85,6 +89,21 @@ pub enum Told {
 struct Followed {
     news: broadcast::Sender<News>,
     recent: Recent,
+    /// Held by whoever reads its log: one at a time, because the others have from it what was read, and because one log that
+    /// hangs must not take the threads of all.
+    reading: Arc<Semaphore>,
+}
+
+impl Followed {
+    fn new() -> Followed {
+        let (news, recent) = (broadcast::channel(BUFFER).0, Recent::default());
+        Followed { news, recent, reading: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Tells whether nobody needs it any more: whoever reads its log may have nobody to tell it.
+    fn is_over(&self) -> bool {
+        self.news.receiver_count() == 0 && self.reading.available_permits() > 0
+    }
 }
 
 /// Where news come together.
@@ -92,6 +111,8 @@ struct Followed {
 pub struct Feed {
     sessions: Mutex<HashMap<SessionId, Followed>>,
     all: broadcast::Sender<Anywhere>,
+    /// Held by everybody who reads a log for a follower.
+    reading: Arc<Semaphore>,
     /// Those who follow one session, and those who follow every.
     pub(crate) one: Arc<Stream>,
     pub(crate) every: Arc<Stream>,
@@ -100,7 +121,8 @@ pub struct Feed {
 impl Default for Feed {
     fn default() -> Feed {
         let (one, every) = Default::default();
-        Feed { sessions: Mutex::default(), all: broadcast::channel(BUFFER).0, one, every }
+        let (all, reading) = (broadcast::channel(BUFFER).0, Arc::new(Semaphore::new(READS)));
+        Feed { sessions: Mutex::default(), all, reading, one, every }
     }
 }
 
@@ -124,10 +146,8 @@ impl Feed {
     pub fn follow(&self, session: SessionId) -> Subscription<News> {
         let mut sessions = locked(&self.sessions);
         // Those whom nobody follows any more are forgotten when somebody comes.
-        sessions.retain(|_, followed| followed.news.receiver_count() > 0);
-        let followed = sessions
-            .entry(session)
-            .or_insert_with(|| Followed { news: broadcast::channel(BUFFER).0, recent: Recent::default() });
+        sessions.retain(|_, followed| !followed.is_over());
+        let followed = sessions.entry(session).or_insert_with(Followed::new);
         Subscription::new(followed.news.subscribe(), self.one.clone())
     }
 
@@ -136,6 +156,15 @@ impl Feed {
         let sessions = locked(&self.sessions);
         let recent = sessions.get(&session).map(|followed| followed.recent.from(from));
         recent.into_iter().flatten().take_while(|read| read.line.seq <= through).cloned().collect()
+    }
+
+    /// Waits until a follower may read the log of its session, without keeping a thread. What is returned is kept until that is
+    /// done, also if the follower goes away meanwhile.
+    pub(crate) async fn reading(&self, session: SessionId) -> Option<[OwnedSemaphorePermit; 2]> {
+        let one = locked(&self.sessions).get(&session)?.reading.clone();
+        // In this order: whoever waits for its session keeps none of those that all share.
+        let one = one.acquire_owned().await.ok()?;
+        Some([one, self.reading.clone().acquire_owned().await.ok()?])
     }
 
     /// Caches a record that a follower has read from the log, if there are others.
