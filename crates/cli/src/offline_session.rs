@@ -10,7 +10,7 @@ use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::boottime::BootClock;
-use rekindle_service::error::{LEFT_ALONE, chain};
+use rekindle_service::error::unloadable;
 use rekindle_service::{last_words, look_for_holder, run_view, session_view};
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
@@ -89,9 +89,7 @@ pub(crate) fn load_or_stand_in(
         Err(error @ LoadError::NotFound(_)) => Err(error),
         Err(error) => {
             let found = home.stand_in(session);
-            let detail = format!("{}; {LEFT_ALONE}", chain(&error));
-            let trouble = Health { state: HealthState::Degraded, detail: Some(detail) };
-            let trouble = found.damage.is_none().then_some(trouble);
+            let trouble = found.damage.is_none().then(|| unloadable(&error));
             Ok((found, trouble))
         }
     }

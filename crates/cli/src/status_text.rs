@@ -47,7 +47,8 @@ pub(crate) fn held(session: &SessionView) -> Option<&str> {
 
 /// Tells why a session is left alone although its log is not damaged: it cannot be loaded.
 pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
-    let detail = session.health.detail.as_deref().filter(|_| session.health.state == HealthState::Degraded);
+    let unusable = matches!(session.health.state, HealthState::Degraded | HealthState::Quarantined);
+    let detail = session.health.detail.as_deref().filter(|_| unusable);
     detail.filter(|detail| detail.ends_with(LEFT_ALONE))
 }
 
@@ -209,6 +210,9 @@ pub(crate) fn uncertain(session: &SessionView) -> Vec<String> {
 pub(crate) fn next(session: &SessionView) -> String {
     let told = |command: &str| ours(format_args!("{command} {}", session.id));
     match session.status {
+        _ if session.health.state == HealthState::Quarantined => {
+            format!("{} frees it; rekindle doctor says more", told("doctor --release"))
+        }
         _ if is_unknown(session) => {
             "restore its log from a backup; rekindle doctor says what else can be done".into()
         }

@@ -21,6 +21,9 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
             "rekindle log shows what is whole, rekindle doctor says more; rekindle rm --force ends its agent and sets its files aside"
         }
         Hint::ExamineHome => "rekindle doctor says what can be done",
+        Hint::ReleaseSession => {
+            "rekindle doctor says more; rekindle doctor --release SESSION has it tried again"
+        }
         // Nothing that a command of ours does.
         _ => return None,
     })

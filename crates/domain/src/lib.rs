@@ -1,6 +1,6 @@
 //! What a session is and what its log means: ids, events, the fold from log to state, the records of every append, the
-//! status projector, the rules of resume tokens and of access tokens. Pure: no I/O, no async, no clock; time, randomness and
-//! evidence come in as arguments.
+//! status projector, the rules of resume tokens, of access tokens and of quarantine. Pure: no I/O, no async, no clock; time,
+//! randomness and evidence come in as arguments.
 
 pub mod access;
 pub mod chain;
@@ -10,6 +10,7 @@ pub mod id;
 pub mod line;
 pub mod message_outcome;
 pub mod projector;
+pub mod quarantine;
 pub mod recovery;
 pub mod resume_context;
 pub mod session;

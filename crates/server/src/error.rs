@@ -1,7 +1,6 @@
 //! Errors as callers see them: one shape for every 4xx and 5xx, whether the service, a handler or the framework
 //! refused. Which status a code has is in the table of codes.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -47,14 +46,6 @@ impl ApiError {
     pub fn refused(status: StatusCode) -> ApiError {
         let message = status.canonical_reason().unwrap_or(REFUSED).to_owned();
         ApiError { status, code: REFUSED, message, hint: None, advice: None }
-    }
-
-    /// Something of ours panicked.
-    pub fn panicked(panic: &(dyn Any + Send)) -> ApiError {
-        let words = panic.downcast_ref::<&str>().copied();
-        let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        ApiError::internal(format_args!("a bug in the daemon: {}", words.unwrap_or("it panicked")))
-            .hint("the daemon's log says where; please report it")
     }
 
     /// Adds what to do next, in words that hold for callers of the interface alone.

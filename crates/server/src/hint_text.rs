@@ -30,6 +30,9 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         }
         Hint::ExamineHome => "on the daemon's machine, rekindle doctor says more",
         Hint::UseNewerVersion => "its files are left alone, and other sessions are not concerned",
+        Hint::ReleaseSession => {
+            "POST /api/sessions/{id}/release has it tried again; on the daemon's machine, rekindle doctor says more"
+        }
         Hint::FreeDiskSpace => "free some room on the disk and try again",
         Hint::RepeatWithSameKey => "repeat it with the same Idempotency-Key",
         Hint::UseNewKey => "use a new Idempotency-Key for a new request",

@@ -1,12 +1,9 @@
-//! The middleware around every request: a panic becomes an answer, an error the framework wrote becomes one of ours, and the log
-//! gets one line. Bodies, headers and raw paths are never logged: they may hold secrets.
+//! The middleware around every request: it is noted which session it is for, an error the framework wrote becomes one of ours, and
+//! the log gets one line. Bodies, headers and raw paths are never logged: they may hold secrets.
 
-use std::any::Any;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
@@ -14,6 +11,8 @@ use axum::http::header::{ALLOW, CONNECTION};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rekindle_domain::id::SessionId;
+use rekindle_service::daemon::Daemon;
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
@@ -28,10 +27,7 @@ pub(crate) async fn observe_request(State(count): State<Count>, request: Request
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
-    let response = match catch_panic(next.run(request)).await {
-        Ok(response) => check_declared(&method, path.as_ref(), reshape(response)),
-        Err(panic) => ApiError::panicked(&*panic).into_response(),
-    };
+    let response = check_declared(&method, path.as_ref(), reshape(next.run(request).await));
     let line = Line {
         method,
         path,
@@ -47,16 +43,24 @@ pub(crate) async fn observe_request(State(count): State<Count>, request: Request
     response
 }
 
-/// Runs a future; a panic is a value.
-async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
-    let mut future = pin!(future);
-    // What panicked is dropped and never looked at again.
-    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Err(panic) => Poll::Ready(Err(panic)),
+/// Notes, while a request is handled, which session it is for: that of a panic is found by it.
+pub(crate) async fn note_session(
+    State(daemon): State<Arc<Daemon>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let session = session_of(request.uri().path());
+    let mut handled = pin!(next.run(request));
+    poll_fn(|context| {
+        let _at_work = session.and_then(|session| daemon.at_request(session));
+        handled.as_mut().poll(context)
     })
     .await
+}
+
+/// Returns the session that a path is about.
+fn session_of(path: &str) -> Option<SessionId> {
+    path.strip_prefix("/api/sessions/")?.split('/').next()?.parse().ok()
 }
 
 /// Gives an error that the framework wrote the shape of all others.
@@ -130,32 +134,31 @@ mod tests {
     use super::*;
 
     async fn ask(path: &str) -> (Response<()>, serde_json::Value) {
-        async fn broken() -> &'static str {
-            let nothing: Vec<u8> = Vec::new();
-            if nothing.is_empty() { panic!("nothing is there") } else { "no" }
-        }
         async fn framework() -> (StatusCode, [(&'static str, &'static str); 1], &'static str) {
             (StatusCode::NOT_ACCEPTABLE, [("allow", "PUT")], "plain words")
         }
-        let router = Router::new().route("/broken", get(broken)).route("/framework", get(framework)).layer(
-            middleware::from_fn_with_state(
-                Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count,
-                observe_request,
-            ),
-        );
+        let router = Router::new().route("/framework", get(framework)).layer(middleware::from_fn_with_state(
+            Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count,
+            observe_request,
+        ));
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         let (head, body) = router.oneshot(request).await.expect("an answer").into_parts();
         let body = to_bytes(body, 10_000).await.expect("a body");
         (Response::from_parts(head, ()), serde_json::from_slice(&body).expect("JSON"))
     }
 
-    #[tokio::test]
-    async fn a_panic_in_a_handler_is_a_500_in_our_shape() {
-        let (head, body) = ask("/broken").await;
-        assert_eq!(head.status(), StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(body["error"]["code"], "internal");
-        assert!(body["error"]["message"].as_str().is_some_and(|words| words.contains("nothing is there")));
-        assert!(body["error"]["hint"].is_string());
+    #[test]
+    fn the_session_of_a_path_is_found() {
+        for (path, session) in [
+            ("/api/sessions/sess_1", Some("sess_1")),
+            ("/api/sessions/sess_1/messages", Some("sess_1")),
+            ("/api/sessions", None),
+            ("/api/sessions/", None),
+            ("/api/sessions/none", None),
+            ("/api/waits/wait_1", None),
+        ] {
+            assert_eq!(session_of(path).as_ref().map(SessionId::as_str), session, "{path}");
+        }
     }
 
     #[tokio::test]

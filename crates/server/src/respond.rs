@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use rekindle_service::crash_report;
 use rekindle_wire::code::Code;
 use serde::Serialize;
 
@@ -18,28 +19,16 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
     Ok(bytes(status, body))
 }
 
-/// Does work that blocks, elsewhere. It is done to its end even if whoever asked goes away.
+/// Does work that blocks, elsewhere, for the same session. It is done to its end even if whoever asked goes away.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => Err(ApiError::panicked(&*panic)),
-            // Only a runtime that is going away drops work it has taken.
-            Err(_) => Err(ApiError::new(Code::ShuttingDown, "the daemon is shutting down")),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn work_that_panics_is_an_internal_error_with_its_words() {
-        let error = blocking(|| -> Result<(), _> { panic!("three is {}", 4) }).await.expect_err("a panic");
-        assert_eq!((error.status().as_u16(), error.code()), (500, "internal"));
-        assert!(format!("{error:?}").contains("three is 4"));
-    }
+    let noted = crash_report::current();
+    let work = move || {
+        let _at_work = noted.map(|noted| crash_report::at_work(noted.session, noted.doing));
+        work()
+    };
+    // Only a runtime that is going away drops work it has taken: a panic ends the process.
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(ApiError::new(Code::ShuttingDown, "the daemon is shutting down")))
 }

@@ -9,7 +9,7 @@ use rekindle_wire::code::Code;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::HEALTH;
-use crate::middleware::{Count, observe_request};
+use crate::middleware::{Count, note_session, observe_request};
 use crate::openapi::{self, Api, describe};
 use crate::routes::{daemon, sessions, waits};
 use crate::sse::{all_sessions, session};
@@ -35,6 +35,7 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
         .route(Method::POST, "/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
         .route(Method::POST, "/api/sessions/{id}/close", sessions::close, describe::close_session())
+        .route(Method::POST, "/api/sessions/{id}/release", sessions::release, describe::release_session())
         .route(Method::POST, "/api/sessions/{id}/waits", waits::open, describe::open_wait())
         .route(Method::GET, "/api/sessions/{id}/log", sessions::log, describe::get_session_log())
         .route(Method::GET, "/api/sessions/{id}/status", sessions::status, describe::get_session_status())
@@ -52,6 +53,7 @@ pub(crate) fn router(app: App) -> Router {
         .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(app.daemon.clone(), note_session))
         .layer(middleware::from_fn_with_state(count(&app), observe_request))
         .with_state(app)
 }

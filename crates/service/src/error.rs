@@ -9,9 +9,10 @@ use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_store::blobs::BlobError;
 use rekindle_store::log::Damage;
-use rekindle_store::{AppendError, OpenSessionError};
+use rekindle_store::{AppendError, LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
+use rekindle_wire::view::{Health, HealthState};
 
 use crate::ids::NoRandomness;
 
@@ -103,6 +104,18 @@ pub(crate) fn damaged_log(damage: &Damage) -> String {
 /// How the detail of a session's health ends that cannot be loaded, and is left alone.
 pub const LEFT_ALONE: &str = "nothing can be added to it";
 
+/// Returns the health of a session that cannot be loaded.
+pub fn unloadable(error: &LoadError) -> Health {
+    let (state, why) = match error {
+        LoadError::Quarantined { quarantine, .. } => {
+            let why = format!("it made the daemon crash {}: {}", quarantine.times(), quarantine.message);
+            (HealthState::Quarantined, why)
+        }
+        _ => (HealthState::Degraded, chain(error)),
+    };
+    Health { state, detail: Some(format!("{why}; {LEFT_ALONE}")) }
+}
+
 /// Returns an error with its causes in one line.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -167,7 +180,6 @@ impl From<AppendError> for ServiceError {
 
 impl From<OpenSessionError> for ServiceError {
     fn from(error: OpenSessionError) -> ServiceError {
-        use rekindle_store::LoadError;
         match error {
             OpenSessionError::Append(error) => error.into(),
             OpenSessionError::Load(error @ LoadError::NotFound(_)) => {
@@ -175,6 +187,9 @@ impl From<OpenSessionError> for ServiceError {
             }
             OpenSessionError::Load(error @ LoadError::Newer { .. }) => {
                 ServiceError::caused_by(Code::SessionNewer, error).hint(Hint::UseNewerVersion)
+            }
+            OpenSessionError::Load(error @ LoadError::Quarantined { .. }) => {
+                ServiceError::caused_by(Code::SessionQuarantined, error).hint(Hint::ReleaseSession)
             }
             OpenSessionError::Load(error @ LoadError::Read(_)) => {
                 ServiceError::caused_by(Code::Storage, error).hint(Hint::ExamineHome)

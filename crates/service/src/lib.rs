@@ -29,5 +29,6 @@ pub mod upkeep;
 mod worker_pool;
 
 pub use drive::{live, look_for_holder};
+pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
 pub use show::{last_words, log, run_view, session_view};

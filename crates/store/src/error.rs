@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
+use rekindle_domain::quarantine::Quarantine;
 use rekindle_domain::session::IllegalTransition;
 
 use crate::log::Damage;
@@ -116,6 +117,17 @@ pub enum LoadError {
         found: u32,
         /// The newest known one.
         known: u32,
+    },
+    /// It made daemons crash: it is left alone until someone releases it.
+    #[error(
+        "{session} is quarantined: it made the daemon crash {}, the last time at {}: {}",
+        quarantine.times(), quarantine.last, quarantine.message
+    )]
+    Quarantined {
+        /// The session.
+        session: SessionId,
+        /// Why it is.
+        quarantine: Arc<Quarantine>,
     },
     /// A file cannot be read.
     #[error(transparent)]

@@ -1,15 +1,46 @@
-//! The files of a home: where each is, and the disk it is on. What works on a home is handed both together.
+//! The files of a home: where each is, the disk it is on, and which sessions are to be left alone. What works on a home is handed
+//! all of it together.
 
+use std::io;
 use std::ops::Deref;
 
+use rekindle_domain::id::SessionId;
+
+use crate::crash_report::Quarantined;
 use crate::disk::SharedDisk;
+use crate::error::LoadError;
 use crate::layout::Layout;
+use crate::log::LogReader;
 
 /// The files of a home.
 #[derive(Clone)]
 pub(crate) struct HomeFiles {
     pub(crate) disk: SharedDisk,
     pub(crate) layout: Layout,
+    pub(crate) quarantined: Quarantined,
+}
+
+impl HomeFiles {
+    /// Returns the files of a home, and reads which sessions are quarantined.
+    pub(crate) fn new(disk: SharedDisk, layout: Layout) -> HomeFiles {
+        let quarantined = Quarantined::read(&*disk, &layout);
+        HomeFiles { disk, layout, quarantined }
+    }
+
+    /// Refuses a session that is quarantined.
+    pub(crate) fn check_quarantine(&self, session: SessionId) -> Result<(), LoadError> {
+        match self.quarantined.get(session) {
+            Some(quarantine) => Err(LoadError::Quarantined { session, quarantine }),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a session's log for reading, unless it is quarantined.
+    pub(crate) fn reader(&self, session: SessionId) -> io::Result<LogReader> {
+        self.check_quarantine(session)
+            .map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error))?;
+        LogReader::open(&*self.disk, &self.log(session), self.codec())
+    }
 }
 
 /// Where each file is.

@@ -17,6 +17,7 @@ pub const TEMPORARY_SUFFIX: &str = ".tmp";
 /// What a damaged segment of the write-ahead log is kept as.
 pub const DAMAGED_SUFFIX: &str = ".damaged";
 const DAMAGE_NOTE_SUFFIX: &str = ".damaged.json";
+const CRASH_REPORT_SUFFIX: &str = ".jsonl";
 
 /// Where everything lives below a home.
 #[derive(Debug, Clone)]
@@ -239,6 +240,21 @@ impl Layout {
     /// The note in such a directory that the good beginning of its log has become the session's log again.
     pub fn kept_prefix(&self, aside: &Path) -> PathBuf {
         aside.join("prefix-kept.json")
+    }
+
+    /// The reports of crashes, a file for each session that a daemon was working on.
+    pub fn crashes(&self) -> PathBuf {
+        self.home.join("crashes")
+    }
+
+    /// The reports of the crashes of daemons that were working on a session.
+    pub fn crash_report(&self, id: SessionId) -> PathBuf {
+        self.crashes().join(format!("{id}{CRASH_REPORT_SUFFIX}"))
+    }
+
+    /// Returns the session that a name in `crashes/` is about.
+    pub fn crashed_session(name: &str) -> Option<SessionId> {
+        name.strip_suffix(CRASH_REPORT_SUFFIX)?.parse().ok()
     }
 
     /// What repairs took away or changed, as it was; a directory for each time.

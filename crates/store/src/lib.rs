@@ -11,6 +11,7 @@ pub mod blobs;
 mod cache;
 pub mod check;
 pub mod commit;
+pub mod crash_report;
 pub mod disk;
 mod error;
 pub mod fold;

@@ -7,6 +7,7 @@ use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
 use rekindle_domain::token::TokenIndex;
 
 use crate::cache::{self, Cached, MAX_CACHE};
+use crate::crash_report::at_work;
 use crate::disk::{Disk, if_exists, read_all};
 use crate::error::AtPath;
 pub use crate::error::LoadError;
@@ -65,6 +66,8 @@ pub(crate) fn load(home: &HomeFiles, session: SessionId, want: Want) -> Result<L
 
 /// Loads a session as its log has it: what is to be appended to it follows from that alone.
 pub(crate) fn load_logged(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+    home.check_quarantine(session)?;
+    let _at_work = at_work(session, "load");
     let path = home.log(session);
     let Some(reader) = if_exists(LogReader::open(&*home.disk, &path, home.codec())).at_path("read", &path)?
     else {
@@ -111,11 +114,15 @@ pub(crate) fn legacy(disk: &dyn Disk, layout: &Layout, session: SessionId) -> Op
 }
 
 /// Reads what can be known of a session that cannot be loaded: what its log says, whatever stands beside it; nothing if that
-/// cannot be read either. It is for showing: nothing may be added to such a session.
+/// cannot be read either. It is for showing: nothing may be added to such a session. Of one that is quarantined nothing is read.
 pub(crate) fn stand_in(home: &HomeFiles, session: SessionId) -> Loaded {
     let mut replay = Replay::new(session).deferring_tools();
+    if home.check_quarantine(session).is_err() {
+        return Loaded::new(replay, None);
+    }
+    let _at_work = at_work(session, "load");
     let mut damage = damage_note(home, session);
-    if let Ok(reader) = LogReader::open(&*home.disk, &home.log(session), home.codec())
+    if let Ok(reader) = home.reader(session)
         && let Ok(Stop::Damaged(found)) = walk(&reader, &mut replay, u64::MAX)
     {
         damage = damage.or(Some(found));

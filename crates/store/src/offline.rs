@@ -61,7 +61,7 @@ impl Offline {
 
     /// Looks at a home whatever its description says.
     pub(crate) fn regardless(disk: SharedDisk, layout: Layout) -> Result<Offline, ScanError> {
-        let raw = HomeFiles { disk, layout };
+        let raw = HomeFiles::new(disk, layout);
         let scan = settled_scan(&raw)?;
         let mut pending = Vec::new();
         let completed = LaggingLogs::default();
@@ -81,7 +81,7 @@ impl Offline {
         }
         let lagging = Arc::new(completed);
         let disk = Arc::new(LogOverlay { disk: raw.disk.clone(), lagging, read_only: true });
-        let home = HomeFiles { disk, layout: raw.layout };
+        let home = HomeFiles { disk, ..raw.clone() };
         let wal_torn = scan.torn();
         Ok(Offline { raw: raw.disk, home, pending, wal_damage: scan.damage, wal_torn })
     }
@@ -89,6 +89,10 @@ impl Offline {
     /// Returns where everything lives.
     pub fn layout(&self) -> &Layout {
         &self.home.layout
+    }
+
+    pub(crate) fn home(&self) -> &HomeFiles {
+        &self.home
     }
 
     /// Returns the overlaid disk, on which nothing can be written.
@@ -157,9 +161,9 @@ impl Offline {
         Blobs::new(self.home.disk.clone(), self.home.layout.clone(), Arc::default())
     }
 
-    /// Opens a session's log for reading.
+    /// Opens a session's log for reading, unless it is quarantined.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.home.disk, &self.home.log(session), self.home.codec())
+        self.home.reader(session)
     }
 
     /// Lists the sessions.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rekindle_domain::id::SessionId;
 
+use crate::crash_report;
 use crate::disk::{Disk, if_exists, temporary};
 use crate::layout::Layout;
 
@@ -12,6 +13,7 @@ use crate::layout::Layout;
 ///
 /// The log goes last because it holds the decision: as long as it stands, a restart knows what to finish.
 pub(crate) fn remove(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<()> {
+    crash_report::remove(disk, layout, session)?;
     for file in every_file(disk, layout, session)? {
         if_exists(disk.remove_file(&file))?;
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::event::LogRepaired;
 use rekindle_domain::id::{BootId, SessionId, StreamId};
+use rekindle_domain::quarantine::Quarantine;
 use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
@@ -20,6 +21,7 @@ use crate::cache::{self, Cached};
 use crate::commit::{
     Append, CommitMachine, Commits, Committed, Committer, Current, Inline, Limits, Receipt, Receipts,
 };
+use crate::crash_report::{self, at_work};
 use crate::disk::{OpenMode, RealDisk, RetryDisk, SharedDisk};
 use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
@@ -173,13 +175,14 @@ impl<C: Commits> Store<C> {
         limits: Limits,
     ) -> Result<Store<C>, OpenError> {
         home::upgrade(&*disk, &layout)?;
-        let mut home = HomeFiles { disk, layout };
+        let mut home = HomeFiles::new(disk, layout);
         let (wal, recovered, unfinished) = recover(&home, limits.segment_bytes)?;
         let mentioned = recovered.sessions().map(|(session, _)| session).collect();
         write_lost_notes(&home, lock.last_owner, &mentioned);
         let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
-        home.disk = Arc::new(LogOverlay { disk: home.disk, lagging: lagging.clone(), read_only: false });
+        home.disk =
+            Arc::new(LogOverlay { disk: home.disk.clone(), lagging: lagging.clone(), read_only: false });
         let lock = Arc::new(lock);
         Ok(Store {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
@@ -259,6 +262,8 @@ impl<C: Commits> Store<C> {
             self.announce_late(session);
             return Ok(current);
         }
+        self.home.check_quarantine(session)?;
+        let _at_work = at_work(session, "load");
         let _loaded_once = self.loading.lock(session.into());
         if let Some(current) = self.current(session) {
             return Ok(current);
@@ -329,6 +334,8 @@ impl<C: Commits> Store<C> {
 
     /// Reads a session's log up to `end` and finds where it is damaged.
     pub fn broken_before(&self, session: SessionId, end: Cursor) -> Result<Option<Damage>, LoadError> {
+        self.home.check_quarantine(session)?;
+        let _at_work = at_work(session, "load");
         let found = match end {
             Cursor::START => Ok(None),
             _ => self.reader(session).and_then(|reader| broken_before(&reader, session, end.offset())),
@@ -416,6 +423,9 @@ impl<C: Commits> Store<C> {
     /// Removes the files of a session whose deletion is recorded.
     pub fn remove(&self, session: SessionId) -> io::Result<()> {
         match load(&self.home, session, Want::Status) {
+            Err(error @ LoadError::Quarantined { .. }) => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, error))
+            }
             Ok(loaded) if !loaded.state.deleted && self.current(session).is_none() => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session's deletion is not recorded"))
             }
@@ -428,9 +438,22 @@ impl<C: Commits> Store<C> {
         self.committer.set_aside(session)
     }
 
-    /// Opens a session's log for reading.
+    /// Returns why a session is quarantined, if it is: nothing of it is read, and nothing added to it.
+    pub fn quarantine(&self, session: SessionId) -> Option<Arc<Quarantine>> {
+        self.home.quarantined.get(session)
+    }
+
+    /// Has a session used again that made daemons crash, and forgets that it did; tells whether there was anything to forget.
+    pub fn release_quarantine(&self, session: SessionId) -> Result<bool, PathError> {
+        let removed = crash_report::remove(&*self.home.disk, &self.home, session);
+        let removed = removed.at_path("remove", &self.home.crash_report(session))?;
+        self.home.quarantined.release(session);
+        Ok(removed)
+    }
+
+    /// Opens a session's log for reading, unless it is quarantined.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
-        LogReader::open(&*self.home.disk, &self.home.log(session), self.home.codec())
+        self.home.reader(session)
     }
 
     /// Follows a session's log from an offset on.

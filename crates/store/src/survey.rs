@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::Replay;
 
+use crate::crash_report::at_work;
 use crate::disk::{EntryKind, Stat};
 use crate::home_files::HomeFiles;
 use crate::index::Index;
@@ -63,11 +64,12 @@ pub(crate) fn survey(
     let index = Index::read(home);
     let visit = Mutex::new(visit);
     on_threads(&listing.sessions, |session| {
-        let loaded = match listed(home, listing, &index, *session) {
+        let usable = home.check_quarantine(*session);
+        let _at_work = usable.is_ok().then(|| at_work(*session, "load"));
+        let loaded = usable.and_then(|()| match listed(home, listing, &index, *session) {
             Some(loaded) => Ok(loaded),
             None => load(home, *session, Want::Status),
-        };
-        // A visitor that panicked leaves nothing half-done here.
+        });
         let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
         (*visit)(*session, loaded);
     });

@@ -87,6 +87,7 @@ codes! {
     SessionClosed = "session_closed", 409: "the session takes no more messages";
     SessionDamaged = "session_damaged", 409: "the session's log is damaged: nothing can be added to it";
     SessionNewer = "session_newer", 409: "a newer version wrote the session";
+    SessionQuarantined = "session_quarantined", 409: "the session made the daemon crash twice: it is left alone until it is released";
     SettingUnknown = "setting_unknown", 409: "the agent does not offer this mode or model";
     StillRunning = "still_running", 409: "the session's run has not ended";
     TokenConsumed = "token_consumed", 409: "the wait was answered otherwise";

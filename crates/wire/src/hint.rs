@@ -51,6 +51,8 @@ pub enum Hint {
     ExamineHome,
     /// Use the version that wrote the session; other sessions are not concerned.
     UseNewerVersion,
+    /// Release the session, to have it tried again; other sessions are not concerned.
+    ReleaseSession,
     /// Free some room on the disk.
     FreeDiskSpace,
     /// Repeat the request with the same idempotency key.

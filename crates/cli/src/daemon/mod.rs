@@ -3,6 +3,7 @@
 
 mod listen;
 mod notify;
+mod panic_hook;
 mod tcp;
 
 use std::collections::BTreeMap;
@@ -77,6 +78,7 @@ pub(crate) fn run(
         takeover::make_way(&context.home)?;
     }
     let opener = opener()?;
+    panic_hook::install(context.disk(), &context.home, opener.boot_id);
     let (runtime, elsewhere) = runtime()?;
     let settings = Settings {
         home: context.home.clone(),

@@ -34,6 +34,7 @@ mod outside;
 mod power;
 mod ps_watch;
 mod pty;
+mod quarantine;
 mod quirks;
 mod ran;
 mod removal;

@@ -285,6 +285,19 @@ pub(crate) fn close_session() -> Operation {
         .refuses([Code::StillRunning])
 }
 
+pub(crate) fn release_session() -> Operation {
+    Operation::new::<SessionView>("sessions", "releaseSession", "Release a session from quarantine")
+        .answers(OK, "The session, which is tried again.")
+        .more(
+            "A session that made the daemon crash twice is left alone. This forgets the crashes and goes on with it; one that is \
+             not quarantined is as it was.",
+        )
+        .of_session()
+        .body_if_any::<Nothing>(Vec::new())
+        .example(session())
+        .refuses([Code::Internal, Code::Storage])
+}
+
 pub(crate) fn get_session_log() -> Operation {
     let record = json!({
         "seq": 1, "ts": "2026-02-21T10:00:00.000Z", "kind": "session.closed", "by": "local", "h": "4df9e30ab1d947d5",
@@ -294,7 +307,7 @@ pub(crate) fn get_session_log() -> Operation {
         .of_session()
         .query::<Page>()
         .example(json!({"records": [record], "next": null}))
-        .refuses([Code::SessionDamaged, Code::SessionNewer])
+        .refuses([Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
 }
 
 pub(crate) fn get_session_status() -> Operation {
@@ -339,7 +352,7 @@ pub(crate) fn follow_session() -> Operation {
         .event::<LogDamage>("damaged", "The log is damaged behind the last record: nothing follows.")
         .event::<TooSlow>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
         .event::<Done>("deleted", "The session is gone.")
-        .refuses([Code::SessionDamaged, Code::SessionNewer])
+        .refuses([Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
 }
 
 pub(crate) fn list_waits() -> Operation {

@@ -202,6 +202,7 @@ impl Operation {
             Code::OutcomeUnknown,
             Code::SessionDamaged,
             Code::SessionNewer,
+            Code::SessionQuarantined,
             Code::ShuttingDown,
             Code::Storage,
             Code::StorageFull,

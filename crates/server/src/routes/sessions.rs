@@ -152,6 +152,15 @@ pub(crate) async fn close(app: App, by: Caller, Session(id): Session, Raw(body):
     .await
 }
 
+/// `POST …/release`: has it tried again after it made the daemon crash.
+pub(crate) async fn release(app: App, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask(move |daemon| {
+        let Nothing {} = json_if_any(&body)?;
+        respond::json(StatusCode::OK, &daemon.release(id)?)
+    })
+    .await
+}
+
 /// What a session is doing.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StatusOfSession")]

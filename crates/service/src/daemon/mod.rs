@@ -10,6 +10,7 @@ pub use open::OpenDaemonError;
 use recovery::Recovery;
 use rekindle_store::Store;
 pub use rekindle_store::blobs::BlobId;
+use rekindle_store::crash_report::{AtWork, at_work};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ use crate::commands::{
     Locks, cancel_run, messages, resume_session, resume_tokens, sessions, update_session, waits,
 };
 use crate::drive::environment;
-use crate::drive::worker::Workers;
+use crate::drive::worker::{Command, Workers};
 use crate::error::{Result, ServiceError};
 use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
@@ -311,6 +312,26 @@ impl Daemon {
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
         shutdown::leave(&self.store, &self.views, &self.access);
+    }
+
+    /// Notes that this thread handles a request for a session, until the guard is dropped; nobody works on one that is
+    /// quarantined.
+    pub fn at_request(&self, id: SessionId) -> Option<AtWork> {
+        self.store.quarantine(id).is_none().then(|| at_work(id, "request"))
+    }
+
+    /// Has a session tried again that made daemons crash, and forgets that it did. One that did not is as it was.
+    pub fn release(&self, id: SessionId) -> Result<SessionView> {
+        self.entry(id)?;
+        let released = self.store.release_quarantine(id);
+        if released.map_err(|error| ServiceError::caused_by(Code::Storage, error))? {
+            tracing::warn!(session = %id, "released from quarantine");
+        }
+        let entry = self.entry(id)?;
+        if entry.is_usable() && entry.state.is_unfinished() {
+            self.workers.send(id, Command::Look)?;
+        }
+        Ok(self.views.session(&entry))
     }
 
     fn entry(&self, id: SessionId) -> Result<SessionEntry> {

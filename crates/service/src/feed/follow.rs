@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, SessionStatus};
+use rekindle_store::crash_report::at_work;
 use rekindle_store::log::{Cursor, Damage, LogReader};
 use rekindle_wire::code::Code;
 use rekindle_wire::event::Delta;
@@ -248,6 +249,7 @@ impl Following {
 
 /// Reads the records of a page from a place on, up to one that has a number.
 fn read_page(store: &dyn Sessions, session: SessionId, from: Cursor, through: u64) -> Result<Vec<Read>> {
+    let _at_work = at_work(session, "follow");
     let reader = reader(store, session)?;
     let mut lines = reader.forward(from);
     let mut page: Vec<Read> = Vec::new();

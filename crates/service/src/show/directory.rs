@@ -11,9 +11,10 @@ use rekindle_domain::token::{Token, TokenIndex};
 use rekindle_store::commit::Current;
 use rekindle_store::log::Damage;
 use rekindle_store::{LoadError, Loaded, OpenSessionError, Want};
+use rekindle_wire::view::Health;
 
 use super::page_key::PageKey;
-use crate::error::{Result, chain, damaged_log};
+use crate::error::{Result, chain, damaged_log, unloadable};
 use crate::idempotency::Key;
 use crate::lock::locked;
 use crate::storage::Catalog;
@@ -26,7 +27,7 @@ pub(crate) struct SessionEntry {
     /// Where its log is damaged.
     pub(crate) damage: Option<Arc<Damage>>,
     /// Why it cannot be loaded: it is shown as far as it can be read, and left alone.
-    pub(crate) trouble: Option<Arc<str>>,
+    pub(crate) trouble: Option<Arc<Health>>,
     /// Its log was read from the beginning: what is known of it is not only what caches say.
     examined: bool,
 }
@@ -55,7 +56,7 @@ impl SessionEntry {
 
     /// Returns what can be shown of a session that cannot be loaded.
     fn troubled(store: &dyn Catalog, session: SessionId, error: &LoadError) -> SessionEntry {
-        let trouble = Some(chain(error).into());
+        let trouble = Some(Arc::new(unloadable(error)));
         SessionEntry { trouble, examined: true, ..SessionEntry::of(store.stand_in(session)) }
     }
 
@@ -237,7 +238,7 @@ impl Directory {
                 return None;
             }
             // Nobody adds to its log meanwhile: what was read of it is still so.
-            Err(error) if entry.trouble.as_deref() == Some(&*chain(&error)) => return Some(entry),
+            Err(error) if entry.trouble.as_deref() == Some(&unloadable(&error)) => return Some(entry),
             Err(error) => SessionEntry::troubled(store, session, &error),
         };
         locked(&self.inner).insert_entry(session, fresh.clone());

@@ -7,6 +7,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
 pub use rekindle_store::log::Damage;
 use rekindle_store::log::{Cursor, LogReader};
+use rekindle_store::{LoadError, OpenSessionError};
 
 use super::directory::SessionEntry;
 use crate::error::{Result, ServiceError};
@@ -77,9 +78,10 @@ pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit
 }
 
 pub(crate) fn reader(store: &dyn Sessions, session: SessionId) -> Result<LogReader> {
-    store.reader(session).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ServiceError::no_session(session),
-        _ => ServiceError::internal(error),
+    store.reader(session).map_err(|error| match error.downcast::<LoadError>() {
+        Ok(refused) => OpenSessionError::from(refused).into(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ServiceError::no_session(session),
+        Err(error) => ServiceError::internal(error),
     })
 }
 

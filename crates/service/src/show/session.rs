@@ -12,7 +12,7 @@ use super::run_view::run_view;
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
 use crate::drive::worker::AgentSighting;
-use crate::error::{LEFT_ALONE, damaged_log};
+use crate::error::damaged_log;
 
 impl Views {
     /// Shows a session.
@@ -29,9 +29,7 @@ impl Views {
             last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
             health: match (&entry.damage, &entry.trouble) {
                 (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
-                (None, Some(trouble)) => {
-                    Health { state: HealthState::Degraded, detail: Some(format!("{trouble}; {LEFT_ALONE}")) }
-                }
+                (None, Some(trouble)) => Health::clone(trouble),
                 (None, None) => match self.store().lagging(state.id) {
                     Some(why) => {
                         let detail = format!(

@@ -85,6 +85,10 @@ codes! {
     LogHeal = "log_heal", Warning;
     /// A log cannot be opened or read.
     LogUnreadable = "log_unreadable", Error;
+    /// A session made daemons crash, and is left alone.
+    SessionQuarantined = "session_quarantined", Error;
+    /// A daemon crashed while it worked on a session.
+    CrashReported = "crash_reported", Warning;
     /// A log has a place that cannot be right.
     LogDamaged = "log_damaged", Error;
     /// A log is missing though something beside it says there was one.

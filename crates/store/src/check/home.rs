@@ -36,6 +36,7 @@ const KNOWN: &[&str] = &[
     "runs",
     "cache",
     "bin",
+    "crashes",
     "damaged",
     "repairs",
     "tasks.db",

@@ -1,12 +1,13 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches` and `blobs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `crashes` and `blobs`
 //! look, each at its part of the home.
 
 mod blobs;
 mod caches;
 mod code;
+mod crashes;
 mod finding;
 mod home;
 mod session;
@@ -111,7 +112,7 @@ impl HomeView {
         let offline = Offline::regardless(raw.clone(), layout.clone())?;
         let pending = offline.pending.iter().cloned();
         let pending = pending.filter_map(|(stream, done)| stream.session().map(|id| (id, done))).collect();
-        let home = HomeFiles { disk: offline.disk().clone(), layout: layout.clone() };
+        let home = offline.home().clone();
         Ok((HomeView { raw: raw.clone(), home, pending, owned }, offline))
     }
 }
@@ -143,11 +144,12 @@ pub fn check(
         Err(newer @ (ScanError::Newer { .. } | ScanError::Unknown { .. })) => return Err(newer.into()),
         Err(error) => {
             findings.add(wal::unreadable(&layout, &error));
-            HomeView { home: HomeFiles { disk: raw.clone(), layout }, raw, pending: HashMap::new(), owned }
+            HomeView { home: HomeFiles::new(raw.clone(), layout), raw, pending: HashMap::new(), owned }
         }
     };
     let blob_usage = blobs::BlobUsage::new(&view, &mut findings);
     let mut counts = sessions::check(&view, &blob_usage, &mut findings, watcher);
+    crashes::check(&view, &mut findings);
     counts.blobs = blobs::check(&view, &blob_usage, &mut findings, watcher);
     let (findings, kinds) = findings.finish();
     Ok(Report { findings, kinds, counts })

@@ -14,6 +14,7 @@ use super::erased_fold::Encoder;
 use super::open_stream::OpenStream;
 use super::open_streams::{Find, OpenStreams};
 use super::{Append, Expect, Persist, Receipts, Reply, Submitted};
+use crate::crash_report::at_work;
 use crate::disk::DiskFile;
 use crate::error::AppendError;
 use crate::line_codec::Codec;
@@ -141,6 +142,7 @@ impl Group {
         }
         let (mut first, mut more) = (None, Vec::new());
         for (stream, records, expect) in append.parts() {
+            let _at_work = at_work(stream, "append");
             let open = streams.find(stream).ok_or(AppendError::NotOpen(stream))?;
             if append.is_shared() && open.fold.set_savepoint() {
                 saved.push(stream);

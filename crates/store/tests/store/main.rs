@@ -16,6 +16,7 @@ mod meter;
 mod multi_log_appends;
 mod noise;
 mod opening;
+mod quarantine;
 mod reading;
 mod repairs;
 mod streams;

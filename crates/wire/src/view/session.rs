@@ -56,6 +56,8 @@ string_enums! {
         Ok = "ok",
         /// Its log is damaged: nothing can be added to it.
         Damaged = "damaged",
+        /// It made the daemon crash: it is left alone until it is released.
+        Quarantined = "quarantined",
         /// Its files cannot be read, or not be written, just now.
         Degraded = "degraded",
     }
@@ -170,7 +172,7 @@ impl From<&UncertainTool> for UncertainCall {
 }
 
 /// Whether a session is whole.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Whether it is.
     pub state: HealthState,

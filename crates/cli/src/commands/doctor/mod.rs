@@ -2,6 +2,7 @@
 
 mod agents;
 mod bar;
+mod release;
 mod remedy;
 mod repair;
 mod show;
@@ -28,6 +29,9 @@ pub(super) use show::below;
 /// leftovers. Everything that is taken away or changed is kept below repairs/ in the home. A log that is damaged in the
 /// middle cannot be put right without loss: --set-aside moves such a session, whole, to damaged/. No daemon may run
 /// meanwhile; agents work on.
+///
+/// A session that made the daemon crash twice is quarantined: nothing of it is read and its agent is left alone, until --release
+/// has it tried again or another version does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle doctor
@@ -35,7 +39,8 @@ pub(super) use show::below;
   rekindle doctor --json | jq '.findings[] | select(.severity == \"error\")'
   rekindle doctor --repair --dry-run          # what would be done
   rekindle stop && rekindle doctor --repair   # agents work on
-  rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix")]
+  rekindle doctor --repair --set-aside 01khz0p6r8 --keep-prefix
+  rekindle doctor --release 01khz0p6r8        # try it again, though it made the daemon crash")]
 pub(crate) struct Args {
     /// Put right what is provably safe, keep what is taken away, and check again
     #[arg(long)]
@@ -49,12 +54,18 @@ pub(crate) struct Args {
     /// And make the good beginning of its log its log again; what went on there is cancelled
     #[arg(long, requires = "set_aside")]
     keep_prefix: bool,
+    /// Have a quarantined session tried again, which made the daemon crash; with a daemon and without one
+    #[arg(long, value_name = "SESSION", conflicts_with = "repair")]
+    release: Option<String>,
     /// End agents that no session knows without asking
     #[arg(long, short, requires = "repair")]
     yes: bool,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    if let Some(name) = &args.release {
+        return release::run(context, name);
+    }
     if args.repair {
         return repair::run(context, args);
     }

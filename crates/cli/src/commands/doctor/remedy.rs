@@ -17,6 +17,7 @@ pub(super) fn remedy(finding: &Finding) -> String {
         Code::AsideUnfinished | Code::HolderOrphan | Code::HolderQuarantined | Code::HolderHalfMade => {
             "doctor --repair".into()
         }
+        Code::SessionQuarantined => format!("doctor --release {session}"),
         Code::HolderUnclaimed => "gc --orphans-older-than 1d".into(),
         Code::HolderIngested => "gc".into(),
         Code::AccessUnreadable => "token create".into(),

@@ -11,7 +11,7 @@ use rekindle_wire::view::{HealthState, SessionView};
 
 use crate::evidence_text;
 use crate::session_arg::{short, short_len};
-use crate::status_text::{held, is_unknown, label, last_run, style};
+use crate::status_text::{held, is_unknown, label, last_run, next, style};
 
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
@@ -48,7 +48,11 @@ pub(super) fn write_table(
         if session.health.state != HealthState::Ok {
             let health = &session.health;
             let detail = health.detail.as_deref().unwrap_or_default();
-            writeln!(out, "    {}", styled(BAD, sanitise::line(&format!("{} {detail}", health.state))))?;
+            let text = match health.state {
+                HealthState::Quarantined => format!("{}: {detail}; {}", health.state, next(session)),
+                state => format!("{state} {detail}"),
+            };
+            writeln!(out, "    {}", styled(BAD, sanitise::line(&text)))?;
         }
     }
     Ok(())

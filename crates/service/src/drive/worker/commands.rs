@@ -75,7 +75,9 @@ impl Worker {
     fn stop(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) -> Result<()> {
         let current = match workers.records.store.open_session(self.session) {
             // Nothing can be recorded of it, as of one whose log is damaged.
-            Err(OpenSessionError::Load(LoadError::Newer { .. } | LoadError::Read(_))) => {
+            Err(OpenSessionError::Load(
+                LoadError::Newer { .. } | LoadError::Quarantined { .. } | LoadError::Read(_),
+            )) => {
                 return self.end_unrecorded(workers, why, by);
             }
             current => current?,

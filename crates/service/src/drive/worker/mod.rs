@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::crash_report::at_work;
 
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
@@ -93,6 +94,7 @@ pub(crate) struct Worker {
 impl Work for Worker {
     fn work(&mut self) -> Option<Duration> {
         let workers = self.workers.upgrade()?;
+        let _at_work = at_work(self.session, "work");
         let mut told = false;
         while let Some(command) = self.seat.inbox.pop() {
             self.rest.end();
