@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::time::Clock;
-use rekindle_holder::client::{Inspection, highest_epoch};
 use rekindle_store::disk::{Disk, SharedDisk, is_shortage, read_all, replace};
 use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
@@ -50,18 +49,14 @@ struct EpochFile {
     epoch: u64,
 }
 
-/// Raises the epoch of a home whose lock we have: to one more than the highest in the home and in any holder's directory.
+/// Raises the epoch of a home whose lock we have: to one more than the highest in the home and in any holder's directory, which
+/// the caller has looked for.
 /// It is on disk before anyone commands under it. A file that cannot be read or written stops nobody, because no holder obeys
 /// an epoch below its own: the file keeps epochs rising when holders are gone.
 ///
 /// On a full disk `make_room` is called, and then it is tried again: a file that lags behind would give two daemons the same
 /// epoch.
-pub fn next_epoch<'a>(
-    disk: &dyn Disk,
-    home: &Path,
-    found: impl IntoIterator<Item = &'a Inspection>,
-    make_room: impl FnOnce(),
-) -> u64 {
+pub fn next_epoch(disk: &dyn Disk, home: &Path, highest: u64, make_room: impl FnOnce()) -> u64 {
     let path = home.join(EPOCH);
     let kept = match read_epoch(disk, &path) {
         Ok(epoch) => epoch,
@@ -71,7 +66,7 @@ pub fn next_epoch<'a>(
             0
         }
     };
-    let epoch = kept.max(highest_epoch(found)).saturating_add(1);
+    let epoch = kept.max(highest).saturating_add(1);
     crash_point("epoch.before");
     let bytes = serde_json::to_vec(&EpochFile { epoch }).unwrap_or_default();
     let mut written = replace(disk, &path, &bytes);

@@ -61,7 +61,7 @@ pub enum HomeError {
         /// The home.
         path: PathBuf,
         /// Who has it.
-        owner: Owner,
+        owner: Box<Owner>,
     },
     /// A file or directory cannot be used.
     #[error(transparent)]
@@ -77,6 +77,16 @@ pub struct Owner {
     pub boot_id: Option<BootId>,
     /// Device and inode of the lock file itself: in a copied home they differ from the real ones.
     pub file: Option<(u64, u64)>,
+    /// In whose life the home was owned before, until its list has been compared with the logs that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unchecked: Option<BootId>,
+}
+
+impl Owner {
+    /// Returns whose list says what was there when the home was last left, if anybody's does.
+    fn last_list(&self) -> Option<BootId> {
+        self.unchecked.or(self.boot_id)
+    }
 }
 
 impl std::fmt::Display for Owner {
@@ -146,15 +156,29 @@ struct HomeFile {
 
 /// The lock on a home, held as long as this lives.
 pub struct HomeLock {
-    _file: Box<dyn DiskFile>,
+    file: Box<dyn DiskFile>,
     /// Whether the home is where it was made.
     pub origin: Origin,
     /// Which home it is.
     pub id: HomeId,
-    /// Whose life it is held in.
-    pub(crate) boot_id: Option<BootId>,
-    /// In whose life the home was owned before.
+    owner: Owner,
+    /// In whose life the home was owned before its list was last compared with the logs.
     pub(crate) last_owner: Option<BootId>,
+}
+
+impl HomeLock {
+    /// Returns whose life it is held in.
+    pub(crate) fn boot_id(&self) -> Option<BootId> {
+        self.owner.boot_id
+    }
+
+    /// Says that the list that the last owner left has been compared with the logs that are there.
+    pub(crate) fn mark_list_checked(&self) -> io::Result<()> {
+        if self.owner.unchecked.is_none() {
+            return Ok(());
+        }
+        write_owner(&*self.file, &Owner { unchecked: None, ..self.owner.clone() })
+    }
 }
 
 /// Checks that a home is one this version can read.
@@ -243,10 +267,11 @@ fn make_directory(disk: &dyn Disk, path: PathBuf) -> Result<(), HomeError> {
 
 /// Takes the lock on a home for its new owner, or says who has it.
 pub fn lock(disk: &dyn Disk, layout: &Layout, pid: u32, boot_id: BootId) -> Result<HomeLock, HomeError> {
-    lock_as(disk, layout, |identity, _| Owner {
+    lock_as(disk, layout, |identity, before| Owner {
         pid: Some(pid),
         boot_id: Some(boot_id),
         file: Some(identity),
+        unchecked: before.last_list(),
     })
 }
 
@@ -265,13 +290,13 @@ fn lock_as(
     let file = disk.open(&path, OpenMode::Create).at_path("open", &path)?;
     // Not at once: [`owner`] looks by taking the lock, and a look must not turn an owner away.
     if !lock_within(&*file, LOOKED_AT).at_path("lock", &path)? {
-        let owner = read_owner(&*file);
+        let owner = Box::new(read_owner(&*file));
         return Err(HomeError::Locked { path: layout.home().to_owned(), owner });
     }
     let identity = file.stat().at_path("look at", &path)?.identity;
     // Someone may have put another file there between opening and locking: then this lock guards nothing.
     if disk.stat(&path).map(|stat| stat.identity).ok() != Some(identity) {
-        return Err(HomeError::Locked { path: layout.home().to_owned(), owner: Owner::default() });
+        return Err(HomeError::Locked { path: layout.home().to_owned(), owner: Box::default() });
     }
     let before = read_owner(&*file);
     let origin = match before.file {
@@ -279,17 +304,21 @@ fn lock_as(
         Some(known) if known == identity => Origin::Same,
         Some(_) => Origin::Copied,
     };
-    let last_owner = before.boot_id;
+    let last_owner = before.last_list();
     let owner = owner(identity, before);
-    let boot_id = owner.boot_id;
-    let text = serde_json::to_vec(&owner).unwrap_or_default();
-    // In place, so that a full disk has the room. Where it has not, the lock holds all the same: the file only tells others.
-    match write_all_at(&*file, &text, 0).and_then(|()| file.set_len(text.len() as u64)) {
+    // Where a full disk has no room, the lock holds all the same: the file only tells others.
+    match write_owner(&*file, &owner) {
         Err(error) if is_shortage(&error) => {}
         outcome => outcome.at_path("write", &path)?,
     }
     let (device, inode) = identity;
-    Ok(HomeLock { _file: file, origin, id: HomeId { device, inode }, boot_id, last_owner })
+    Ok(HomeLock { file, origin, id: HomeId { device, inode }, owner, last_owner })
+}
+
+/// Writes an owner into a lock file: in place, so that a full disk has the room.
+fn write_owner(file: &dyn DiskFile, owner: &Owner) -> io::Result<()> {
+    let text = serde_json::to_vec(owner).unwrap_or_default();
+    write_all_at(file, &text, 0).and_then(|()| file.set_len(text.len() as u64))
 }
 
 /// Tells who owns a home, without taking its lock; none if nobody does.
@@ -301,9 +330,9 @@ pub fn owner(disk: &dyn Disk, layout: &Layout) -> Option<Owner> {
     }
 }
 
-/// Tells in whose life a home was last owned, whether that one lives or not.
+/// Tells in whose life a home was last owned before its list was compared with the logs, whether that one lives or not.
 pub(crate) fn last_owner_of(disk: &dyn Disk, layout: &Layout) -> Option<BootId> {
-    read_owner(&*disk.open(&layout.lock(), OpenMode::Read).ok()?).boot_id
+    read_owner(&*disk.open(&layout.lock(), OpenMode::Read).ok()?).last_list()
 }
 
 /// Tells whether a home is a copy, without taking its lock.

@@ -36,6 +36,7 @@ mod session_files;
 mod session_fold;
 mod store;
 mod survey;
+mod threads;
 mod wal;
 
 pub use error::{AppendError, PathError};

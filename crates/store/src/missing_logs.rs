@@ -2,6 +2,7 @@
 //! knows all there were, and whoever removes a session in order is another owner.
 
 use std::collections::HashSet;
+use std::io;
 
 use rekindle_domain::id::{BootId, SessionId};
 use serde_json::json;
@@ -11,7 +12,7 @@ use crate::disk::{Disk, replace};
 use crate::home_files::HomeFiles;
 use crate::index::Index;
 use crate::layout::Layout;
-use crate::survey::list;
+use crate::survey::Listing;
 
 /// What a note says of such a session.
 const GONE: &str = "its log is gone, which was there when the last daemon left";
@@ -32,16 +33,23 @@ pub(crate) fn lost(
 
 /// Leaves a note of each lost session, before the list that knows it is written anew: it is served as damaged from now on, until
 /// its log is restored or somebody removes it.
-pub(crate) fn write_lost_notes(home: &HomeFiles, last_owner: Option<BootId>, recovered: &HashSet<SessionId>) {
-    let Ok(listing) = list(home) else { return };
+///
+/// Tells whether there were any.
+pub(crate) fn write_lost_notes(
+    home: &HomeFiles,
+    (listing, index): (&Listing, &Index),
+    last_owner: Option<BootId>,
+    recovered: &HashSet<SessionId>,
+) -> io::Result<bool> {
     let known = |id: SessionId| {
         listing.sessions.binary_search(&id).is_ok()
             || listing.snapshots.contains(&id)
             || recovered.contains(&id)
     };
-    for session in lost(&*home.disk, home, &Index::read(home), last_owner, known) {
+    let lost = lost(&*home.disk, home, index, last_owner, known);
+    for session in &lost {
         let note = json!({"version": 1, "id": session, "offset": 0, "detail": GONE});
-        // Without room for it the session is found again only by whoever still has the list.
-        let _ = replace(&*home.disk, &home.damage_note(session), note.to_string().as_bytes());
+        replace(&*home.disk, &home.damage_note(*session), note.to_string().as_bytes())?;
     }
+    Ok(!lost.is_empty())
 }

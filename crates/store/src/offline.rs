@@ -15,6 +15,7 @@ use crate::disk::{RetryDisk, SharedDisk};
 use crate::error::AtPath;
 use crate::home::{self, HomeError};
 use crate::home_files::HomeFiles;
+use crate::index::Index;
 use crate::lagging::{Cause, Lag, LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, stand_in};
@@ -187,7 +188,7 @@ impl Offline {
             }
             visit(session, loaded);
         };
-        survey(&self.home, &self.listing()?, &mut visit);
+        survey(&self.home, &self.listing()?, &Index::read(&self.home), &mut visit);
         Ok(())
     }
 }

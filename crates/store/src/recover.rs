@@ -19,6 +19,7 @@ use crate::lagging::{Cause, Lag, LaggingLogs};
 use crate::layout::DAMAGED_SUFFIX;
 use crate::log::{Damage, LogReader};
 use crate::redo::{Completion, Plan, carry_out, concat_appends, open, plan_for};
+use crate::threads::map_on_threads;
 use crate::wal::scan::{self, Scan, ScanError, Tail, WalDamage};
 use crate::wal::writer::Wal;
 
@@ -74,13 +75,20 @@ pub(crate) fn recover(
     let mut unfinished = Unfinished::default();
     let mut positions = Vec::new();
     let mut keep_segments = !scan.damage.is_empty();
-    for (stream, tail) in scan.by_stream() {
-        let completion = recover_one(home, stream, &tail, &mut positions, &mut unfinished);
-        if let Completion::Damaged(damage) = &completion {
+    let tails: Vec<(StreamId, Tail<'_>)> = scan.by_stream().into_iter().collect();
+    let recover_one = |(stream, tail): &(StreamId, Tail<'_>)| recover_one(home, *stream, tail);
+    let outcomes = map_on_threads(home.disk.parallel_syncs(), &tails, recover_one);
+    for ((stream, _), one) in tails.iter().zip(outcomes) {
+        if let Completion::Damaged(damage) = &one.completion {
             keep_segments = true;
-            write_damage_note(home, stream, damage, &scan);
+            write_damage_note(home, *stream, damage, &scan);
         }
-        recovered.streams.push((stream, completion));
+        recovered.streams.push((*stream, one.completion));
+        positions.extend(one.durable_to.map(|position| (*stream, position)));
+        if let Some(lag) = one.lag {
+            unfinished.lagging.add(*stream, lag);
+        }
+        unfinished.removals.extend(one.removal);
     }
     let needed = unfinished.lagging.len() > 0 || !unfinished.removals.is_empty();
     let begin = || {
@@ -124,20 +132,31 @@ pub(crate) fn recover(
     }
 }
 
+/// What recovery did to one stream.
+struct OneRecovered {
+    completion: Completion,
+    /// How far its log is on disk.
+    durable_to: Option<Position>,
+    /// What its log lacks, and for now is served as if it were there.
+    lag: Option<Lag>,
+    /// Its files are still to be removed.
+    removal: Option<SessionId>,
+}
+
+impl From<Completion> for OneRecovered {
+    fn from(completion: Completion) -> OneRecovered {
+        OneRecovered { completion, durable_to: None, lag: None, removal: None }
+    }
+}
+
 /// Completes one stream's log, or has it served as it would be.
-fn recover_one(
-    home: &HomeFiles,
-    stream: StreamId,
-    tail: &Tail<'_>,
-    positions: &mut Vec<(StreamId, Position)>,
-    unfinished: &mut Unfinished,
-) -> Completion {
+fn recover_one(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> OneRecovered {
     // One stream's trouble is not the others' (I10).
     let damaged = |error: &io::Error| Completion::Damaged(Damage { offset: 0, detail: error.to_string() });
-    let fall = |keep: u64, lines: Vec<u8>, error: &io::Error| {
-        let lines = Arc::new(lines);
-        let (path, why) = (home.stream_log(stream), error.to_string());
-        unfinished.lagging.add(stream, Lag { path, keep, lines, file: None, cause: Cause::Recovery, why });
+    let lagging = |completion: Completion, keep: u64, lines: Vec<u8>, error: &io::Error| {
+        let (path, lines, why) = (home.stream_log(stream), Arc::new(lines), error.to_string());
+        let lag = Lag { path, keep, lines, file: None, cause: Cause::Recovery, why };
+        OneRecovered { lag: Some(lag), ..completion.into() }
     };
     let planned = open(home, stream).and_then(|reader| {
         let plan = plan_for(home, reader.as_ref(), stream, tail)?;
@@ -148,31 +167,31 @@ fn recover_one(
         // What runs out comes back; a log is not damaged for the lack of it.
         Err(error) if is_shortage(&error) => {
             let base = tail.base().unwrap_or(0);
-            let Ok(lines) = concat_appends(tail, base) else { return damaged(&error) };
-            fall(base, lines, &error);
-            return Completion::Whole;
+            let Ok(lines) = concat_appends(tail, base) else { return damaged(&error).into() };
+            return lagging(Completion::Whole, base, lines, &error);
         }
-        Err(error) => return damaged(&error),
+        Err(error) => return damaged(&error).into(),
     };
+    if let (Plan::Leave(Completion::Whole), Some(position), Some(reader)) = (&plan, tail.checkpoint, &reader)
+        && tail.appends.is_empty()
+        && reader.len() == position.log_offset
+    {
+        // A checkpoint vouches for all there is of it.
+        return OneRecovered { durable_to: Some(position), ..Completion::Whole.into() };
+    }
     let done = carry_out(home, stream, tail, reader.as_ref(), &plan);
-    let error = match done.and_then(|done| make_durable(home, stream, done, positions)) {
-        Ok(completion) => return completion,
+    let error = match done.and_then(|done| make_durable(home, stream, done)) {
+        Ok((completion, durable_to)) => return OneRecovered { durable_to, ..completion.into() },
         Err(error) => error,
     };
     match plan {
-        Plan::Rewrite { keep, lines, completion } => {
-            fall(keep, lines, &error);
-            completion
-        }
+        Plan::Rewrite { keep, lines, completion } => lagging(completion, keep, lines, &error),
         Plan::Leave(Completion::Whole) => {
-            fall(reader.map_or(0, |reader| reader.len()), Vec::new(), &error);
-            Completion::Whole
+            let keep = reader.map_or(0, |reader| reader.len());
+            lagging(Completion::Whole, keep, Vec::new(), &error)
         }
-        Plan::Leave(completion) => completion,
-        Plan::Remove(session) => {
-            unfinished.removals.insert(session);
-            Completion::Removed
-        }
+        Plan::Leave(completion) => completion.into(),
+        Plan::Remove(session) => OneRecovered { removal: Some(session), ..Completion::Removed.into() },
     }
 }
 
@@ -187,15 +206,14 @@ fn sync_tail(home: &HomeFiles, scan: &Scan) {
     });
 }
 
-/// Makes a completed log durable and remembers where it ends.
+/// Makes a completed log durable; returns where it ends, if anything may vouch for that.
 fn make_durable(
     home: &HomeFiles,
     stream: StreamId,
     completion: Completion,
-    positions: &mut Vec<(StreamId, Position)>,
-) -> io::Result<Completion> {
+) -> io::Result<(Completion, Option<Position>)> {
     match completion {
-        Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok(completion),
+        Completion::Removed | Completion::SetAside | Completion::Damaged(_) => return Ok((completion, None)),
         Completion::Whole | Completion::Refilled { .. } | Completion::Repaired { .. } => {}
     }
     let path = home.stream_log(stream);
@@ -204,11 +222,10 @@ fn make_durable(
     let last = reader.last(reader.end(), 1)?;
     let last = last.first().and_then(|(_, line)| Line::parse(line).ok());
     // A deleted session's log may go at any time: nothing must vouch for it.
-    if let Some(last) = last.filter(|line| line.kind != Kind::SessionDeleted.as_str()) {
-        let position = Position { last_seq: last.seq, log_offset: reader.len(), last_hash: last.hash };
-        positions.push((stream, position));
-    }
-    Ok(completion)
+    let last = last.filter(|line| line.kind != Kind::SessionDeleted.as_str());
+    let position =
+        last.map(|last| Position { last_seq: last.seq, log_offset: reader.len(), last_hash: last.hash });
+    Ok((completion, position))
 }
 
 /// Leaves a note beside a log that lacks records: the log alone would look merely short.

@@ -27,7 +27,7 @@ use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::home_files::HomeFiles;
-use crate::index;
+use crate::index::{self, Index};
 use crate::lagging::{LaggingLogs, LogOverlay};
 use crate::layout::Layout;
 use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
@@ -38,7 +38,7 @@ use crate::missing_logs::write_lost_notes;
 use crate::observers::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::session_fold::SessionFold;
-use crate::survey::{list, survey};
+use crate::survey::{Listing, list, survey};
 
 /// Who opens a home.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +77,8 @@ pub struct Store<C: Commits = Committer> {
     unannounced: Mutex<HashMap<SessionId, Vec<LogRepaired<'static>>>>,
     /// Held while a stream is loaded, so that two callers do not load the same one.
     loading: StreamLocks,
+    /// The list that the last owner left has been compared with the logs.
+    list_compared: Mutex<bool>,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
     /// Who is told of every append.
@@ -177,8 +179,6 @@ impl<C: Commits> Store<C> {
         home::upgrade(&*disk, &layout)?;
         let mut home = HomeFiles::new(disk, layout);
         let (wal, recovered, unfinished) = recover(&home, limits.segment_bytes)?;
-        let mentioned = recovered.sessions().map(|(session, _)| session).collect();
-        write_lost_notes(&home, lock.last_owner, &mentioned);
         let machine = CommitMachine::new(home.clone(), limits, clock, wal, unfinished);
         let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
         home.disk =
@@ -188,6 +188,7 @@ impl<C: Commits> Store<C> {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
             unannounced: Mutex::new(announce::repairs(&recovered)),
             loading: StreamLocks::default(),
+            list_compared: Mutex::default(),
             writing: Arc::default(),
             observers: Observers::default(),
             lock,
@@ -403,9 +404,27 @@ impl<C: Commits> Store<C> {
         &self,
         mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
     ) -> io::Result<Vec<String>> {
-        let listing = list(&self.home)?;
-        survey(&self.home, &listing, &mut visit);
+        let (listing, index) = self.compare_list()?;
+        survey(&self.home, &listing, &index, &mut visit);
         Ok(listing.foreign)
+    }
+
+    /// Reads the list cache and what there is; the first time, sessions of which nothing is left but their entry in the list
+    /// that the last owner left are noted. Not when the home is opened: with ten thousand sessions that is most of the time until
+    /// the first answer. If we die before it, the lock file tells the next owner whose list is still to be compared.
+    fn compare_list(&self) -> io::Result<(Listing, Index)> {
+        let mut compared = locked(&self.list_compared);
+        let (mut listing, index) = (list(&self.home)?, Index::read(&self.home));
+        if !*compared {
+            let mentioned = self.recovered.sessions().map(|(session, _)| session).collect();
+            let noted = write_lost_notes(&self.home, (&listing, &index), self.lock.last_owner, &mentioned);
+            // Without room for the notes it is tried again: until then whoever has the list finds such a session.
+            *compared = noted.as_ref().is_ok_and(|_| self.lock.mark_list_checked().is_ok());
+            if noted.unwrap_or(true) {
+                listing = list(&self.home)?;
+            }
+        }
+        Ok((listing, index))
     }
 
     /// Writes the list cache from what a survey found; what is in the last one before the home is left, and has no log later, was
@@ -417,11 +436,15 @@ impl<C: Commits> Store<C> {
     ) -> io::Result<()> {
         self.committer.sync().map_err(io::Error::other)?;
         let _one_at_a_time = locked(&self.writing);
-        index::write(&self.home, states, self.lock.boot_id.filter(|_| is_last))
+        index::write(&self.home, states, self.lock.boot_id().filter(|_| is_last))
     }
 
     /// Removes the files of a session whose deletion is recorded.
     pub fn remove(&self, session: SessionId) -> io::Result<()> {
+        if !*locked(&self.list_compared) {
+            // One that is removed in order is not to be taken for one that was lost.
+            self.compare_list()?;
+        }
         match load(&self.home, session, Want::Status) {
             Err(error @ LoadError::Quarantined { .. }) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, error))

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rekindle_domain::id::SessionId;
@@ -14,9 +13,7 @@ use crate::home_files::HomeFiles;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
 use crate::load::{LoadError, Loaded, Want, load};
-
-/// More threads than this gain nothing on the disks we know.
-const MAX_THREADS: usize = 8;
+use crate::threads::{map_on_threads, worthwhile};
 
 /// What is in `sessions/`.
 #[derive(Debug, Default)]
@@ -59,36 +56,19 @@ pub(crate) fn list(home: &HomeFiles) -> io::Result<Listing> {
 pub(crate) fn survey(
     home: &HomeFiles,
     listing: &Listing,
+    index: &Index,
     visit: &mut (dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send),
 ) {
-    let index = Index::read(home);
     let visit = Mutex::new(visit);
-    on_threads(&listing.sessions, |session| {
+    map_on_threads(worthwhile(), &listing.sessions, |session| {
         let usable = home.check_quarantine(*session);
         let _at_work = usable.is_ok().then(|| at_work(*session, "load"));
-        let loaded = usable.and_then(|()| match listed(home, listing, &index, *session) {
+        let loaded = usable.and_then(|()| match listed(home, listing, index, *session) {
             Some(loaded) => Ok(loaded),
             None => load(home, *session, Want::Status),
         });
         let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
         (*visit)(*session, loaded);
-    });
-}
-
-/// Calls a function with each of some things, on as many threads as are worth it.
-pub(crate) fn on_threads<T: Sync>(items: &[T], call: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            call(item);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(MAX_THREADS);
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(items.len()) {
-            scope.spawn(work);
-        }
-        work();
     });
 }
 

@@ -21,7 +21,7 @@ use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::time::Clock;
 use rekindle_holder::client::{
-    ConnectError, LockState, inspect, inspect_all, install_executable, runtime_dir,
+    ConnectError, LockState, highest_epoch, inspect, install_executable, runtime_dir,
 };
 use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_service::boottime::BootClock;
@@ -108,8 +108,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let store = Arc::new(store);
     let session = session(&store, args)?;
     let holders = context.home.join("holders");
-    let found = inspect_all(&holders).unwrap_or_default();
-    let epoch = next_epoch(&*context.disk(), &context.home, &found, || {});
+    let highest = highest_epoch(&holders).unwrap_or_default();
+    let epoch = next_epoch(&*context.disk(), &context.home, highest, || {});
     let supervisor = Supervisor { boot_id, epoch, steady: BootClock::compare(SystemClock.now()) };
     let profile = args.profile();
     if !has_open_run(&store, session)? && args.prompt.is_none() && !has_agent(&store, session)? {

@@ -15,6 +15,9 @@ use crate::identity::{Presence, machine_boot};
 /// Directories looked at at a time. More would wait for the same disk.
 const MOST_THREADS: usize = 16;
 
+/// Directories for which another thread is worth starting.
+const LEAST_FOR_A_THREAD: usize = 16;
+
 /// The contents of a file that should be in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContents<T> {
@@ -141,33 +144,42 @@ pub fn list(holders: &Path) -> io::Result<Vec<HolderDir>> {
 
 /// Looks at some holders, in parallel; sorted by id.
 pub fn inspect_each(dirs: &[HolderDir]) -> Vec<Inspection> {
+    let mut found = on_threads(dirs, inspect);
+    found.sort_by(|a, b| a.holder_id.cmp(&b.holder_id));
+    found
+}
+
+/// Returns the highest epoch that any holder of a home knows; 0 if none does. Looks at nothing else: a daemon does this before
+/// its first answer.
+pub fn highest_epoch(holders: &Path) -> io::Result<u64> {
+    let of_one = |dir: &HolderDir| {
+        let granted = found::<EpochNote>(&dir.epoch()).there().map_or(0, |note| note.epoch);
+        granted.max(found::<StatusNote>(&dir.status()).there().map_or(0, |note| note.epoch))
+    };
+    Ok(on_threads(&list(holders)?, of_one).into_iter().max().unwrap_or(0))
+}
+
+/// Calls a function with each of some directories, on as many threads as are worth it; what it answers comes in no order.
+fn on_threads<T: Send>(dirs: &[HolderDir], look: impl Fn(&HolderDir) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(dir) = dirs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(inspect(dir));
+            done.push(look(dir));
         }
         done
     };
-    let mut found: Vec<Inspection> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..dirs.len().min(MOST_THREADS)).map(|_| scope.spawn(work)).collect();
+    let threads = dirs.len().div_ceil(LEAST_FOR_A_THREAD).min(MOST_THREADS);
+    std::thread::scope(|scope| {
+        // Where no thread is to be had the others do its share.
+        let begin = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+        let threads: Vec<_> = (1..threads).filter_map(begin).collect();
         let mut found = work();
         for thread in threads {
             found.extend(thread.join().expect("looking does not panic"));
         }
         found
-    });
-    found.sort_by(|a, b| a.holder_id.cmp(&b.holder_id));
-    found
-}
-
-/// Returns the highest epoch that any of them knows; 0 if none does.
-pub fn highest_epoch<'a>(inspections: impl IntoIterator<Item = &'a Inspection>) -> u64 {
-    let of_one = |one: &Inspection| {
-        let granted = one.epoch.there().map_or(0, |note| note.epoch);
-        granted.max(one.status.there().map_or(0, |note| note.epoch))
-    };
-    inspections.into_iter().map(of_one).max().unwrap_or(0)
+    })
 }
 
 fn lock_state(dir: &HolderDir) -> LockState {
@@ -294,7 +306,7 @@ mod tests {
         let all = inspect_all(home.path()).expect("a list");
         assert_eq!(all.len(), 40);
         assert!(all.is_sorted_by(|a, b| a.holder_id < b.holder_id));
-        assert_eq!(highest_epoch(&all), 39);
-        assert_eq!(highest_epoch([]), 0);
+        assert_eq!(highest_epoch(home.path()).expect("a list"), 39);
+        assert_eq!(highest_epoch(&home.path().join("none")).expect("no holders"), 0);
     }
 }

@@ -19,7 +19,7 @@ use crate::home::last_owner_of;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
 use crate::redo::Completion;
-use crate::survey::on_threads;
+use crate::threads::{map_on_threads, worthwhile};
 
 /// How often a session that is being written to is looked at again before what was seen counts.
 const TRIES: usize = 3;
@@ -38,7 +38,7 @@ pub(super) fn check(
     let total = sessions.len() as u64;
     let totals =
         Mutex::new(Totals { findings, watcher, counts: Counts::default(), bare: 0, behind: 0, total });
-    on_threads(&sessions, |session| {
+    map_on_threads(worthwhile(), &sessions, |session| {
         let checked = check_one(view, blob_usage, &index, *session);
         // Whoever panicked while holding this left whole numbers behind.
         totals.lock().unwrap_or_else(PoisonError::into_inner).add(checked);

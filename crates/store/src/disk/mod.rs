@@ -92,6 +92,11 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Sets permission bits.
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
+    /// Returns how many files are worth making durable at once: a disk's journal takes several in one go. One where calls
+    /// must come in the same order every time.
+    fn parallel_syncs(&self) -> usize {
+        1
+    }
 }
 
 /// An open file. All reads and writes name their offset; there is no shared position.

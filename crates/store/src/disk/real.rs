@@ -118,6 +118,10 @@ impl Disk for RealDisk {
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
     }
+
+    fn parallel_syncs(&self) -> usize {
+        8
+    }
 }
 
 struct RealFile {

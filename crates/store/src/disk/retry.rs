@@ -58,6 +58,10 @@ impl Disk for RetryDisk {
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         again(|| self.0.set_mode(path, mode))
     }
+
+    fn parallel_syncs(&self) -> usize {
+        self.0.parallel_syncs()
+    }
 }
 
 struct RetryFile(Box<dyn DiskFile>);

@@ -12,6 +12,7 @@ mod fixtures;
 mod gated;
 mod homes;
 mod lagging;
+mod lost_logs;
 mod meter;
 mod multi_log_appends;
 mod noise;

@@ -107,7 +107,7 @@ pub fn repair(
 ) -> Result<Repaired, RepairError> {
     let layout = Layout::new(home);
     if let Some(owner) = home::owner(&**disk, &layout).filter(|_| !asked.dry_run) {
-        return Err(HomeError::Locked { path: home.to_owned(), owner }.into());
+        return Err(HomeError::Locked { path: home.to_owned(), owner: Box::new(owner) }.into());
     }
     let before = examine(disk, home, Holding::Nothing, watcher)?;
     let planned = plan(&before, asked, &HashSet::new());
