@@ -3,6 +3,7 @@
 //! Nothing here reads a clock or the system's randomness: a failure is reproduced by its seed alone.
 
 pub mod clock;
+pub mod gated;
 pub mod made;
 pub mod sim;
 pub mod tapped;

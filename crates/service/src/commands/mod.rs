@@ -11,11 +11,13 @@ pub(crate) mod waits;
 
 use std::sync::Mutex;
 
+use crate::lock::NamedLocks;
+
 /// Held by requests that must not be handled beside others of their kind.
 #[derive(Default)]
 pub(crate) struct Locks {
-    /// By whoever makes a session with a key.
-    keyed: Mutex<()>,
+    /// By whoever makes a session with a key, in the name of that key.
+    keyed: NamedLocks,
     /// By whoever changes options of a session.
     options: Mutex<()>,
 }

@@ -24,8 +24,7 @@ use crate::drive::worker::{Command, GRACE, Workers};
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
-use crate::lock::locked;
-use crate::show::Directory;
+use crate::show::Views;
 use crate::test_knobs::crash_point;
 
 /// Characters of a prompt that make a title.
@@ -36,15 +35,10 @@ const TITLE: usize = 72;
 const GONE_WITHIN: Duration = GRACE.saturating_mul(4);
 
 /// Makes a session; a request that was made before finds what it made.
-pub(crate) fn create(
-    workers: &Arc<Workers>,
-    directory: &Directory,
-    locks: &Locks,
-    new: NewSession,
-    key: Option<&Key>,
-) -> Result<SessionId> {
-    // Two with the same key, at the same time: the second finds what the first made.
-    let _one_at_a_time = key.map(|_| locked(&locks.keyed));
+pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<&Key>) -> Result<SessionId> {
+    let (workers, directory) = (&views.workers, &views.directory);
+    // Two with the same key, at the same time: the second finds what the first made. Others are recorded together.
+    let _one_at_a_time = key.map(|key| locks.keyed.lock(&key.key));
     if let Some(key) = key
         && let Some(found) = directory.made_by(key)?
     {

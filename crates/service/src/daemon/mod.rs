@@ -119,7 +119,7 @@ impl Daemon {
 
     /// Makes a session, and begins its first run if there is a prompt.
     pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView> {
-        let session = sessions::create(&self.workers, &self.views.directory, &self.locks, new, key)?;
+        let session = sessions::create(&self.views, &self.locks, new, key)?;
         self.session(session).map_err(|error| match error.code {
             Code::SessionUnknown => sessions::made_and_removed(session),
             _ => error,

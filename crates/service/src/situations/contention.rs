@@ -2,23 +2,52 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rekindle_domain::id::SessionId;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::commit::{Append, Commits, Current, Receipt};
 use rekindle_store::log::LogReader;
 use rekindle_store::{AppendError, OpenSessionError, Store};
+use rekindle_testkit::gated::DEADLINE;
 use rekindle_wire::code::Code;
 
 use super::home::Home;
+use crate::lock::locked;
 use crate::storage::{AppendReply, Sessions};
 
 /// A store in which somebody else comes before the next appends, so many times.
 pub(super) struct Contended {
     pub(super) store: Arc<Store>,
     pub(super) before_us: Arc<AtomicU32>,
+    pub(super) arrivals: Arc<Arrivals>,
+}
+
+/// Appends that were asked for and are waited for, done or not.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    count: Mutex<u32>,
+    changed: Condvar,
+}
+
+impl Arrivals {
+    fn add(&self) {
+        *locked(&self.count) += 1;
+        self.changed.notify_all();
+    }
+
+    /// Begins to count.
+    pub(super) fn reset(&self) {
+        *locked(&self.count) = 0;
+    }
+
+    /// Waits until there were so many.
+    pub(super) fn await_count(&self, count: u32) {
+        let waited = self.changed.wait_timeout_while(locked(&self.count), DEADLINE, |seen| *seen < count);
+        let seen = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        assert!(seen >= count, "{seen} of {count} were asked for at the same time");
+    }
 }
 
 impl Sessions for Contended {
@@ -32,6 +61,7 @@ impl Sessions for Contended {
     }
 
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {
+        self.arrivals.add();
         self.store.append(append)
     }
 

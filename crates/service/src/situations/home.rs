@@ -16,12 +16,13 @@ use rekindle_store::layout::Layout;
 use rekindle_store::log::Cursor;
 use rekindle_store::{Observer, Opener, Store};
 use rekindle_testkit::clock::SimClock;
-use rekindle_testkit::sim::{Fault, FaultKind, SimDisk};
+use rekindle_testkit::gated::GatedDisk;
+use rekindle_testkit::sim::{Fault, FaultKind};
 use rekindle_wire::request::NewMessage;
 use rekindle_wire::view::{MessageTaken, SessionView};
 use serde_json::Value;
 
-use super::contention::Contended;
+use super::contention::{Arrivals, Contended};
 use super::holder::Scripted;
 use super::port::Port;
 use crate::boottime::BootClock;
@@ -74,7 +75,7 @@ impl Setup {
 }
 
 pub(super) struct Home {
-    disk: SimDisk,
+    pub(super) disk: GatedDisk,
     clock: Arc<SimClock>,
     steady: BootClock,
     daemons: u64,
@@ -84,6 +85,7 @@ pub(super) struct Home {
     pub(super) session: SessionId,
     /// Who comes before the next messages.
     pub(super) before_us: Arc<AtomicU32>,
+    pub(super) arrivals: Arc<Arrivals>,
     /// Records that were seen already.
     seen: usize,
 }
@@ -115,7 +117,7 @@ impl Home {
         let clock = Arc::new(SimClock::default());
         let steady = BootClock::compare(SimClock::default_start());
         let session = SessionId::mint(1, 1);
-        let (disk, scripted) = (SimDisk::new(1), Scripted::new(lives));
+        let (disk, scripted) = (GatedDisk::new(1), Scripted::new(lives));
         let env = Env::new();
         let mut home = Home {
             disk,
@@ -127,6 +129,7 @@ impl Home {
             scripted,
             session,
             before_us: Arc::default(),
+            arrivals: Arc::default(),
             seen: 0,
         };
         home.open();
@@ -164,7 +167,8 @@ impl Home {
             },
             environment: Environment::new(self.env.clone(), 0o022),
         };
-        let contended = Contended { store: store.clone(), before_us: self.before_us.clone() };
+        let (before_us, arrivals) = (self.before_us.clone(), self.arrivals.clone());
+        let contended = Contended { store: store.clone(), before_us, arrivals };
         let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
         let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
@@ -194,8 +198,12 @@ impl Home {
         self.restart()
     }
 
-    fn workers(&self) -> &Arc<Workers> {
+    pub(super) fn workers(&self) -> &Arc<Workers> {
         &self.daemon.as_ref().expect("a daemon").workers
+    }
+
+    pub(super) fn store(&self) -> &Arc<Store> {
+        &self.daemon.as_ref().expect("a daemon").store
     }
 
     pub(super) fn tell(&mut self, command: Command) {
@@ -315,19 +323,19 @@ impl Home {
 
     /// Has the daemon write nothing more after so many writes.
     pub(super) fn stop_writing_after(&mut self, writes: u64) {
-        self.disk.inject(Fault::sticky(FaultKind::ReadOnly, writes));
+        self.disk.disk.inject(Fault::sticky(FaultKind::ReadOnly, writes));
     }
 
     /// The daemon is killed after its last write, and another takes its place.
     pub(super) fn restart_after_last_write(&mut self) -> &mut Home {
         self.daemon_ends();
-        self.disk.clear_faults();
+        self.disk.disk.clear_faults();
         self.restart()
     }
 
     /// Returns how often the disk was written to.
     pub(super) fn writes(&self) -> u64 {
-        self.disk.ops()
+        self.disk.disk.ops()
     }
 
     /// Returns how many records of a kind there are.
@@ -337,9 +345,9 @@ impl Home {
 
     /// Leaves no room on the disk, or all there is.
     pub(super) fn fill_disk(&mut self, full: bool) {
-        self.disk.clear_faults();
+        self.disk.disk.clear_faults();
         if full {
-            self.disk.inject(Fault::sticky(FaultKind::NoSpace, 0));
+            self.disk.disk.inject(Fault::sticky(FaultKind::NoSpace, 0));
         }
     }
 
@@ -433,11 +441,11 @@ impl Home {
     pub(super) fn rot(&mut self, behind: Option<&str>) {
         assert!(self.daemon.is_none(), "a daemon has the log open");
         let log = Layout::new("/home").log(self.session);
-        let text = String::from_utf8(self.disk.read_file(&log).expect("a log")).expect("text");
+        let text = String::from_utf8(self.disk.disk.read_file(&log).expect("a log")).expect("text");
         let found =
             behind.map_or(0, |kind| text.find(&format!(r#""kind":"{kind}""#)).expect("such a record"));
         let begin = if found == 0 { 0 } else { found + text[found..].find('\n').expect("a whole line") };
-        assert!(self.disk.flip_byte(&log, begin as u64 + 60));
+        assert!(self.disk.disk.flip_byte(&log, begin as u64 + 60));
     }
 
     /// Opens the home, and has nobody look at the session.

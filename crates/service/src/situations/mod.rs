@@ -6,6 +6,7 @@ mod agent;
 mod cancels;
 mod contention;
 mod crashes;
+mod creates;
 mod damage;
 mod deaths;
 mod holder;

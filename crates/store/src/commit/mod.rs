@@ -176,6 +176,12 @@ pub trait Commits: Send + Sync + Sized {
     /// committer is gone.
     fn post(&self, call: Call);
 
+    /// The same for a function that looks at nothing but what was answered before: it need not come behind appends that are
+    /// under way, and does not keep these from being written together.
+    fn post_ahead(&self, call: Call) {
+        self.post(call);
+    }
+
     /// Appends and waits.
     fn append(&self, append: Append) -> Result<Receipt, AppendError> {
         self.append_together(append).map(|receipts| receipts.first)
@@ -186,15 +192,15 @@ pub trait Commits: Send + Sync + Sized {
         &self,
         call: impl FnOnce(&mut CommitMachine) -> T + Send + 'static,
     ) -> Option<T> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        self.post(Box::new(move |machine| drop(sender.send(call(machine)))));
-        receiver.recv().ok()
+        let (call, answer) = with_answer(call);
+        self.post(call);
+        answer.recv().ok()
     }
 
     /// Takes in a stream so that it can be appended to; one that is in already stays as it is.
     fn register<F: Fold>(&self, fold: F, damage: Option<Damage>) {
         let open = OpenStream::new(fold, damage);
-        self.post(Box::new(move |machine| machine.register(open)));
+        self.post_ahead(Box::new(move |machine| machine.register(open)));
     }
 
     /// Lets go of a stream that has nothing on its way to disk.
@@ -204,7 +210,9 @@ pub trait Commits: Send + Sync + Sized {
 
     /// Returns a stream as of everything answered before, if it is open and its fold is of this type.
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        self.ask(move |machine| machine.current(stream)).flatten()
+        let (call, answer) = with_answer(move |machine| machine.current(stream));
+        self.post_ahead(call);
+        answer.recv().ok().flatten()
     }
 
     /// Makes everything committed before durable.
@@ -240,6 +248,14 @@ pub trait Commits: Send + Sync + Sized {
 
 /// A function that is called with the state machine.
 pub type Call = Box<dyn FnOnce(&mut CommitMachine) + Send>;
+
+/// Returns a call, and where what it returns comes out.
+fn with_answer<T: Send + 'static>(
+    call: impl FnOnce(&mut CommitMachine) -> T + Send + 'static,
+) -> (Call, mpsc::Receiver<T>) {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    (Box::new(move |machine| drop(sender.send(call(machine)))), receiver)
+}
 
 fn closed<T>() -> io::Result<T> {
     Err(io::Error::other("the store is closed"))

@@ -10,7 +10,7 @@ use rekindle_domain::id::StreamId;
 
 use super::machine::CommitMachine;
 use super::published_streams::Published;
-use super::{Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot};
+use super::{Append, Call, Commits, Committed, Outcome, Receipts, Reply, Slot, with_answer};
 use crate::error::AppendError;
 use crate::fold::Fold;
 use crate::home::HomeLock;
@@ -26,7 +26,10 @@ const LINGER_ROUNDS: usize = 100;
 
 enum Request {
     Append(Append, Reply),
+    /// Comes behind the appends before it.
     Call(Call),
+    /// Does not concern these.
+    Ahead(Call),
 }
 
 #[derive(Default)]
@@ -215,9 +218,17 @@ impl Commits for Committer {
         let _ = self.shared.push(Request::Call(call));
     }
 
+    fn post_ahead(&self, call: Call) {
+        let _ = self.shared.push(Request::Ahead(call));
+    }
+
     /// Of one that is published nobody has to ask the committer.
     fn current<F: Fold>(&self, stream: StreamId) -> Option<Committed<F>> {
-        let ask = || self.ask(move |machine| machine.current(stream)).flatten();
+        let ask = || {
+            let (call, answer) = with_answer(move |machine| machine.current(stream));
+            self.post_ahead(call);
+            answer.recv().ok().flatten()
+        };
         self.published.get(stream).or_else(ask)
     }
 }
@@ -325,6 +336,7 @@ fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, a
                 machine.commit(mem::take(&mut appends));
                 call(machine);
             }
+            Request::Ahead(call) => call(machine),
         }
     }
     machine.commit(appends);

@@ -9,11 +9,11 @@ use rekindle_domain::line::Draft;
 use rekindle_store::commit::{Append, Commits};
 use rekindle_store::{LoadError, Opener, Store, Want};
 use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::gated::{DEADLINE, GatedDisk};
 use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::{Fault, FaultKind, Op, OpKind, SimDisk};
 
 use crate::common::{Home, created, marked, markers, open};
-use crate::gated::{DEADLINE, GatedDisk};
 
 /// A store with a committer of its own on a gated disk, and some sessions with a record each.
 fn gated(sessions: u64) -> (GatedDisk, Store, Vec<SessionId>) {

@@ -9,7 +9,6 @@ mod damage;
 mod earlier;
 mod faults;
 mod fixtures;
-mod gated;
 mod homes;
 mod lagging;
 mod lost_logs;

@@ -6,10 +6,10 @@ use rekindle_domain::id::{BootId, SessionId};
 use rekindle_store::commit::Append;
 use rekindle_store::{Opener, Store};
 use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::gated::{DEADLINE, GatedDisk};
 use rekindle_testkit::sim::OpKind;
 
 use crate::common::{created, marked};
-use crate::gated::{DEADLINE, GatedDisk};
 
 fn start(disk: &GatedDisk) -> Store {
     let opener = Opener { pid: 1, boot_id: BootId::mint(1, 1) };

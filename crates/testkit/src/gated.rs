@@ -6,21 +6,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rekindle_store::disk::{Disk, DiskFile, Entry, OpenMode, Stat};
-use rekindle_testkit::sim::{OpKind, SimDisk};
+
+use crate::sim::{OpKind, SimDisk};
 
 /// How long anybody waits for something that must happen.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
 struct State {
-    /// What has to wait: calls of a kind, on paths that contain a text.
-    closed: Option<(OpKind, String)>,
+    /// What has to wait: calls of a kind, on paths that contain a text, at this offset or behind it.
+    closed: Option<(OpKind, String, u64)>,
     waiting: usize,
 }
 
 /// The gate.
 #[derive(Default)]
-pub(crate) struct Gate {
+pub struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -31,23 +32,30 @@ impl Gate {
     }
 
     /// Closes the gate for calls of a kind on paths that contain `part`, until what is returned is dropped.
-    pub(crate) fn close(&self, kind: OpKind, part: &str) -> Closed<'_> {
-        self.lock().closed = Some((kind, part.to_owned()));
+    pub fn close(&self, kind: OpKind, part: &str) -> Closed<'_> {
+        self.close_behind(kind, part, 0)
+    }
+
+    /// Closes the gate for reads at an offset or behind it, or for whatever else has none if that is 0.
+    pub fn close_behind(&self, kind: OpKind, part: &str, offset: u64) -> Closed<'_> {
+        self.lock().closed = Some((kind, part.to_owned(), offset));
         Closed(self)
     }
 
     /// Waits until some calls are waiting in front of the gate.
-    pub(crate) fn await_waiting(&self, count: usize) {
+    pub fn await_waiting(&self, count: usize) {
         let few = |state: &mut State| state.waiting < count;
         let waited = self.changed.wait_timeout_while(self.lock(), DEADLINE, few);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         assert!(state.waiting >= count, "{} of {count} calls came to the gate", state.waiting);
     }
 
-    fn pass(&self, kind: OpKind, path: &Path) {
+    fn pass(&self, kind: OpKind, path: &Path, at: u64) {
         let held = |state: &mut State| {
             let closed = state.closed.as_ref();
-            closed.is_some_and(|(held, part)| *held == kind && path.to_string_lossy().contains(part))
+            closed.is_some_and(|(held, part, from)| {
+                *held == kind && at >= *from && path.to_string_lossy().contains(part)
+            })
         };
         let mut state = self.lock();
         if held(&mut state) {
@@ -60,7 +68,7 @@ impl Gate {
 }
 
 /// A closed gate, which opens when this is dropped: also when a test fails.
-pub(crate) struct Closed<'a>(&'a Gate);
+pub struct Closed<'a>(&'a Gate);
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
@@ -71,13 +79,16 @@ impl Drop for Closed<'_> {
 
 /// A simulated disk behind a gate.
 #[derive(Clone)]
-pub(crate) struct GatedDisk {
-    pub(crate) disk: SimDisk,
-    pub(crate) gate: Arc<Gate>,
+pub struct GatedDisk {
+    /// The disk.
+    pub disk: SimDisk,
+    /// The gate.
+    pub gate: Arc<Gate>,
 }
 
 impl GatedDisk {
-    pub(crate) fn new(seed: u64) -> GatedDisk {
+    /// Makes an empty disk whose gate is open.
+    pub fn new(seed: u64) -> GatedDisk {
         GatedDisk { disk: SimDisk::new(seed), gate: Arc::default() }
     }
 }
@@ -121,7 +132,7 @@ struct GatedFile {
 
 impl DiskFile for GatedFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.gate.pass(OpKind::Read, &self.path);
+        self.gate.pass(OpKind::Read, &self.path, offset);
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
@@ -134,7 +145,7 @@ impl DiskFile for GatedFile {
         self.file.allocate(len)
     }
     fn sync(&self) -> io::Result<()> {
-        self.gate.pass(OpKind::Sync, &self.path);
+        self.gate.pass(OpKind::Sync, &self.path, 0);
         self.file.sync()
     }
     fn stat(&self) -> io::Result<Stat> {
