@@ -52,14 +52,22 @@ pub(crate) fn trouble(session: &SessionView) -> Option<&str> {
     detail.filter(|detail| detail.ends_with(LEFT_ALONE))
 }
 
-/// Tells whether not even the first record of a session can be read: its status and its times are then those of a session
-/// that was never made, and say nothing.
+/// Tells whether not even the first record of a session can be read, or nothing else was read yet: its status and its times are
+/// then those of a session in which nothing ever happened, and say nothing.
 pub(crate) fn is_unknown(session: &SessionView) -> bool {
-    session.last_seq == 0 && (is_damaged(session) || trouble(session).is_some())
+    is_being_read(session) || session.last_seq == 0 && (is_damaged(session) || trouble(session).is_some())
+}
+
+/// Tells whether a session's log is so long that the daemon, which has just begun, is still reading it.
+fn is_being_read(session: &SessionView) -> bool {
+    session.health.state == HealthState::Reading
 }
 
 /// Returns the status in a word or two, for lists.
 pub(crate) fn label(session: &SessionView) -> String {
+    if is_being_read(session) {
+        return "reading".into();
+    }
     if is_unknown(session) {
         return if is_damaged(session) { "damaged" } else { "unreadable" }.into();
     }
@@ -74,6 +82,9 @@ pub(crate) fn label(session: &SessionView) -> String {
 
 /// Returns how a status looks.
 pub(crate) fn style(session: &SessionView) -> Style {
+    if is_being_read(session) {
+        return WARN;
+    }
     if is_unknown(session) {
         return BAD;
     }
@@ -213,6 +224,7 @@ pub(crate) fn next(session: &SessionView) -> String {
         _ if session.health.state == HealthState::Quarantined => {
             format!("{} frees it; rekindle doctor says more", told("doctor --release"))
         }
+        _ if is_being_read(session) => format!("{} waits until it is read", told("status")),
         _ if is_unknown(session) => {
             "restore its log from a backup; rekindle doctor says what else can be done".into()
         }
@@ -384,6 +396,15 @@ mod tests {
         assert_eq!(label(&session), "held");
         assert!(meaning(&session, None).contains("needs A_KEY, B_KEY"), "{}", meaning(&session, None));
         assert!(next(&session).starts_with("rekindle resume sess_1 --env A_KEY --env B_KEY"));
+    }
+
+    #[test]
+    fn of_a_session_that_is_still_being_read_no_status_is_told() {
+        let mut session = session("idle", Value::Null, Value::Null);
+        session.health = serde_json::from_value(json!({"state": "reading"})).expect("a health");
+        session.last_seq = 1;
+        assert_eq!((label(&session).as_str(), is_unknown(&session)), ("reading", true));
+        assert_eq!(next(&session), "rekindle status sess_1 waits until it is read");
     }
 
     #[test]

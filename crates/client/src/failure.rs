@@ -241,7 +241,7 @@ impl From<LoadError> for Failure {
                 .hint("the file is left alone and other sessions are not concerned; rekindle log still shows the log"),
             LoadError::Quarantined { .. } => Failure::failed("session_quarantined", error)
                 .hint("rekindle doctor says more; rekindle doctor --release SESSION has it tried again"),
-            LoadError::Read(_) => {
+            LoadError::Unread { .. } | LoadError::Read(_) => {
                 Failure::failed("session_unreadable", error).hint("rekindle doctor says what can be done")
             }
         }

@@ -104,12 +104,18 @@ pub(crate) fn damaged_log(damage: &Damage) -> String {
 /// How the detail of a session's health ends that cannot be loaded, and is left alone.
 pub const LEFT_ALONE: &str = "nothing can be added to it";
 
-/// Returns the health of a session that cannot be loaded.
+/// Returns the health of a session that cannot be loaded, or not yet.
 pub fn unloadable(error: &LoadError) -> Health {
     let (state, why) = match error {
         LoadError::Quarantined { quarantine, .. } => {
             let why = format!("it made the daemon crash {}: {}", quarantine.times(), quarantine.message);
             (HealthState::Quarantined, why)
+        }
+        LoadError::Unread { unread, .. } => {
+            let megabytes = unread.div_ceil(1_000_000);
+            let detail =
+                format!("{megabytes} MB of its log are being read; until then it is shown as it began");
+            return Health { state: HealthState::Reading, detail: Some(detail) };
         }
         _ => (HealthState::Degraded, chain(error)),
     };

@@ -9,13 +9,10 @@ use rekindle_domain::session::SessionState;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::commit::{Append, Commits, Current, Receipt};
 use rekindle_store::log::{Damage, LogReader};
-use rekindle_store::{AppendError, LoadError, Loaded, OpenSessionError, Store, Want};
+use rekindle_store::{AppendError, LoadError, Loaded, OpenSessionError, Store, Visitor, Want};
 
 /// A function that is told the outcome of an append, on the committer's thread: it must not block.
 pub type AppendReply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
-
-/// Who is told of each session that is found.
-pub type Visit<'a> = dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send + 'a;
 
 /// The sessions of a home, for whoever works in them.
 pub trait Sessions: Send + Sync {
@@ -47,12 +44,12 @@ pub trait Sessions: Send + Sync {
 
 /// The sessions of a home, for whoever lists and shows them.
 pub trait Catalog: Sessions {
-    /// Looks at every session.
-    fn survey(&self, visit: &mut Visit<'_>) -> io::Result<()>;
+    /// Looks at every session, but for long logs that are in no cache, of which the visitor is told so.
+    fn survey(&self, visit: &Visitor<'_>) -> io::Result<()>;
     /// Loads a session without making it ready to be appended to.
     fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError>;
-    /// Reads what can be shown of a session that cannot be loaded.
-    fn stand_in(&self, session: SessionId) -> Loaded;
+    /// Reads what can be shown of a session that cannot be loaded, or not yet.
+    fn stand_in(&self, session: SessionId, error: &LoadError) -> Loaded;
     /// Returns how long a session's log is, in bytes.
     fn log_size(&self, state: &SessionState) -> u64;
     /// Reads a log up to where a state stands, and tells where it is damaged.
@@ -112,16 +109,19 @@ impl Sessions for Store {
 }
 
 impl Catalog for Store {
-    fn survey(&self, visit: &mut Visit<'_>) -> io::Result<()> {
-        Store::survey(self, visit).map(drop)
+    fn survey(&self, visit: &Visitor<'_>) -> io::Result<()> {
+        Store::survey_small(self, visit)
     }
 
     fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
         Store::load(self, session, want)
     }
 
-    fn stand_in(&self, session: SessionId) -> Loaded {
-        Store::stand_in(self, session)
+    fn stand_in(&self, session: SessionId, error: &LoadError) -> Loaded {
+        match error {
+            LoadError::Unread { .. } => Store::head(self, session),
+            _ => Store::stand_in(self, session),
+        }
     }
 
     fn log_size(&self, state: &SessionState) -> u64 {

@@ -129,6 +129,14 @@ pub enum LoadError {
         /// Why it is.
         quarantine: Arc<Quarantine>,
     },
+    /// So much of its log is in no cache that it is read behind all others.
+    #[error("{unread} bytes of the log of {session} are in no cache, and are still to be read")]
+    Unread {
+        /// The session.
+        session: SessionId,
+        /// How many bytes of its log are to be read.
+        unread: u64,
+    },
     /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] PathError),

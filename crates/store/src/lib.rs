@@ -47,5 +47,6 @@ pub use recover::{RecoverError, Recovered};
 pub use redo::Completion;
 pub use session_fold::SessionFold;
 pub use store::{OpenError, OpenSessionError, Opener, Store};
+pub use survey::Visitor;
 pub use wal::frame::Unknown;
 pub use wal::scan::{ScanError, WalDamage};

@@ -2,7 +2,7 @@
 //! Reads only.
 
 use rekindle_domain::id::{SessionId, StreamId};
-use rekindle_domain::line::Draft;
+use rekindle_domain::line::{Draft, Line};
 use rekindle_domain::session::{LegacySnapshot, Replay, SessionState};
 use rekindle_domain::token::TokenIndex;
 
@@ -13,7 +13,7 @@ use crate::error::AtPath;
 pub use crate::error::LoadError;
 use crate::home_files::HomeFiles;
 use crate::layout::Layout;
-use crate::log::{Damage, LogReader, Stop, Torn, walk};
+use crate::log::{Cursor, Damage, LogReader, Stop, Torn, walk};
 
 /// A session as found on home.disk.
 #[derive(Debug, Clone)]
@@ -54,7 +54,17 @@ pub enum Want {
 
 /// Loads a session as it is to be shown.
 pub(crate) fn load(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-    let mut loaded = load_logged(home, session, want)?;
+    load_within(home, session, want, u64::MAX)
+}
+
+/// The same, unless more than so many bytes of its log are in no cache.
+pub(crate) fn load_within(
+    home: &HomeFiles,
+    session: SessionId,
+    want: Want,
+    most: u64,
+) -> Result<Loaded, LoadError> {
+    let mut loaded = load_logged(home, session, want, most)?;
     let (last, ts) = (loaded.state.last_seq, loaded.state.updated_at);
     for (seq, draft) in (last.saturating_add(1)..).zip(&loaded.unlogged) {
         let told = loaded.state.apply(seq, ts, &draft.event);
@@ -64,8 +74,14 @@ pub(crate) fn load(home: &HomeFiles, session: SessionId, want: Want) -> Result<L
     Ok(loaded)
 }
 
-/// Loads a session as its log has it: what is to be appended to it follows from that alone.
-pub(crate) fn load_logged(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
+/// Loads a session as its log has it: what is to be appended to it follows from that alone. One of whose log more than `most`
+/// bytes are in no cache is not read.
+pub(crate) fn load_logged(
+    home: &HomeFiles,
+    session: SessionId,
+    want: Want,
+    most: u64,
+) -> Result<Loaded, LoadError> {
     home.check_quarantine(session)?;
     let _at_work = at_work(session, "load");
     let path = home.log(session);
@@ -76,13 +92,14 @@ pub(crate) fn load_logged(home: &HomeFiles, session: SessionId, want: Want) -> R
         return Ok(Loaded::new(Replay::new(session), Some(damage)));
     };
     let (start, mut damage) = cached_start(home, session, &reader)?;
-    let (mut replay, stop, mut read_from) = fold(home, &reader, start, session, want)?;
+    let (mut replay, stop, mut read_from) = fold(home, &reader, start, session, want, most)?;
     let mut torn = None;
     match stop {
         Stop::End => {}
         Stop::Damaged(found) => damage = damage.or(Some(found)),
         Stop::Torn(found) => {
             if found.half_list {
+                check_unread(session, found.offset, most)?;
                 // The fold has gone into a list that has no end: again, up to its beginning.
                 (replay, read_from) = (Replay::new(session), 0);
                 // What caches have passed is read here for the first time.
@@ -130,6 +147,25 @@ pub(crate) fn stand_in(home: &HomeFiles, session: SessionId) -> Loaded {
     Loaded::new(replay, damage)
 }
 
+/// Reads how a session began, its first record, whatever comes behind it. It is for showing one that is still to be read.
+pub(crate) fn head(home: &HomeFiles, session: SessionId) -> Loaded {
+    let mut replay = Replay::new(session);
+    let _at_work = at_work(session, "load");
+    if let Ok(reader) = home.reader(session)
+        && let Ok(Some(raw)) = reader.forward(Cursor::START).next()
+        && let (true, Ok(line)) = (raw.whole, Line::parse(raw.bytes))
+    {
+        // One that cannot be right is found by whoever reads on.
+        let _ = replay.push(&line, raw.end.offset());
+    }
+    Loaded::new(replay, None)
+}
+
+/// Refuses to read more of a log than so many bytes.
+fn check_unread(session: SessionId, unread: u64, most: u64) -> Result<(), LoadError> {
+    if unread > most { Err(LoadError::Unread { session, unread }) } else { Ok(()) }
+}
+
 /// Folds the log from the snapshot on, with tokens if they are wanted; from the beginning where a cache is
 /// missing. Tells where it began.
 fn fold(
@@ -138,9 +174,11 @@ fn fold(
     start: Option<SessionState>,
     session: SessionId,
     want: Want,
+    most: u64,
 ) -> Result<(Replay, Stop, u64), LoadError> {
     let walk = |replay: Replay| {
         let from = replay.position().log_offset;
+        check_unread(session, reader.len().saturating_sub(from), most)?;
         let mut replay = replay.deferring_tools();
         let stop = walk(reader, &mut replay, u64::MAX).at_path("read", &home.log(session))?;
         Ok((replay, stop, from))

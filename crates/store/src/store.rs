@@ -1,6 +1,7 @@
 //! The store: one home, opened by its one owner. Wiring only; each part is its own file.
 
 mod announce;
+mod catalog;
 mod stream_locks;
 
 use std::collections::HashMap;
@@ -27,18 +28,15 @@ use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::home_files::HomeFiles;
-use crate::index::{self, Index};
 use crate::lagging::{LaggingLogs, LogOverlay};
 use crate::layout::Layout;
-use crate::load::{LoadError, Loaded, Want, load, load_logged, stand_in};
+use crate::load::{LoadError, Want, load, load_logged};
 use crate::load_stream::load_stream;
 use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
-use crate::missing_logs::write_lost_notes;
 use crate::observers::{Observer, Observers};
 use crate::recover::{RecoverError, Recovered, recover};
 use crate::session_fold::SessionFold;
-use crate::survey::{Listing, list, survey};
 
 /// Who opens a home.
 #[derive(Debug, Clone, Copy)]
@@ -269,7 +267,7 @@ impl<C: Commits> Store<C> {
         if let Some(current) = self.current(session) {
             return Ok(current);
         }
-        let mut loaded = load_logged(&self.home, session, Want::Everything)?;
+        let mut loaded = load_logged(&self.home, session, Want::Everything, u64::MAX)?;
         if loaded.damage.is_none() {
             loaded.damage = self.broken_before(session, Cursor::at(loaded.read_from))?;
         }
@@ -387,56 +385,6 @@ impl<C: Commits> Store<C> {
             return Ok(false);
         }
         self.snapshot(session).map(|_| true)
-    }
-
-    /// Loads a session without making it ready to be appended to.
-    pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        load(&self.home, session, want)
-    }
-
-    /// Reads what can be shown of a session that cannot be loaded; nothing may be added to it.
-    pub fn stand_in(&self, session: SessionId) -> Loaded {
-        stand_in(&self.home, session)
-    }
-
-    /// Looks at every session, concurrently; returns names in `sessions/` that are none of ours.
-    pub fn survey(
-        &self,
-        mut visit: impl FnMut(SessionId, Result<Loaded, LoadError>) + Send,
-    ) -> io::Result<Vec<String>> {
-        let (listing, index) = self.compare_list()?;
-        survey(&self.home, &listing, &index, &mut visit);
-        Ok(listing.foreign)
-    }
-
-    /// Reads the list cache and what there is; the first time, sessions of which nothing is left but their entry in the list
-    /// that the last owner left are noted. Not when the home is opened: with ten thousand sessions that is most of the time until
-    /// the first answer. If we die before it, the lock file tells the next owner whose list is still to be compared.
-    fn compare_list(&self) -> io::Result<(Listing, Index)> {
-        let mut compared = locked(&self.list_compared);
-        let (mut listing, index) = (list(&self.home)?, Index::read(&self.home));
-        if !*compared {
-            let mentioned = self.recovered.sessions().map(|(session, _)| session).collect();
-            let noted = write_lost_notes(&self.home, (&listing, &index), self.lock.last_owner, &mentioned);
-            // Without room for the notes it is tried again: until then whoever has the list finds such a session.
-            *compared = noted.as_ref().is_ok_and(|_| self.lock.mark_list_checked().is_ok());
-            if noted.unwrap_or(true) {
-                listing = list(&self.home)?;
-            }
-        }
-        Ok((listing, index))
-    }
-
-    /// Writes the list cache from what a survey found; what is in the last one before the home is left, and has no log later, was
-    /// lost.
-    pub fn write_index<'a>(
-        &self,
-        states: impl Iterator<Item = &'a SessionState>,
-        is_last: bool,
-    ) -> io::Result<()> {
-        self.committer.sync().map_err(io::Error::other)?;
-        let _one_at_a_time = locked(&self.writing);
-        index::write(&self.home, states, self.lock.boot_id().filter(|_| is_last))
     }
 
     /// Removes the files of a session whose deletion is recorded.

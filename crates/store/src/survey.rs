@@ -12,8 +12,15 @@ use crate::disk::{EntryKind, Stat};
 use crate::home_files::HomeFiles;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
-use crate::load::{LoadError, Loaded, Want, load};
+use crate::load::{LoadError, Loaded, Want, load_within};
 use crate::threads::{map_on_threads, worthwhile};
+
+/// More of a log than this, in no cache, takes so long to read that nobody who asks for another session should wait for it: some
+/// tens of milliseconds.
+pub(crate) const LARGE: u64 = 8 << 20;
+
+/// Who is told of each session, on any thread.
+pub type Visitor<'a> = dyn Fn(SessionId, Result<Loaded, LoadError>) + Sync + 'a;
 
 /// What is in `sessions/`.
 #[derive(Debug, Default)]
@@ -60,15 +67,28 @@ pub(crate) fn survey(
     visit: &mut (dyn FnMut(SessionId, Result<Loaded, LoadError>) + Send),
 ) {
     let visit = Mutex::new(visit);
+    survey_within(home, (listing, index), u64::MAX, &|session, loaded| {
+        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+        (*visit)(session, loaded);
+    });
+}
+
+/// The same for a visitor that may be called by several threads at once; it is told of sessions of whose log more than `most`
+/// bytes are in no cache, and these are not read.
+pub(crate) fn survey_within(
+    home: &HomeFiles,
+    (listing, index): (&Listing, &Index),
+    most: u64,
+    visit: &Visitor<'_>,
+) {
     map_on_threads(worthwhile(), &listing.sessions, |session| {
         let usable = home.check_quarantine(*session);
         let _at_work = usable.is_ok().then(|| at_work(*session, "load"));
         let loaded = usable.and_then(|()| match listed(home, listing, index, *session) {
             Some(loaded) => Ok(loaded),
-            None => load(home, *session, Want::Status),
+            None => load_within(home, *session, Want::Status, most),
         });
-        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        (*visit)(*session, loaded);
+        visit(*session, loaded);
     });
 }
 

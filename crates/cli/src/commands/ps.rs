@@ -43,7 +43,8 @@ What a session is doing:
   waiting               for an answer: rekindle waits
   interrupted_…         cut short: rekindle resume, unless it goes on by itself
   idle                  nothing; it says so if the last run failed or was cancelled
-  damaged, unreadable   not even its first record can be read: rekindle doctor")]
+  damaged, unreadable   not even its first record can be read: rekindle doctor
+  reading               its log is long, and a daemon that has just begun still reads it")]
 pub(crate) struct Args {
     /// All sessions
     #[arg(long, short)]

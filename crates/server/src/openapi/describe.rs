@@ -60,7 +60,10 @@ pub(crate) fn get_health() -> Operation {
 pub(crate) fn get_readiness() -> Operation {
     Operation::new::<Ready>("daemon", "getReadiness", "Tell whether the sessions are listed")
         .answers(OK, "They are.")
-        .more("Recovery may still be going on; `recovered` tells.")
+        .more(
+            "Recovery may still be going on; `recovered` tells. Sessions with a `health` of `reading` are listed, though \
+             their long logs are still being read.",
+        )
         .ignores_queries()
         .example(json!({"status": "ready", "recovered": true}))
         .refuses([Code::NotReady])
@@ -138,7 +141,8 @@ pub(crate) fn list_sessions() -> Operation {
         .more(
             "The session that was made last comes first. Nothing that happens to sessions changes this order: none \
              that is there throughout is missed or listed twice, whatever comes and goes between two pages. 50 are on \
-             a page unless `limit` says otherwise.",
+             a page unless `limit` says otherwise. Right after a start a session with a very long log may have a `health` \
+             of `reading`: it is shown as it began, and is in every list, because its status is not known yet.",
         )
         .query::<Filter>()
         .refuses([Code::InvalidCursor, Code::InvalidQuery])
@@ -358,7 +362,10 @@ pub(crate) fn follow_session() -> Operation {
 pub(crate) fn list_waits() -> Operation {
     Operation::new::<WaitList>("waits", "listWaits", "List what agents ask and nobody has answered")
         .answers(OK, "A page of waits.")
-        .more("The one that waits longest comes first. 500 are on a page unless `limit` says fewer.")
+        .more(
+            "The one that waits longest comes first. 500 are on a page unless `limit` says fewer. What a session asks whose \
+             `health` is `reading` is listed when it is read; whoever names that session waits for it.",
+        )
         .query::<WaitFilter>()
         .refuses([Code::InvalidCursor, Code::InvalidQuery])
         .example(json!({"waits": [wait()], "next": null}))

@@ -40,7 +40,7 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     // Two with the same key, at the same time: the second finds what the first made. Others are recorded together.
     let _one_at_a_time = key.map(|key| locks.keyed.lock(&key.key));
     if let Some(key) = key
-        && let Some(found) = directory.made_by(key)?
+        && let Some(found) = directory.made_by(views.store(), key)?
     {
         return Ok(found);
     }

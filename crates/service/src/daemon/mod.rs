@@ -328,7 +328,7 @@ impl Daemon {
             tracing::warn!(session = %id, "released from quarantine");
         }
         let entry = self.entry(id)?;
-        if entry.is_usable() && entry.state.is_unfinished() {
+        if entry.needs_worker() {
             self.workers.send(id, Command::Look)?;
         }
         Ok(self.views.session(&entry))

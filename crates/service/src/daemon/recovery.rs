@@ -3,8 +3,10 @@
 //! written that makes the next start short.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{HolderId, SessionId};
@@ -14,6 +16,7 @@ use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
 use rekindle_store::Store;
 
 use crate::drive::worker::{Command, Workers, is_expired};
+use crate::lock::locked;
 use crate::metrics::Metrics;
 use crate::show::{Directory, SessionEntry};
 use crate::test_knobs::crash_point;
@@ -32,43 +35,78 @@ const READ_AT_ONCE: u64 = 128 << 20;
 /// How long to wait before sessions that cannot be listed are listed again: descriptors come back, disks too.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long workers are not begun if the sessions are listed within this: beginning some hundreds of them would make everybody wait
+/// longer who asks for the list.
+const HEAD_START: Duration = Duration::from_millis(100);
+
 /// What recovery works with.
 pub(super) struct Recovery {
     pub(super) store: Arc<Store>,
     pub(super) workers: Arc<Workers>,
     pub(super) directory: Arc<Directory>,
     pub(super) metrics: Arc<Metrics>,
-    /// What was going on when we began has been looked at.
+    /// What was going on when we began has been handed to workers.
     pub(super) recovered: AtomicBool,
 }
 
 /// Lists the sessions, has each looked at in which something was going on, and from then on sweeps; returns at once.
 pub(super) fn begin(recovery: &Arc<Recovery>) {
     let at = recovery.clone();
-    let begun = std::thread::Builder::new().name("recovery".into()).spawn(move || {
-        let begin = Instant::now();
-        while let Err(error) = at.directory.survey(&*at.store) {
-            tracing::error!("cannot list the sessions: {error}");
-            at.directory.set_unlisted(error.to_string());
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        let _ = at.metrics.listing.set(begin.elapsed());
-        let begin = Instant::now();
-        for entry in at.directory.all(&*at.store) {
-            if entry.is_usable() && entry.state.is_unfinished() {
-                at.metrics.unfinished.up();
-                let _ = at.workers.send(entry.state.id, Command::Look);
-            }
-        }
-        let _ = at.metrics.looking.set(begin.elapsed());
-        at.recovered.store(true, Ordering::Relaxed);
-        let weak = Arc::downgrade(&at);
-        drop(at);
-        sweep_until_gone(&weak);
-    });
-    if let Err(error) = begun {
+    if let Err(error) = spawn("recovery", move || run(at)) {
         tracing::error!("cannot begin to recover: {error}");
     }
+}
+
+fn run(at: Arc<Recovery>) {
+    let begin = Instant::now();
+    let unfinished = Arc::new(Mutex::new(at.directory.unfinished()));
+    let (handing, told) = (at.clone(), unfinished.clone());
+    let handing = spawn("hand-over", move || handing.hand_over(&told));
+    while let Err(error) = at.directory.survey(&*at.store) {
+        tracing::error!("cannot list the sessions: {error}");
+        at.directory.set_unlisted(error.to_string());
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    let _ = at.metrics.listing.set(begin.elapsed());
+    read_large(&at);
+    if let Err(error) = handing {
+        tracing::warn!("unfinished sessions are looked at one after the other: {error}");
+        at.hand_over(&unfinished);
+    }
+    let weak = Arc::downgrade(&at);
+    drop(at);
+    sweep_until_gone(&weak);
+}
+
+impl Recovery {
+    /// Gives each session a worker in which something was going on, as soon as it is read.
+    fn hand_over(&self, unfinished: &Mutex<Receiver<SessionId>>) {
+        self.directory.await_survey(HEAD_START);
+        let begin = Instant::now();
+        for session in &*locked(unfinished) {
+            self.metrics.unfinished.up();
+            let _ = self.workers.send(session, Command::Look);
+        }
+        let _ = self.metrics.looking.set(begin.elapsed());
+        self.recovered.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Reads the logs that are so long that they were left for later, on at most half of the processors; returns at once.
+fn read_large(at: &Arc<Recovery>) {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for _ in 0..at.directory.unread().min((processors / 2).max(1)) {
+        let reading = at.clone();
+        let begun = spawn("long-logs", move || reading.directory.read_large(&*reading.store));
+        if let Err(error) = begun {
+            tracing::warn!("long logs are read before anything else is swept: {error}");
+            at.directory.read_large(&*at.store);
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
 /// Sweeps until the daemon is gone.
@@ -113,7 +151,7 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
 
 /// Has sessions looked at that nobody looks after and in which something is to be done.
 fn wake_unfinished(workers: &Arc<Workers>, all: &[SessionEntry]) {
-    for entry in all.iter().filter(|entry| entry.is_usable() && entry.state.is_unfinished()) {
+    for entry in all.iter().filter(|entry| entry.needs_worker()) {
         let state = &entry.state;
         if workers.pool.get(state.id).is_none() && !is_at_rest(workers, state) {
             let _ = workers.send(state.id, Command::Look);

@@ -31,6 +31,8 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
     let workers = &views.workers;
     // From here on nothing begins, whatever is asked for.
     workers.begin_to_stop();
+    // What goes on in a session that is not read yet is to stop, too.
+    views.directory.await_all(views.store());
     let all = views.directory.all(views.store());
     let pending = |entry: &&SessionEntry| entry.is_usable() && is_possible(&entry.state);
     let mut uncancelled: BTreeSet<SessionId> =

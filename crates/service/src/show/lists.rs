@@ -56,15 +56,17 @@ impl Views {
             }
             for entry in &batch {
                 place = Some(entry.place());
-                // The status is derived from memory; what else is shown is read from logs.
-                if !fits(entry, filter) || !wanted(self.status(&entry.state, &entry.tokens).status) {
+                // The status is derived from memory; what else is shown is read from logs. One that is not read may have any.
+                let unread = entry.is_unread();
+                let has_status = unread || wanted(self.status(&entry.state, &entry.tokens).status);
+                if !fits(entry, filter) || !has_status {
                     continue;
                 }
                 if sessions.len() == limit {
                     return Ok(SessionList { sessions, next: last });
                 }
                 let view = self.session(entry);
-                if wanted(view.status) {
+                if unread || wanted(view.status) {
                     sessions.push(view);
                     last = place.map(|place| place.to_cursor());
                 }
@@ -76,6 +78,10 @@ impl Views {
     pub(crate) fn list_waits(&self, filter: &WaitFilter) -> Result<WaitList> {
         let limit = page_size(filter.limit, MOST, MOST)?;
         let after: Option<PageKey<WaitId>> = PageKey::from_cursor(filter.cursor.as_deref())?;
+        if let Some(session) = filter.session {
+            // Whoever asks for one waits for that one.
+            let _ = self.directory.get(self.store(), session);
+        }
         let entries = self.directory.find_all(self.store(), |entry| {
             let named = filter.session.is_none_or(|session| session == entry.state.id);
             named && !entry.state.deleted && entry.state.has_waits()
@@ -108,10 +114,19 @@ impl Views {
         let more = dirs.len() > limit;
         dirs.truncate(limit);
         let next = dirs.last().filter(|_| more).map(HolderDir::name);
-        let entries = self.directory.find_all(self.store(), |entry| entry.state.agent.is_some());
+        let may_have = |entry: &SessionEntry| entry.state.agent.is_some() || entry.is_unread();
+        let entries = self.directory.find_all(self.store(), may_have);
         let agents = entries.iter().filter_map(|entry| entry.state.agent.as_ref());
         let known: HashSet<String> = agents.map(|agent| agent.holder_id.to_string()).collect();
-        Ok(HolderList { holders: inspect_each(&dirs).iter().map(|one| holder(one, &known)).collect(), next })
+        // Those of a session that is still to be read are not known to be nobody's.
+        let unread = entries.iter().filter(|entry| entry.is_unread()).map(|entry| entry.state.id.to_string());
+        let unread: HashSet<String> = unread.collect();
+        let is_unknown = |one: &Inspection| {
+            let is_unread = one.launch.there().is_some_and(|launch| unread.contains(&launch.session_id));
+            !known.contains(&one.holder_id) && !is_unread
+        };
+        let holders = inspect_each(&dirs).iter().map(|one| holder(one, is_unknown(one))).collect();
+        Ok(HolderList { holders, next })
     }
 }
 
@@ -129,13 +144,13 @@ fn fits(entry: &SessionEntry, filter: &Filter) -> bool {
         && filter.q.as_ref().is_none_or(titled)
 }
 
-fn holder(one: &Inspection, known: &HashSet<String>) -> HolderView {
+fn holder(one: &Inspection, unknown: bool) -> HolderView {
     let status = one.status.there();
     HolderView {
         id: one.holder_id.clone(),
         session_id: one.launch.there().map(|launch| launch.session_id.clone()),
         state: directory_state(&one.lock),
-        unknown: !known.contains(&one.holder_id),
+        unknown,
         pid: status.map(|status| status.holder.pid),
         agent_pid: status.and_then(|status| status.agent.as_ref()).map(|agent| agent.pid),
         phase: status.and_then(|status| serde_json::to_value(status.phase).ok()?.as_str().map(str::to_owned)),

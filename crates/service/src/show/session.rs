@@ -26,7 +26,11 @@ impl Views {
             missing_env: self.workers.agents.environment.missing(state),
             connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link),
             held: self.held(entry, seen),
-            last_words: spoken.or_else(|| self.last_words.of(self.store(), state.id)),
+            // Nothing more than its beginning is read of one that is still to be read.
+            last_words: spoken.or_else(|| match entry.is_unread() {
+                true => None,
+                false => self.last_words.of(self.store(), state.id),
+            }),
             health: match (&entry.damage, &entry.trouble) {
                 (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
                 (None, Some(trouble)) => Health::clone(trouble),

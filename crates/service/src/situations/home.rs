@@ -34,7 +34,7 @@ use crate::drive::live::Supervisor;
 use crate::drive::worker::{Cancelling, Command, Seat, Watcher, Worker, Workers};
 use crate::error::ServiceError;
 use crate::records::Records;
-use crate::show::{Directory, Views};
+use crate::show::Views;
 use crate::ticks::manual_clock;
 use crate::worker_pool::Work;
 
@@ -424,11 +424,16 @@ impl Home {
 
     /// Returns what shows the sessions, as after a start.
     pub(super) fn views(&self) -> Views {
+        let views = self.unlisted_views();
+        views.directory.survey(views.store()).expect("listed");
+        views
+    }
+
+    /// Returns what shows the sessions, as at a start: none is known yet.
+    pub(super) fn unlisted_views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
-        let directory = Arc::new(Directory::default());
-        directory.survey(&*daemon.store).expect("listed");
         let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
-        Views { workers, catalog, directory, last_words: Arc::default() }
+        Views { workers, catalog, directory: Arc::default(), last_words: Arc::default() }
     }
 
     /// The session as it is shown after a start.

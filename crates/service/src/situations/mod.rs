@@ -17,5 +17,6 @@ mod loads;
 mod outcomes;
 mod port;
 mod queue;
+mod starts;
 mod table;
 mod waits;

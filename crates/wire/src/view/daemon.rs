@@ -75,8 +75,8 @@ pub struct About {
     pub home: String,
     /// Which home that is, whatever its path: device and inode of its `daemon.lock`, as `DEVICE:INODE`. A copy has another.
     pub home_id: String,
-    /// Everything that was in the home at the start is listed.
+    /// Everything that was in the home at the start is listed; very long logs may still be being read.
     pub listed: bool,
-    /// Recovery is through with what it found at the start.
+    /// Recovery is through with what it found at the start, long logs included.
     pub recovered: bool,
 }

@@ -60,6 +60,9 @@ string_enums! {
         Quarantined = "quarantined",
         /// Its files cannot be read, or not be written, just now.
         Degraded = "degraded",
+        /// The daemon has just begun, and its log is so long that it is still being read: it is shown as it began, and its status
+        /// is not known.
+        Reading = "reading",
     }
 }
 

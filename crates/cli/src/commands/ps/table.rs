@@ -49,10 +49,12 @@ pub(super) fn write_table(
             let health = &session.health;
             let detail = health.detail.as_deref().unwrap_or_default();
             let text = match health.state {
+                HealthState::Reading => detail.to_owned(),
                 HealthState::Quarantined => format!("{}: {detail}; {}", health.state, next(session)),
                 state => format!("{state} {detail}"),
             };
-            writeln!(out, "    {}", styled(BAD, sanitise::line(&text)))?;
+            let style = if health.state == HealthState::Reading { WARN } else { BAD };
+            writeln!(out, "    {}", styled(style, sanitise::line(&text)))?;
         }
     }
     Ok(())
