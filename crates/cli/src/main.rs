@@ -21,10 +21,12 @@ mod session_arg;
 mod session_fixture;
 mod status_text;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_store::crash_report::{self, Work};
 
 /// Runs coding agents so that nothing that dies takes the work with it.
 #[derive(Debug, Parser)]
@@ -70,7 +72,21 @@ impl Shared {
     }
 }
 
+/// Has a panic name the session that was worked on: a bug that one log brings out ends every command that reads it.
+fn name_session_in_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        if let Some(Work { session, doing }) = crash_report::current() {
+            // Nobody may be reading what we say.
+            let _ =
+                writeln!(std::io::stderr(), "this was about {session} ({doing}): a bug, please report it");
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    name_session_in_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(refused) => return usage(&refused).into(),

@@ -21,7 +21,7 @@ pub struct Crash {
     pub boot_id: BootId,
     /// The version of that daemon.
     pub version: String,
-    /// What it was doing with the session: `load`, `append`, `work`, `request`, `follow`.
+    /// What it was doing with the session: `redo`, `load`, `append`, `work`, `request`, `follow`.
     pub doing: String,
     /// The thread that panicked.
     pub thread: String,

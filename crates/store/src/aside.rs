@@ -13,11 +13,15 @@ use rekindle_domain::time::Timestamp;
 use rekindle_domain::token::TokenIndex;
 use serde_json::json;
 
+use crate::crash_report::at_work;
 use crate::disk::{Disk, EntryKind, OpenMode, copy, if_exists, replace, temporary, write_all_at};
 use crate::layout::Layout;
 use crate::line_codec::Codec;
 use crate::log::{LogReader, walk};
 use crate::session_files::every_file;
+
+/// What the reports of its crashes are named beside a session that was set aside.
+const CRASH_REPORTS: &str = "crashes.jsonl";
 
 /// Moves everything of a session to a directory of its own below `damaged/`, durably, and returns that directory. Doing
 /// it again finishes what a crash cut short, and changes nothing once it is finished.
@@ -90,6 +94,7 @@ pub fn keep_prefix(
     if disk.stat(&log).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("session {session} has a log")));
     }
+    let _at_work = at_work(session, "load");
     let reader = LogReader::open(disk, &aside.join(name), layout.codec())?;
     let mut replay = Replay::new(session);
     walk(&reader, &mut replay, u64::MAX)?;
@@ -204,6 +209,11 @@ fn present(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<V
     }
     let note = layout.damage_note(session);
     found.sort_by_key(|(path, _)| *path == note);
+    // The reports of its crashes go last: as long as there is a log, they say to leave it alone.
+    let reports = layout.crash_report(session);
+    if if_exists(disk.stat(&reports))?.is_some() {
+        found.push((reports, CRASH_REPORTS.into()));
+    }
     Ok(found)
 }
 

@@ -4,9 +4,9 @@
 use std::io;
 use std::ops::Deref;
 
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{SessionId, StreamId};
 
-use crate::crash_report::Quarantined;
+use crate::crash_report::{AtWork, Quarantined, at_work};
 use crate::disk::SharedDisk;
 use crate::error::LoadError;
 use crate::layout::Layout;
@@ -33,6 +33,17 @@ impl HomeFiles {
             Some(quarantine) => Err(LoadError::Quarantined { session, quarantine }),
             None => Ok(()),
         }
+    }
+
+    /// Tells whether a stream is a session that is quarantined.
+    pub(crate) fn is_quarantined(&self, stream: StreamId) -> bool {
+        stream.session().is_some_and(|session| self.quarantined.get(session).is_some())
+    }
+
+    /// Notes that this thread works on a stream, until the guard is dropped; nobody works on a session that is quarantined.
+    pub(crate) fn at_work(&self, stream: impl Into<StreamId>, doing: &'static str) -> Option<AtWork> {
+        let stream = stream.into();
+        (!self.is_quarantined(stream)).then(|| at_work(stream, doing))
     }
 
     /// Opens a session's log for reading, unless it is quarantined.

@@ -67,6 +67,7 @@ impl Offline {
         let mut pending = Vec::new();
         let completed = LaggingLogs::default();
         for (stream, tail) in scan.by_stream() {
+            let _at_work = raw.at_work(stream, "redo");
             let planned = open(&raw, stream).and_then(|log| plan_for(&raw, log.as_ref(), stream, &tail));
             match planned {
                 Ok(Plan::Leave(completion)) => pending.push((stream, completion)),

@@ -66,6 +66,7 @@ pub(crate) enum Plan {
 
 /// Brings a stream's log to what the write-ahead log knows of it. Running it again changes nothing.
 pub(crate) fn redo(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> io::Result<Completion> {
+    let _at_work = home.at_work(stream, "redo");
     let reader = open(home, stream)?;
     let plan = plan_for(home, reader.as_ref(), stream, tail)?;
     carry_out(home, stream, tail, reader.as_ref(), &plan)
@@ -118,7 +119,26 @@ pub(crate) fn plan_for(
     if reader.is_none() && stream.session().is_some_and(|session| is_aside(&*home.disk, home, session)) {
         return Ok(Plan::Leave(Completion::SetAside));
     }
-    plan(home.codec(), reader, stream, tail)
+    if home.is_quarantined(stream) {
+        plan_bytes(reader, tail)
+    } else {
+        plan(home.codec(), reader, stream, tail)
+    }
+}
+
+/// Compares the bytes of a log with those that the write-ahead log has of it, and looks into no record: one of them made daemons
+/// crash. Whatever stands behind them stays; whoever loads the session after its release judges it.
+fn plan_bytes(reader: Option<&LogReader>, tail: &Tail<'_>) -> io::Result<Plan> {
+    let Some(base) = tail.base() else { return Ok(Plan::Leave(Completion::Whole)) };
+    if let Some(damage) = too_short(reader, base) {
+        return Ok(Plan::Leave(Completion::Damaged(damage)));
+    }
+    let wanted = match concat_appends(tail, base) {
+        Ok(wanted) => wanted,
+        Err(offset) => return plan_gap(reader, tail, offset),
+    };
+    let extra = reader.map_or(0, LogReader::len).saturating_sub(base + wanted.len() as u64);
+    plan_rewrite(reader, Ends { base, wanted, extra }, |_| false)
 }
 
 /// Compares a log with what the write-ahead log knows of it. Reads only.
@@ -136,20 +156,30 @@ fn plan(codec: Codec, reader: Option<&LogReader>, stream: StreamId, tail: &Tail<
     }
     let wanted = match concat_appends(tail, base) {
         Ok(wanted) => wanted,
-        // The write-ahead log itself is damaged: fine, if the log has what is missing there.
-        Err(_) if reader.map_or(Ok(false), |reader| covers(reader, tail))? => {
-            return Ok(Plan::Leave(Completion::Whole));
-        }
-        Err(offset) => {
-            let detail = "records are missing from both the log and the write-ahead log".into();
-            return Ok(Plan::Leave(Completion::Damaged(Damage { offset, detail })));
-        }
+        Err(offset) => return plan_gap(reader, tail, offset),
     };
     let extra = match reader {
         Some(reader) => whole_lists_behind(codec, reader, stream, tail, base, &wanted)?,
         None => 0,
     };
-    plan_rewrite(codec, reader, Ends { base, wanted, extra })
+    plan_rewrite(reader, Ends { base, wanted, extra }, |bytes| codec.ends_record(bytes))
+}
+
+/// Plans for a log of which the write-ahead log lacks something, because it is itself damaged: fine, if the log has what is
+/// missing there.
+fn plan_gap(reader: Option<&LogReader>, tail: &Tail<'_>, offset: u64) -> io::Result<Plan> {
+    if reader.map_or(Ok(false), |reader| covers(reader, tail))? {
+        return Ok(Plan::Leave(Completion::Whole));
+    }
+    let detail = "records are missing from both the log and the write-ahead log".into();
+    Ok(Plan::Leave(Completion::Damaged(Damage { offset, detail })))
+}
+
+/// Tells that a log does not reach the place where the write-ahead log takes over.
+fn too_short(reader: Option<&LogReader>, base: u64) -> Option<Damage> {
+    let len = reader.map_or(0, LogReader::len);
+    let detail = || format!("the log ends at byte {len}, but was on disk up to byte {base}");
+    (len < base).then(|| Damage { offset: len, detail: detail() })
 }
 
 /// Checks that the log reaches the base and that the record there is the right one, whole.
@@ -159,10 +189,8 @@ fn check_base(
     base: u64,
     hash: Option<Option<ChainHash>>,
 ) -> io::Result<Option<Damage>> {
-    let len = reader.map_or(0, LogReader::len);
-    if len < base {
-        let detail = format!("the log ends at byte {len}, but was on disk up to byte {base}");
-        return Ok(Some(Damage { offset: len, detail }));
+    if let Some(damage) = too_short(reader, base) {
+        return Ok(Some(damage));
     }
     let last = reader.map_or(Ok(Vec::new()), |reader| reader.last(Cursor::at(base), 2))?;
     let mut lines = last.iter().rev().map(|(start, bytes)| (*start, Line::parse(bytes).ok()));
@@ -219,7 +247,11 @@ struct Ends {
     extra: u64,
 }
 
-fn plan_rewrite(codec: Codec, reader: Option<&LogReader>, ends: Ends) -> io::Result<Plan> {
+fn plan_rewrite(
+    reader: Option<&LogReader>,
+    ends: Ends,
+    ends_record: impl FnOnce(&[u8]) -> bool,
+) -> io::Result<Plan> {
     let Ends { base, mut wanted, extra } = ends;
     let have = reader.map_or(Ok(Vec::new()), |reader| reader.bytes(base, wanted.len()))?;
     let have_len = reader.map_or(0, |reader| reader.len() - base);
@@ -241,7 +273,7 @@ fn plan_rewrite(codec: Codec, reader: Option<&LogReader>, ends: Ends) -> io::Res
             offset: base + same as u64,
             cut_bytes: have_len - same as u64,
             refilled: memchr::memchr_iter(b'\n', &wanted[keep..]).count() as u64,
-            healed: have.len() == wanted.len() && codec.ends_record(&have),
+            healed: have.len() == wanted.len() && ends_record(&have),
         }
     };
     Ok(Plan::Rewrite { keep: base + keep as u64, lines: wanted.split_off(keep), completion })

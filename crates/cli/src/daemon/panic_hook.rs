@@ -1,6 +1,7 @@
 //! The daemon's panic hook: whatever panics ends the whole process, in every build, and the session that was being worked on is
 //! reported, so that it cannot end every daemon after this one too.
 
+use std::io::{Write, stderr};
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub(super) fn install(disk: SharedDisk, home: &Path, boot_id: BootId) {
             let crash = crash(panic, boot_id, work);
             // Best effort: whoever dies cannot wait for room on a disk.
             if let Err(error) = crash_report::report(&*disk, &layout, work.session, crash) {
-                eprintln!("the crash over {} could not be reported: {error}", work.session);
+                let _ = writeln!(stderr(), "the crash over {} could not be reported: {error}", work.session);
             }
         }
         print(panic);

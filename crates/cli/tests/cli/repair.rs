@@ -2,6 +2,7 @@
 //! second time changes nothing.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -306,4 +307,64 @@ fn old_repairs_go_only_when_someone_says_how_old() {
     let freed = home.json(&["gc", "--repairs-older-than", "0s"]);
     assert_eq!(paths(&freed, "gone"), vec![kept.clone()]);
     assert!(!kept.exists());
+}
+
+// I10: whoever has a poisoned home is not led into reading what made daemons crash.
+#[test]
+fn a_repair_leaves_a_quarantined_session_alone_and_sets_it_aside_when_asked_to() {
+    let home = Home::made();
+    let bad = sessions(&home).remove(3);
+    let report = |life: u8| {
+        format!(
+            "{{\"at\":\"2026-02-21T10:00:0{life}.000Z\",\"boot_id\":\"boot_{life}\",\"version\":\"{}\",\"doing\":\"load\",\
+             \"thread\":\"recovery\",\"location\":\"fold.rs:1:1\",\"message\":\"nobody expected this\"}}\n",
+            env!("CARGO_PKG_VERSION")
+        )
+    };
+    let crashes = home.path().join("crashes");
+    fs::create_dir(&crashes).expect("a directory");
+    fs::set_permissions(&crashes, fs::Permissions::from_mode(0o700)).expect("permissions");
+    let reports = crashes.join(format!("{bad}.jsonl"));
+    fs::write(&reports, [report(1), report(2)].concat()).expect("reports");
+    fs::set_permissions(&reports, fs::Permissions::from_mode(0o600)).expect("permissions");
+    // Something that a repair would see to, in any other session.
+    let snapshot = home.path().join("sessions").join(format!("{bad}.json"));
+    fs::write(&snapshot, "no snapshot").expect("written");
+    fs::set_permissions(&snapshot, fs::Permissions::from_mode(0o600)).expect("permissions");
+    home.ok(&["dev", "damage", "rubbish-files"]);
+
+    // Whoever looked into it would die of it.
+    let run = |arguments: &[&str], doing: &str| {
+        let mut command = home.command(arguments);
+        let output = command.env("REKINDLE_PANIC_AT", format!("{doing}@{bad}")).output().expect("it runs");
+        let report: Value = serde_json::from_str(&stdout(&output))
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}{}", stdout(&output), stderr(&output)));
+        (code(&output), report)
+    };
+    for doing in ["redo", "check"] {
+        assert_eq!(run(&["doctor", "--json"], doing).0, 1);
+    }
+    let (exit, repaired) = run(&["doctor", "--repair", "--json"], "redo");
+    assert_eq!(exit, 1, "it is still quarantined");
+    assert!(!actions(&repaired, "moved").is_empty(), "everything else is mended: {repaired}");
+    let told = findings(&repaired, "session_quarantined");
+    assert!(told.len() == 1 && told[0]["session"] == *bad, "{repaired}");
+    assert!(told[0]["what"].as_str().is_some_and(|what| what.contains("repaired")), "{repaired}");
+    assert_eq!(fs::read_to_string(&snapshot).expect("it stays"), "no snapshot");
+
+    let (exit, refused) =
+        run(&["doctor", "--repair", "--set-aside", &bad, "--keep-prefix", "--json"], "load");
+    let why = actions(&refused, "set_aside")[0]["error"].as_str().unwrap_or_default();
+    assert!(exit == 1 && why.contains("quarantined"), "{refused}");
+    assert!(home.log_path(&bad).exists());
+
+    let (exit, aside) = run(&["doctor", "--repair", "--set-aside", &bad, "--json"], "load");
+    assert_eq!(exit, 0, "{aside}");
+    assert_eq!(actions(&aside, "set_aside")[0]["code"], "session_quarantined");
+    let directory = home.path().join("damaged").join(format!("{bad}.1"));
+    for name in [format!("{bad}.messages.jsonl"), format!("{bad}.json"), "crashes.jsonl".to_owned()] {
+        assert!(directory.join(&name).exists(), "{name}");
+    }
+    let (exit, healthy) = run(&["doctor", "--json"], "load");
+    assert!(exit == 0 && findings(&healthy, "session_quarantined").is_empty(), "{healthy}");
 }

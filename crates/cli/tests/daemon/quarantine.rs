@@ -89,6 +89,40 @@ fn a_session_that_panics_when_it_is_loaded_ends_two_daemons_and_not_a_third() {
     assert_eq!(lab.prompted("barrier work"), 1);
 }
 
+// I1, I10: the logs are completed before anybody is served, and one of them must not end every daemon there.
+#[test]
+fn a_session_that_panics_in_the_redo_ends_two_daemons_and_loses_nothing() {
+    let mut lab = Lab::new();
+    let (bad, good) = (lab.run("say bad"), lab.run("say good"));
+    for id in [&bad, &good] {
+        lab.wait_end(id);
+    }
+    let kinds = lab.kinds(&bad);
+    lab.kill();
+    let at = format!("redo@{bad}");
+    for life in 1..=2 {
+        let mut daemon = lab.begin(&[], &[(PANIC_AT, &at)]);
+        let status = daemon.await_end().expect("it dies");
+        assert!(!status.success(), "{status}");
+        assert_eq!(reports(&lab, &bad).len(), life, "{:?}", reports(&lab, &bad));
+    }
+    // Commands that look without a daemon pass it over too.
+    for arguments in [&["status", &bad][..], &["doctor"]] {
+        let output = lab.rekindle(arguments).env(PANIC_AT, &at).output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains("quarantined"), "{arguments:?}: {text}");
+    }
+    lab.start_with(&[], &[(PANIC_AT, &at)]);
+    assert_eq!(lab.show(&bad)["health"]["state"], "quarantined");
+    assert_eq!(lab.show(&good)["health"]["state"], "ok");
+    lab.leave();
+    lab.start();
+    lab.post(&format!("/api/sessions/{bad}/release"), &json!({}));
+    assert_eq!(lab.kinds(&bad)[..kinds.len()], kinds, "everything is there");
+    lab.post(&format!("/api/sessions/{bad}/messages"), &json!({"content": "say more"}));
+    assert_eq!(lab.wait_end(&bad), "completed");
+}
+
 // I10: also where nobody loads anything.
 #[test]
 fn a_session_whose_requests_panic_is_quarantined_and_released_without_a_daemon() {

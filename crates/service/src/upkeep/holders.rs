@@ -31,6 +31,8 @@ pub enum Standing {
     Busy,
     /// It is dead, and a start of the daemon brings its journal into the log.
     Unharvested,
+    /// It is dead, and nobody looks into its session, which is quarantined.
+    Withheld,
     /// It is dead, and there is no log for its journal; why.
     Unclaimed(String),
     /// It is dead, and its journal is in the log.
@@ -87,6 +89,8 @@ enum About {
     Strange,
     /// It cannot be used; why not.
     Unusable(String),
+    /// It is quarantined: nobody looks into it.
+    Quarantined,
     /// There is none.
     Unknown,
 }
@@ -99,6 +103,7 @@ fn session_claim(offline: &Offline, session: SessionId, holder: HolderId) -> Abo
             return About::Unusable("was set aside in damaged/".into());
         }
         Err(LoadError::NotFound(_)) => return About::Unknown,
+        Err(LoadError::Quarantined { .. }) => return About::Quarantined,
         Err(error) => return About::Unusable(format!("cannot be used: {error}")),
     };
     if let Some(damage) = loaded.damage {
@@ -153,6 +158,7 @@ fn holder_standing(
                 Standing::Quarantined("does not count on it any more, or not yet".into())
             }
             About::Unusable(why) => Standing::Quarantined(why.clone()),
+            About::Quarantined => Standing::Quarantined("is quarantined".into()),
         };
     }
     if let About::Has = about {
@@ -163,6 +169,7 @@ fn holder_standing(
     }
     match about {
         About::Has | About::Uses => Standing::Unharvested,
+        About::Quarantined => Standing::Withheld,
         About::Strange => Standing::Unclaimed("has no record of it".into()),
         About::Unusable(why) => Standing::Unclaimed(why.clone()),
         About::Unknown => Standing::Unclaimed("is not here".into()),
@@ -240,6 +247,11 @@ impl Holder {
                 Code::HolderUnharvested,
                 format!("The holder is dead, and what its agent said last is in its journal and not yet in the log of {whose}."),
                 "Nothing to do: the next daemon brings it into the log. Do not remove it.",
+            ),
+            Standing::Withheld => (
+                Code::HolderUnharvested,
+                format!("The holder is dead, and {whose} is quarantined: whether its journal is in the log is not known."),
+                "Do not remove it: a daemon sees to it when the session is released.",
             ),
             Standing::Unclaimed(why) => (
                 Code::HolderUnclaimed,

@@ -46,10 +46,10 @@ fn reported(view: &HomeView, session: SessionId, crashes: &[Crash]) -> Option<Fi
         Some(quarantine) => {
             let what = format!(
                 "The session is quarantined: it made the daemon crash {} ({times}), the last time with: {about}. \
-                 Nothing of it is read; its agent is left alone.",
+                 Nothing of it is read or repaired, and its agent is left alone.",
                 quarantine.times()
             );
-            let remedy = "Please report the message; another version tries the session by itself. Release it to have it tried again.";
+            let remedy = "Please report the message; another version tries the session by itself. Release it to have it tried again; to be rid of it, have it set aside.";
             Finding::new(Code::SessionQuarantined, path, what, remedy)
         }
         None => {

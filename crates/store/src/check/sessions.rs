@@ -14,6 +14,7 @@ use super::home::{list, unknown};
 use super::session::{self, Checked};
 use super::{Counts, HomeView, Progress, Watcher};
 use crate::aside::is_aside;
+use crate::crash_report::at_work;
 use crate::disk::Entry;
 use crate::home::last_owner_of;
 use crate::index::Index;
@@ -80,6 +81,7 @@ fn check_one(view: &HomeView, blob_usage: &BlobUsage, index: &Index, session: Se
         // Whoever reads its log crashes; that is told where the crashes are.
         return Checked { has_snapshot: true, ..Checked::default() };
     }
+    let _at_work = at_work(session, "check");
     let caches = || Caches::read(&*view.raw, &view.home, session);
     let mut checked = session::check(view, blob_usage, index, session, caches());
     for _ in 0..TRIES {

@@ -7,6 +7,7 @@ use rekindle_domain::event::SessionDeleted;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::quarantine::Crash;
 use rekindle_domain::time::Timestamp;
+use rekindle_store::aside::set_aside;
 use rekindle_store::check::{Code, Holding, check};
 use rekindle_store::commit::Append;
 use rekindle_store::crash_report::report;
@@ -143,4 +144,53 @@ fn what_a_panic_says_is_kept_up_to_a_bound() {
     let home = home.reopen_same();
     let found = home.store.quarantine(home.sessions[0]).expect("quarantined");
     assert!((1000..=2000).contains(&found.message.len()), "{}", found.message.len());
+}
+
+// I1, I10: what the write-ahead log alone has is not lost with the next segment, though nobody looks into a record.
+#[test]
+fn a_quarantined_log_is_completed_by_its_bytes_alone() {
+    for behind in [&b""[..], b"{\"seq\":"] {
+        let home = Home::with_sessions(2, 6);
+        let [bad, good] = [home.sessions[0], home.sessions[1]];
+        let Home { disk, clock, store, .. } = home;
+        drop(store);
+        let paths = [bad, good].map(|session| Layout::new("/home").log(session));
+        let logs = paths.each_ref().map(|path| disk.read_file(path).expect("a log"));
+        // The end of both is in the write-ahead log alone; or everything is there, and something behind it.
+        for (path, log) in paths.iter().zip(&logs) {
+            let written = if behind.is_empty() { &log[..log.len() / 2] } else { log };
+            disk.write_file(path, &[written, behind].concat());
+        }
+        add(&disk, bad, &[1, 2]);
+        let store = open(&disk, &clock).expect("opens");
+        assert_eq!(
+            disk.read_file(&paths[0]),
+            Some([&logs[0][..], behind].concat()),
+            "completed, and nothing cut"
+        );
+        assert_eq!(disk.read_file(&paths[1]).as_ref(), Some(&logs[1]), "as every other is");
+        drop(store);
+        // The write-ahead log does not have it any more.
+        let store = open(&disk, &clock).expect("opens");
+        assert!(store.release_quarantine(bad).expect("released"));
+        let current = store.open_session(bad).expect("it opens");
+        assert!(current.damage.is_none() && current.state.last_seq >= 6, "{:?}", current.damage);
+        store.append(Append::durable(bad, vec![marked(9, 1, None)])).expect("and goes on");
+    }
+}
+
+#[test]
+fn a_quarantined_session_is_set_aside_with_its_reports() {
+    let home = Home::with_sessions(1, 1);
+    let session = home.sessions[0];
+    let Home { disk, store, .. } = home;
+    drop(store);
+    add(&disk, session, &[1, 2]);
+    let layout = Layout::new("/home");
+    let aside = set_aside(&disk, &layout, session).expect("set aside");
+    assert!(disk.read_file(aside.join("crashes.jsonl")).is_some());
+    assert_eq!(disk.read_file(layout.crash_report(session)), None);
+    assert_eq!(disk.read_file(layout.log(session)), None);
+    assert_eq!(set_aside(&disk, &layout, session).expect("again"), aside, "a second time changes nothing");
+    assert!(findings(&disk).is_empty());
 }

@@ -73,6 +73,9 @@ fn may_go(holder: &Holder, options: GcOptions) -> Result<String, Option<String>>
         Standing::Unharvested => {
             Err(Some("its journal is not in the log yet: the next daemon sees to that".into()))
         }
+        Standing::Withheld => {
+            Err(Some("its session is quarantined: its journal may be needed when that is released".into()))
+        }
         Standing::Newer(_) | Standing::Unreadable(_) => Err(Some("it cannot be understood".into())),
         Standing::HalfMade
         | Standing::Lives

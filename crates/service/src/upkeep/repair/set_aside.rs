@@ -9,7 +9,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
 use rekindle_holder::client::{LockState, inspect_all};
 use rekindle_store::aside::{self, is_elsewhere, set_aside};
-use rekindle_store::check::Report;
+use rekindle_store::check::{Code, Report};
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 
@@ -17,6 +17,10 @@ use super::{Done, is_damage};
 
 /// Who asks in the records.
 const BY: &str = "doctor";
+
+/// Why no beginning of a quarantined session's log is kept.
+const UNREAD: &str =
+    "it is quarantined, and its log is not read: set the session aside whole, or release it first";
 
 /// What is to become of damaged sessions.
 pub(super) struct SetAside<'a> {
@@ -34,8 +38,12 @@ impl SetAside<'_> {
             let (session, path) = (Some(session), path.clone());
             Done { action: "set_aside", code, session, path, what, kept: None, error }
         };
-        let of_session = |found: &&rekindle_store::check::Finding| found.session == Some(session);
-        if let Some(damage) = report.findings.iter().filter(of_session).find(|found| is_damage(found)) {
+        let of_session = || report.findings.iter().filter(|found| found.session == Some(session));
+        if let Some(found) = of_session().find(|found| found.code == Code::SessionQuarantined) {
+            let error = self.keep_prefix.then(|| UNREAD.to_owned());
+            return Some(done(found.code.as_str(), found.what.clone(), error));
+        }
+        if let Some(damage) = of_session().find(|found| is_damage(found)) {
             let error = self.refusal(session);
             return Some(done(damage.code.as_str(), damage.what.clone(), error));
         }
