@@ -15,6 +15,18 @@ pub(crate) struct Config {
     /// Where a daemon listens that is not told so.
     #[serde(default)]
     pub(crate) serve: Listening,
+    /// What a daemon logs, and how.
+    #[serde(default)]
+    pub(crate) log: LogConfig,
+}
+
+/// The section `[log]` of the configuration.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LogConfig {
+    /// Which lines, as `REKINDLE_LOG` has it.
+    pub(crate) filter: Option<String>,
+    /// In which form: `text` or `json`.
+    pub(crate) format: Option<String>,
 }
 
 impl Config {
@@ -67,6 +79,8 @@ mod tests {
             .serve;
         assert_eq!((serve.listen.len(), serve.tls_cert), (2, Some("/box.pem".into())));
         assert!(parse("[serve]\nlisten = [\"nowhere\"]\n").is_err());
+        let log = parse("[log]\nfilter = \"debug\"\nformat = \"json\"\n").expect("settings").log;
+        assert_eq!((log.filter.as_deref(), log.format.as_deref()), (Some("debug"), Some("json")));
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

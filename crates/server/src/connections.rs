@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rekindle_service::error::chain;
 use rekindle_wire::code::Code;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -161,12 +162,9 @@ impl Connections {
 
     /// Waits until one has ended; forever if there is none.
     pub(crate) async fn ended(&mut self) {
-        match self.tasks.join_next().await {
-            None => pending().await,
-            Some(Err(error)) if error.is_cancelled() => {}
-            // A handler's panic is an answer; this one was in the middle of a stream, and only its connection is lost.
-            Some(Err(error)) => tracing::error!(%error, "a connection ended in a bug of the daemon"),
-            Some(Ok(())) => {}
+        // It ended by itself, or because it was cut: a panic would have ended the process.
+        if self.tasks.join_next().await.is_none() {
+            pending().await
         }
     }
 
@@ -218,7 +216,7 @@ async fn serve<S>(
     };
     // Callers come and go; that one went in the middle is worth a line only to who looks for it.
     if let Err(error) = result {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(error = chain(&error), "a connection broke");
     }
 }
 
@@ -242,7 +240,7 @@ async fn serve_stranger(stream: TcpStream, tls: Option<Tls>, router: Router, pee
     match timeout(HANDSHAKE, shaken).await {
         Ok(Ok(Some(stream))) => serve(stream, service, ELSEWHERE, closing).await,
         Ok(Ok(None)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "TLS was not agreed upon"),
+        Ok(Err(error)) => tracing::debug!(error = chain(&error), "TLS was not agreed upon"),
         Err(_) => tracing::debug!("TLS takes too long"),
     }
 }

@@ -13,6 +13,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
+use rekindle_service::session_span;
+use tracing::Span;
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
@@ -39,20 +41,23 @@ pub(crate) async fn observe_request(State(count): State<Count>, request: Request
     let route = line.path.as_ref().map(MatchedPath::as_str);
     count(line.method.as_str(), route, line.status.as_u16(), line.took);
     // Whoever asked does not wait for it: it is written when the answer is.
-    tokio::spawn(async move { line.log() });
+    let span = Span::current();
+    tokio::spawn(async move { span.in_scope(|| line.log()) });
     response
 }
 
-/// Notes, while a request is handled, which session it is for: that of a panic is found by it.
+/// Notes, while a request is handled, which session it is for: that of a panic is found by it, and the log says it.
 pub(crate) async fn note_session(
     State(daemon): State<Arc<Daemon>>,
     request: Request,
     next: Next,
 ) -> Response {
     let session = session_of(request.uri().path());
+    let span = session.map_or_else(Span::none, session_span);
     let mut handled = pin!(next.run(request));
     poll_fn(|context| {
         let _at_work = session.and_then(|session| daemon.at_request(session));
+        let _in_session = span.enter();
         handled.as_mut().poll(context)
     })
     .await

@@ -5,6 +5,7 @@ use axum::response::Response;
 use rekindle_service::crash_report;
 use rekindle_wire::code::Code;
 use serde::Serialize;
+use tracing::Span;
 
 pub(crate) use crate::body::json as bytes;
 use crate::error::ApiError;
@@ -23,8 +24,9 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
-    let noted = crash_report::current();
+    let (noted, span) = (crash_report::current(), Span::current());
     let work = move || {
+        let _in_session = span.entered();
         let _at_work = noted.map(|noted| crash_report::at_work(noted.session, noted.doing));
         work()
     };

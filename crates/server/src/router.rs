@@ -53,8 +53,8 @@ pub(crate) fn router(app: App) -> Router {
         .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(app.daemon.clone(), note_session))
         .layer(middleware::from_fn_with_state(count(&app), observe_request))
+        .layer(middleware::from_fn_with_state(app.daemon.clone(), note_session))
         .with_state(app)
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::middleware;
 use rekindle_service::access::Access;
 use rekindle_service::daemon::Daemon;
+use rekindle_service::error::chain;
 use rekindle_service::is_out_of_descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -144,7 +145,7 @@ async fn handle_accept_error(
         if elsewhere.count() > ours.count() { elsewhere.close_oldest() } else { ours.close_oldest() }
     }
     if let Some(more) = refused.take() {
-        tracing::warn!(%error, more, "cannot accept a connection");
+        tracing::warn!(error = chain(error), more, "cannot accept a connection");
     }
     rest(ours, elsewhere).await;
 }

@@ -113,7 +113,7 @@ impl Access {
         let used = last.used.clone();
         drop(last);
         if let Err(error) = access_list::write_used(&*self.disk, &self.layout, &used) {
-            tracing::warn!("when access tokens were last used cannot be kept: {error}");
+            tracing::warn!("when access tokens were last used cannot be kept: {}", chain(&error));
         }
     }
 

@@ -11,6 +11,7 @@ use rekindle_store::disk::{Disk, read_all, replace};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::error::chain;
 use crate::test_knobs::crash_point;
 
 /// The file in a home that has the comparison.
@@ -55,7 +56,7 @@ impl BootClock {
         let steady = BootClock::compare(wall);
         crash_point("clock.before");
         if let Err(error) = steady.write(disk, &home.join(FILE)) {
-            tracing::warn!("the clock cannot be kept: {error}");
+            tracing::warn!("the clock cannot be kept: {}", chain(&error));
         }
         crash_point("clock.after");
         steady

@@ -13,6 +13,7 @@ use rekindle_store::home::HomeError;
 use rekindle_store::{OpenError, Opener, Store};
 use serde::{Deserialize, Serialize};
 
+use crate::error::chain;
 use crate::test_knobs::crash_point;
 
 /// How long such a child may take.
@@ -62,7 +63,7 @@ pub fn next_epoch(disk: &dyn Disk, home: &Path, highest: u64, make_room: impl Fn
         Ok(epoch) => epoch,
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => {
-            tracing::warn!("{} cannot be read and is written anew: {error}", path.display());
+            tracing::warn!("{} cannot be read and is written anew: {}", path.display(), chain(&error));
             0
         }
     };
@@ -75,7 +76,7 @@ pub fn next_epoch(disk: &dyn Disk, home: &Path, highest: u64, make_room: impl Fn
         written = replace(disk, &path, &bytes);
     }
     if let Err(error) = written {
-        tracing::warn!(epoch, "{} cannot be written: {error}", path.display());
+        tracing::warn!(epoch, "{} cannot be written: {}", path.display(), chain(&error));
     }
     crash_point("epoch.after");
     epoch

@@ -3,7 +3,8 @@
 //!
 //! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
 //! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session. What lies beside
-//! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write.
+//! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write, `session_span` whose lines
+//! are in the log.
 
 pub mod access;
 pub mod boottime;
@@ -19,6 +20,7 @@ mod lock;
 mod log_search;
 pub mod metrics;
 mod records;
+mod session_span;
 mod show;
 #[cfg(test)]
 mod situations;
@@ -31,4 +33,5 @@ mod worker_pool;
 pub use drive::{live, look_for_holder};
 pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
+pub use session_span::session_span;
 pub use show::{last_words, log, run_view, session_view};

@@ -2,6 +2,7 @@
 //! service crate, how it is spoken to in the server crate.
 
 mod listen;
+mod logging;
 mod notify;
 mod panic_hook;
 mod tcp;
@@ -32,10 +33,9 @@ use rekindle_server::{Ending, Listeners};
 use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
 use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::filter::LevelFilter;
 
 use self::tcp::Tcp;
-use crate::config::Config;
+use crate::config::{Config, LogConfig};
 use crate::context::Context;
 
 /// How often we look whether another daemon has taken over.
@@ -69,16 +69,17 @@ pub(crate) fn run(
     // What agents make is their users': they get the umask that we were started with.
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
-    init_tracing();
+    let config = Config::read();
+    let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
-    let wanted = listen::choose(start.flags, before, Config::read(), start.foreground);
+    let wanted = listen::choose(start.flags, before, config, start.foreground);
     let mut tcp = Tcp::of(wanted, start.foreground, &context.disk(), &context.home)?;
     if start.takeover {
         takeover::make_way(&context.home)?;
     }
     let opener = opener()?;
-    panic_hook::install(context.disk(), &context.home, opener.boot_id);
+    panic_hook::install(context.disk(), &context.home, opener.boot_id, log.flusher());
     let (runtime, elsewhere) = runtime()?;
     let settings = Settings {
         home: context.home.clone(),
@@ -233,19 +234,6 @@ fn runtime() -> Result<(PathBuf, Option<String>), Failure> {
         tracing::warn!("{note}");
     }
     Ok((path, note))
-}
-
-/// What is told of the daemon's doings goes to standard error: the log, or a terminal.
-fn init_tracing() {
-    let level = std::env::var("REKINDLE_LOG").ok().and_then(|level| level.parse().ok());
-    let _ = tracing_subscriber::fmt()
-        // It would complain on the same stream, and a complaint that cannot be written is a panic.
-        .log_internal_errors(false)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .with_max_level(level.unwrap_or(LevelFilter::INFO))
-        .try_init();
 }
 
 fn refused(error: OpenDaemonError) -> Failure {

@@ -125,12 +125,20 @@ impl Lab {
 
     fn serving(&self, arguments: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).envs(env.iter().copied()).env("REKINDLE_LOG", "debug");
+        command.args(arguments).env("REKINDLE_LOG", "debug").envs(env.iter().copied());
         command
     }
 
+    /// Returns what daemons have logged, up to this moment if one lives: lines are written in their order, by a thread of its
+    /// own.
     pub(crate) fn daemon_log(&self) -> String {
-        std::fs::read_to_string(self.path("daemon.log")).unwrap_or_default()
+        let log = || std::fs::read_to_string(self.path("daemon.log")).unwrap_or_default();
+        let looks = || log().matches("/healthz").count();
+        let before = looks();
+        if self.try_get("/healthz").is_some() {
+            look_for(PATIENCE, Duration::from_millis(2), || (looks() > before).then_some(()));
+        }
+        log()
     }
 
     pub(crate) fn daemon_pid(&self) -> i32 {

@@ -24,6 +24,7 @@ mod lab;
 mod late;
 mod lists;
 mod load;
+mod logging;
 mod manager;
 mod metrics;
 mod middle;

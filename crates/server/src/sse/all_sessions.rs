@@ -12,6 +12,7 @@ use futures_util::stream::{Stream, unfold};
 use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::feed::{Anywhere, Subscription};
+use rekindle_service::session_span;
 use rekindle_wire::event::{SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::view::SessionView;
 use tokio::sync::Semaphore;
@@ -135,7 +136,8 @@ fn look(daemon: &Daemon, sessions: &BTreeSet<SessionId>) -> Vec<u8> {
             Err(error) if matches!(error.code.status(), 404 | 410) => {
                 bytes.extend_from_slice(&event("deleted", &SessionDeleted { id: *id }));
             }
-            Err(error) => tracing::warn!(session = %id, code = %error.code, "cannot show a session: {error}"),
+            Err(error) => session_span(*id)
+                .in_scope(|| tracing::warn!(code = %error.code, "cannot be shown: {}", error.text())),
         }
     }
     bytes

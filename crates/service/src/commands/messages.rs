@@ -25,6 +25,7 @@ use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::records::Appending;
+use crate::session_span::session_span;
 
 /// Tries of an append that someone else came before.
 const TRIES: usize = 16;
@@ -73,7 +74,8 @@ impl New {
                 None => Command::Look,
             };
             if let Err(error) = at.send(session, command) {
-                tracing::error!(%session, "nobody takes the message: {}", error.text());
+                session_span(session)
+                    .in_scope(|| tracing::error!("nobody takes the message: {}", error.text()));
             }
         };
         (workers.records.begin_append(append, told), self.taken)

@@ -144,7 +144,7 @@ pub(crate) fn delete(workers: &Arc<Workers>, session: SessionId, force: bool, by
     workers.send(session, Command::Remove { by: by.to_owned(), gone })?;
     // One that leaves before does not say so; whoever comes next finishes it.
     if awaited.recv_timeout(GONE_WITHIN) == Err(RecvTimeoutError::Timeout) {
-        tracing::warn!(%session, "it is removed, but its agent has not ended within {GONE_WITHIN:?}");
+        tracing::warn!("it is removed, but its agent has not ended within {GONE_WITHIN:?}");
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::drive::worker::{Command, Workers};
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::records::Appending;
+use crate::session_span::session_span;
 use crate::test_knobs::crash_point;
 
 /// How long whoever changes a session waits to hear what its agent offers: a worker that does not answer is busy with
@@ -68,7 +69,7 @@ fn begin(workers: &Arc<Workers>, state: &SessionState, change: Change) -> Result
         }
         // What was cut may go on now, or not any more; its worker rests, or has left.
         if decides_anew && let Err(error) = at.send(session, Command::Look) {
-            tracing::error!(%session, "nobody decides anew: {}", error.text());
+            session_span(session).in_scope(|| tracing::error!("nobody decides anew: {}", error.text()));
         }
     };
     Ok(workers.records.begin_append(Append::durable(session, vec![updated.into()]), told))

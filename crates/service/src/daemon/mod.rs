@@ -325,7 +325,7 @@ impl Daemon {
         self.entry(id)?;
         let released = self.store.release_quarantine(id);
         if released.map_err(|error| ServiceError::caused_by(Code::Storage, error))? {
-            tracing::warn!(session = %id, "released from quarantine");
+            tracing::warn!("released from quarantine");
         }
         let entry = self.entry(id)?;
         if entry.needs_worker() {

@@ -16,6 +16,7 @@ use rekindle_holder::client::{LockState, inspect_all, remove_leftovers};
 use rekindle_store::Store;
 
 use crate::drive::worker::{Command, Workers, is_expired};
+use crate::error::chain;
 use crate::lock::locked;
 use crate::metrics::Metrics;
 use crate::show::{Directory, SessionEntry};
@@ -53,7 +54,7 @@ pub(super) struct Recovery {
 pub(super) fn begin(recovery: &Arc<Recovery>) {
     let at = recovery.clone();
     if let Err(error) = spawn("recovery", move || run(at)) {
-        tracing::error!("cannot begin to recover: {error}");
+        tracing::error!("cannot begin to recover: {}", chain(&error));
     }
 }
 
@@ -63,7 +64,7 @@ fn run(at: Arc<Recovery>) {
     let (handing, told) = (at.clone(), unfinished.clone());
     let handing = spawn("hand-over", move || handing.hand_over(&told));
     while let Err(error) = at.directory.survey(&*at.store) {
-        tracing::error!("cannot list the sessions: {error}");
+        tracing::error!("cannot list the sessions: {}", chain(&error));
         at.directory.set_unlisted(error.to_string());
         std::thread::sleep(LOOK_AGAIN);
     }
@@ -137,7 +138,7 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
             crash_point("list.before");
             match at.store.write_index(Directory::listable(&all), false) {
                 Ok(()) => listed = records,
-                Err(error) => tracing::warn!("the list of sessions was not written: {error}"),
+                Err(error) => tracing::warn!("the list of sessions was not written: {}", chain(&error)),
             }
             crash_point("list.after");
         }
@@ -184,7 +185,7 @@ fn remove_dead_holders(at: &Recovery, all: &[SessionEntry]) {
         .collect();
     let seen = remove_leftovers(holders).and_then(|_| inspect_all(holders));
     let seen = seen.unwrap_or_else(|error| {
-        tracing::warn!("cannot look at the holders: {error}");
+        tracing::warn!("cannot look at the holders: {}", chain(&error));
         Vec::new()
     });
     at.metrics.count_directories(&seen);

@@ -15,6 +15,8 @@ use rekindle_wire::code::Code;
 use crate::access::Access;
 use crate::commands::cancel_run::cancel;
 use crate::drive::worker::{Command, Workers};
+use crate::error::chain;
+use crate::session_span::session_span;
 use crate::show::{Directory, SessionEntry, Views};
 
 /// How long agents get to end when everything is to stop.
@@ -71,7 +73,7 @@ fn cancel_all(workers: &Arc<Workers>, sessions: &mut BTreeSet<SessionId>, by: &s
         Ok(_) => false,
         Err(error) if error.code == Code::NothingRunning => false,
         Err(error) => {
-            tracing::warn!(%session, "cannot be cancelled: {}", error.text());
+            session_span(*session).in_scope(|| tracing::warn!("cannot be cancelled: {}", error.text()));
             matches!(error.code, Code::Internal | Code::Storage | Code::StorageFull | Code::OutcomeUnknown)
         }
     });
@@ -107,11 +109,11 @@ pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
         }
     }
     if let Err(error) = store.committer().checkpoint() {
-        tracing::warn!("no checkpoint: {error}");
+        tracing::warn!("no checkpoint: {}", chain(&error));
     }
     if let Some(all) = all
         && let Err(error) = store.write_index(Directory::listable(&all), true)
     {
-        tracing::warn!("the list of sessions was not written: {error}");
+        tracing::warn!("the list of sessions was not written: {}", chain(&error));
     }
 }

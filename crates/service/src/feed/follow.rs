@@ -18,6 +18,7 @@ use super::recent::Read;
 use super::{EncodedOnce, Feed, News, Subscription, Told};
 use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
+use crate::session_span::session_span;
 use crate::show::Views;
 use crate::show::log::{log_line, reader};
 use crate::storage::Sessions;
@@ -145,7 +146,8 @@ impl Following {
         if error.code == Code::SessionUnknown || removed() {
             self.ready.push_back(Told::Deleted);
         } else {
-            tracing::warn!(session = %self.session, "cannot be followed any further: {}", error.text());
+            session_span(self.session)
+                .in_scope(|| tracing::warn!("cannot be followed any further: {}", error.text()));
         }
     }
 

@@ -60,7 +60,7 @@ impl Worker {
             self.set_held(Some(env_missing_text(missing)));
             return Ok(StepOutcome::Rest(Some(self.back_off.next())));
         }
-        tracing::info!(session = %self.session, "the agent's holder does not let us in: {}", chain(error));
+        tracing::info!("the agent's holder does not let us in: {}", chain(error));
         self.unanswered = true;
         self.set_presence(AgentPresence::Silent);
         self.set_held(Some(match error {

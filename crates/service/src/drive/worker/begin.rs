@@ -71,13 +71,13 @@ impl Worker {
             self.shortage = Some((launches, ticks::now()));
             let why = format!("its agent cannot be launched yet: {why}");
             if launches == 1 {
-                tracing::warn!(session = %self.session, "{why}");
+                tracing::warn!("{why}");
             }
             self.set_held(Some(why));
             return Ok(StepOutcome::Again);
         }
         if !hopeless {
-            tracing::warn!(session = %self.session, "launch failed: {why}");
+            tracing::warn!("launch failed: {why}");
             let after = workers.records.store.open_session(self.session)?.state;
             // Whatever there is of it is found, read and counted by the next step.
             if after.agent.as_ref().is_some_and(|agent| !agent.exited) {

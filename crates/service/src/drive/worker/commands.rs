@@ -67,7 +67,7 @@ impl Worker {
 
     fn stop_or_warn(&mut self, workers: &Arc<Workers>, why: &'static str, by: &str) {
         if let Err(error) = self.stop(workers, why, by) {
-            tracing::warn!(session = %self.session, "cannot end the agent: {}", error.text());
+            tracing::warn!("cannot end the agent: {}", error.text());
         }
     }
 
@@ -129,7 +129,7 @@ impl Worker {
             return;
         }
         if let Err(error) = workers.agents.holders.remove(&workers.agents.holder_dir(holder)) {
-            tracing::debug!(session = %self.session, %holder, "its directory stays: {}", chain(&error));
+            tracing::debug!(%holder, "its directory stays: {}", chain(&error));
         }
     }
 

@@ -29,7 +29,7 @@ impl Worker {
         crash_point("aside.before");
         let path = workers.records.store.set_aside(self.session).map_err(ServiceError::internal)?;
         crash_point("aside.after");
-        tracing::warn!(session = %self.session, path = %path.display(), "a damaged session was set aside");
+        tracing::warn!(path = %path.display(), "a damaged session was set aside");
         workers.watcher.removed(self.session);
         Ok(path)
     }

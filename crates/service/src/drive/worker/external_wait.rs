@@ -101,7 +101,7 @@ impl Worker {
 
     pub(super) fn expire_or_warn(&mut self, workers: &Workers) {
         if let Err(error) = self.expire(workers) {
-            tracing::warn!(session = %self.session, "what has expired is not recorded: {}", error.text());
+            tracing::warn!("what has expired is not recorded: {}", error.text());
         }
     }
 }

@@ -23,6 +23,7 @@ use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::crash_report::at_work;
+use tracing::Span;
 
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
@@ -34,6 +35,7 @@ pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::LiveAgent;
 use crate::lock::locked;
+use crate::session_span::session_span;
 use crate::test_knobs::hurried;
 use crate::ticks;
 use crate::worker_pool::{BackOff, Rest, Work};
@@ -56,6 +58,8 @@ static CANCELLED_WITHIN: LazyLock<Duration> =
 pub(crate) struct Worker {
     workers: Weak<Workers>,
     session: SessionId,
+    /// Whatever it logs is about its session.
+    span: Span,
     seat: Arc<Seat>,
     live: Option<LiveAgent>,
     leaving: bool,
@@ -95,6 +99,7 @@ impl Work for Worker {
     fn work(&mut self) -> Option<Duration> {
         let workers = self.workers.upgrade()?;
         let _at_work = at_work(self.session, "work");
+        let _in_session = self.span.clone().entered();
         let mut told = false;
         while let Some(command) = self.seat.inbox.pop() {
             self.rest.end();
@@ -134,6 +139,7 @@ impl Work for Worker {
         if !self.seat.inbox.is_empty() {
             return false;
         }
+        let _in_session = self.span.clone().entered();
         self.snapshot(&workers);
         let left = workers.pool.dismiss(self.session, &self.seat, false);
         if left {
@@ -148,6 +154,7 @@ impl Worker {
         Worker {
             workers: Arc::downgrade(workers),
             session,
+            span: session_span(session),
             seat: seat.clone(),
             live: None,
             leaving: false,

@@ -11,7 +11,7 @@ use rekindle_wire::code::Code;
 
 use super::{Worker, Workers};
 use crate::drive::agents::load_in;
-use crate::error::{Result, ServiceError, damaged_log};
+use crate::error::{Result, ServiceError, chain, damaged_log};
 use crate::test_knobs::crash_point;
 use crate::ticks;
 use crate::upkeep::launched;
@@ -49,7 +49,7 @@ impl Worker {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(session = %self.session, "{}", error.text());
+                    tracing::warn!("{}", error.text());
                     self.set_held(Some(error.text()));
                     return self.rest.begin(Some(Duration::from_secs(5)));
                 }
@@ -70,13 +70,13 @@ impl Worker {
         if let Some(damage) = &current.damage {
             // What is done could not be recorded: an agent that lives works on, and its journal keeps what it says.
             let why = damaged_log(damage);
-            tracing::error!(session = %self.session, "{why}");
+            tracing::error!("{why}");
             self.set_held(Some(why));
             workers.watcher.changed(self.session);
             return Ok(StepOutcome::Rest(None));
         }
         let step = next_step(&state, &self.circumstances(workers, &state, found));
-        tracing::debug!(session = %self.session, ?found, ?step, "next step");
+        tracing::debug!(?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
             Step::Launch | Step::Continue { .. } | Step::Begin(_) if workers.is_stopping() => {
@@ -154,7 +154,7 @@ impl Worker {
             if workers.agents.holders.exists(&dir)
                 && let Err(error) = workers.agents.holders.remove(&dir)
             {
-                tracing::warn!(session = %self.session, %holder, "what a holder left stays: {error}");
+                tracing::warn!(%holder, "what a holder left stays: {}", chain(&error));
             }
         }
     }

@@ -37,7 +37,7 @@ impl Worker {
         // Whoever followed before there was a connection may be in the middle of a message.
         self.resend_partial_message(workers);
         if let Err(error) = self.update_deadline(workers) {
-            tracing::warn!(session = %self.session, "{}", error.text());
+            tracing::warn!("{}", error.text());
         }
         self.set_presence(AgentPresence::Lives);
         self.set_held(None);
@@ -72,7 +72,7 @@ impl Worker {
                     return self.drop_agent(&error);
                 }
                 if let Err(error) = self.follow_up(workers, &progress) {
-                    tracing::warn!(session = %self.session, "{}", error.text());
+                    tracing::warn!("{}", error.text());
                 }
             }
             Err(error) => self.drop_agent(&error),
@@ -81,7 +81,7 @@ impl Worker {
 
     /// The agent cannot be spoken with any more; whoever takes it over begins with what is in the log.
     fn drop_agent(&mut self, error: &LiveError) {
-        tracing::warn!(session = %self.session, "lost the agent: {}", chain(error));
+        tracing::warn!("lost the agent: {}", chain(error));
         self.live = None;
         self.update_connection(ConnectionEvent::Ends);
         // What could not be written can be in a while; it is in the journal until then.
@@ -98,11 +98,11 @@ impl Worker {
         match self.pulse.update(ticks::now(), heard, live.is_busy()) {
             Some(Beat::Ask) => live.send_heartbeat()?,
             Some(Beat::Silent) => {
-                tracing::warn!(session = %self.session, "the agent's holder does not answer");
+                tracing::warn!("the agent's holder does not answer");
                 self.set_presence(AgentPresence::Silent);
             }
             Some(Beat::Back) => {
-                tracing::info!(session = %self.session, "the agent's holder answers again");
+                tracing::info!("the agent's holder answers again");
                 self.set_presence(AgentPresence::Lives);
             }
             None => {}
@@ -159,7 +159,7 @@ impl Worker {
         let minded = self.try_supervise_run(workers);
         self.unminded = minded.is_err() && self.live.is_some();
         if let Err(error) = minded {
-            tracing::warn!(session = %self.session, "{}", error.text());
+            tracing::warn!("{}", error.text());
             self.set_held(Some(error.text()));
             self.rest.shorten(MIND_AGAIN);
         }
@@ -184,7 +184,7 @@ impl Worker {
         }
         match workers.records.store.snapshot(self.session) {
             Ok(_) => self.snapshot_of = current.state.last_seq,
-            Err(error) => tracing::debug!(session = %self.session, "no snapshot: {}", chain(&error)),
+            Err(error) => tracing::debug!("no snapshot: {}", chain(&error)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Worker {
                     self.told_to_end = Some(run.run_id);
                     self.poll_again();
                 } else if ticks::since(since) >= *CANCELLED_WITHIN {
-                    tracing::warn!(session = %self.session, "a cancelled turn does not end: ending the agent");
+                    tracing::warn!("a cancelled turn does not end: ending the agent");
                     live.stop("a cancelled turn did not end", "daemon", GRACE)?;
                     self.cancelled = None;
                     self.poll_again();

@@ -22,6 +22,7 @@ use crate::drive::live::AgentContext;
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::records::Records;
+use crate::session_span::session_span;
 use crate::worker_pool::{self, Inbox, Pool, Semaphore};
 
 /// Who is told what workers see and do, and no record tells.
@@ -145,7 +146,8 @@ impl Workers {
         let told = self.hire(session, command);
         match &told {
             Err(error) if follows_from_log => {
-                tracing::warn!(%session, "nobody looks after it yet: {}", error.text());
+                session_span(session)
+                    .in_scope(|| tracing::warn!("nobody looks after it yet: {}", error.text()));
                 let why = format!("the daemon cannot look after it yet: {}", error.text());
                 self.missed.add(session, why);
                 return Ok(());

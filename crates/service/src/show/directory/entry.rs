@@ -12,6 +12,7 @@ use rekindle_store::{LoadError, Loaded};
 use rekindle_wire::view::{Health, HealthState};
 
 use crate::error::{chain, unloadable};
+use crate::session_span::session_span;
 use crate::show::page_key::PageKey;
 use crate::storage::Catalog;
 
@@ -42,7 +43,7 @@ impl SessionEntry {
             // It hides no other, and is not hidden itself (I10, I12); doctor says more.
             Err(error) => {
                 if !matches!(error, LoadError::Unread { .. }) {
-                    tracing::error!(%session, "cannot be loaded: {}", chain(&error));
+                    session_span(session).in_scope(|| tracing::error!("cannot be loaded: {}", chain(&error)));
                 }
                 let trouble = Some(Arc::new(unloadable(&error)));
                 let shown = SessionEntry::of(store.stand_in(session, &error));

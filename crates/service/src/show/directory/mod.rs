@@ -18,6 +18,7 @@ use super::page_key::PageKey;
 use crate::error::{Result, chain, damaged_log, unloadable};
 use crate::idempotency::Key;
 use crate::lock::locked;
+use crate::session_span::session_span;
 use crate::storage::Catalog;
 
 /// Sessions, as far as it takes to count them.
@@ -137,13 +138,13 @@ impl Directory {
         match found {
             Ok(found) => {
                 if let Some(damage) = found.as_ref().filter(|_| known.damage.is_none()) {
-                    tracing::error!(%session, "{}", damaged_log(damage));
+                    session_span(session).in_scope(|| tracing::error!("{}", damaged_log(damage)));
                 }
                 known.damage = known.damage.take().or(found.map(Arc::new));
                 known.examined = true;
             }
             // It may be gone, or come back: whoever asks next looks again.
-            Err(error) => tracing::warn!(%session, "{}", chain(&error)),
+            Err(error) => session_span(session).in_scope(|| tracing::warn!("{}", chain(&error))),
         }
         inner.insert(session, known.clone());
         Some(known)
