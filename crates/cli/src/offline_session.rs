@@ -11,7 +11,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::{Now, Timestamp};
 use rekindle_service::boottime::BootClock;
 use rekindle_service::error::unloadable;
-use rekindle_service::{last_words, look_for_holder, run_view, session_view};
+use rekindle_service::{last_words, look_for_holder, run_end_reason, run_view, session_view};
 use rekindle_store::home;
 use rekindle_store::offline::Offline;
 use rekindle_store::{LoadError, Loaded};
@@ -46,7 +46,9 @@ impl<'a> Looker<'a> {
         let observed = Observed { boot: self.boot, holder, now: self.now };
         let derived = project(state, &loaded.tokens, &observed);
         let waits = waits(self.home, loaded, found);
-        let run = run_view(state, || self.home.reader(state.id).ok());
+        let ended = state.run.as_ref().is_some_and(|run| run.end.is_some());
+        let log = if ended { self.home.reader(state.id).ok() } else { None };
+        let run = run_view(state, log.and_then(|log| run_end_reason(state, &log)));
         SessionView {
             health: trouble.unwrap_or_else(|| health(loaded)),
             ..session_view(state, derived, run, waits)

@@ -34,4 +34,4 @@ pub use drive::{live, look_for_holder};
 pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
 pub use session_span::session_span;
-pub use show::{last_words, log, run_view, session_view};
+pub use show::{last_words, log, run_end_reason, run_view, session_view};

@@ -61,6 +61,9 @@ pub(crate) async fn list(app: App, Ask(filter): Ask<Filter>) -> Answer {
 
 /// `GET /api/sessions/{id}`: one session.
 pub(crate) async fn show(app: App, Session(id): Session) -> Answer {
+    if let Some(session) = app.daemon.session_at_hand(id) {
+        return respond::json(StatusCode::OK, &session);
+    }
     app.ask_about(id, move |daemon| respond::json(StatusCode::OK, &daemon.session(id)?)).await
 }
 

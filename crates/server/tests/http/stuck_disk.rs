@@ -121,6 +121,21 @@ fn a_log_whose_writes_hang_keeps_nobody_from_reading_others() {
     followers.iter_mut().for_each(|events| hear_title(events, "second"));
 }
 
+// What is shown of a session and is in its log alone is read once, and again only when the agent has said something.
+#[test]
+fn a_session_that_was_shown_is_changed_and_shown_while_its_log_cannot_be_read() {
+    let gate = Gate::default();
+    let server = Server::start_on(&gate);
+    let _opened = gate.open_at_end();
+    let session = create(&server);
+    assert_eq!(rename(&server, &session, "second"), 200);
+    gate.close(Held::Reads, &session);
+    assert_eq!(rename(&server, &session, "third"), 200);
+    let shown = server.ask("GET", &format!("/api/sessions/{session}"), "", "");
+    assert_eq!((shown.status, &shown.body["title"]), (200, &json!("third")));
+    assert_eq!(gate.waiting(), 0, "nobody waits for the log");
+}
+
 // Whoever comes again and again to a disk that hangs is sent to wait elsewhere before the committer's queue is full.
 #[test]
 fn callers_who_give_up_and_come_again_never_make_the_serving_thread_wait() {

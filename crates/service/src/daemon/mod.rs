@@ -155,8 +155,7 @@ impl Daemon {
         self.session(id)
     }
 
-    /// Changes a session without blocking, if that is possible. What it is then is asked for in the other way: showing it reads
-    /// its log.
+    /// Changes a session without blocking, if that is possible.
     pub fn try_change(
         &self,
         id: SessionId,
@@ -207,6 +206,12 @@ impl Daemon {
     /// Shows a session.
     pub fn session(&self, id: SessionId) -> Result<SessionView> {
         Ok(self.views.session(&self.entry(id)?))
+    }
+
+    /// Shows a session if nothing has to be read for that, and nobody waited for.
+    pub fn session_at_hand(&self, id: SessionId) -> Option<SessionView> {
+        let _at_work = self.at_request(id)?;
+        self.views.session_at_hand(id)
     }
 
     /// Lists sessions.

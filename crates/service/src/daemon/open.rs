@@ -26,7 +26,7 @@ use crate::drive::worker::{Watcher, Workers};
 use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
 use crate::records::Records;
-use crate::show::{Directory, LastWords, Views};
+use crate::show::{Directory, LogDetails, Views};
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +69,8 @@ impl Daemon {
         };
         let workers =
             Arc::new(Workers::new(Records::new(store.clone(), clock, steady), agents, watch.clone()));
-        let (feed, directory, last_words) =
-            (watch.feed.clone(), watch.directory.clone(), watch.last_words.clone());
+        let (feed, directory, log_details) =
+            (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);
         let recovery = Arc::new(Recovery {
             store: store.clone(),
@@ -80,7 +80,7 @@ impl Daemon {
             recovered: AtomicBool::new(false),
         });
         let views =
-            Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, last_words });
+            Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, log_details });
         let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon { home, store, workers, views, feed, recovery, metrics, access, locks }))
@@ -106,7 +106,7 @@ fn installed(settings: &Settings) -> Result<Executable, InstallError> {
 struct Watch {
     feed: Arc<Feed>,
     directory: Arc<Directory>,
-    last_words: Arc<LastWords>,
+    log_details: Arc<LogDetails>,
 }
 
 impl Observer for Watch {
@@ -136,6 +136,6 @@ impl Watcher for Watch {
 
     fn removed(&self, session: SessionId) {
         self.directory.forget(session);
-        self.last_words.forget(session);
+        self.log_details.forget(session);
     }
 }

@@ -1,9 +1,9 @@
 //! State as it is shown: sessions, runs, waits and logs as callers see them, one at a time or in lists.
 
 mod directory;
-mod last_words;
 mod lists;
 pub mod log;
+mod log_details;
 mod page_key;
 mod run_view;
 mod session;
@@ -12,10 +12,10 @@ mod waits;
 use std::sync::Arc;
 
 pub(crate) use directory::{Directory, SessionEntry};
-pub(crate) use last_words::LastWords;
-pub use last_words::last_words;
 pub(crate) use lists::{DIRECTORIES, directory_state};
-pub use run_view::run_view;
+pub(crate) use log_details::LogDetails;
+pub use log_details::last_words;
+pub use run_view::{run_end_reason, run_view};
 pub use session::session_view;
 pub(crate) use waits::{ended_wait, request_of, request_summary};
 
@@ -27,7 +27,7 @@ pub(crate) struct Views {
     pub(crate) workers: Arc<Workers>,
     pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) directory: Arc<Directory>,
-    pub(crate) last_words: Arc<LastWords>,
+    pub(crate) log_details: Arc<LogDetails>,
 }
 
 impl Views {

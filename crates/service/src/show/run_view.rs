@@ -13,8 +13,8 @@ use crate::log_search::find_last;
 /// Characters of a reason that are shown.
 const SHOWN: usize = 500;
 
-/// Shows a session's latest run, if it had one; the log is asked for only if there is something to look for.
-pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>) -> Option<RunView> {
+/// Shows a session's latest run, if it had one, with why it ended.
+pub fn run_view(session: &SessionState, detail: Option<String>) -> Option<RunView> {
     let run = session.run.as_ref()?;
     let state = match run.end {
         None if run.cancel.is_some() => RunState::Cancelling,
@@ -25,9 +25,6 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
         Some(End::Cancelled) => RunState::Cancelled,
         Some(End::Interrupted { .. }) => RunState::Interrupted,
     };
-    // A cancel that came after the cut took back what was owed; it is not what cut the run.
-    let cut = matches!(run.end, Some(End::Interrupted { .. }));
-    let detail = run.end.and_then(|_| find(&log()?, run.run_id, cut).ok()?);
     let interruption = session.recovery.interruption.as_ref().filter(|cut| cut.run_id == run.run_id);
     let uncertain = interruption.map(|cut| UncertainView {
         turn: cut.uncertain_turn,
@@ -39,7 +36,14 @@ pub fn run_view(session: &SessionState, log: impl FnOnce() -> Option<LogReader>)
     Some(RunView { run_id, state, started_at, ended_at, attempt, detail, resumable, uncertain })
 }
 
-/// Finds why a run ended as it did.
+/// Finds why a session's latest run ended as it did, if it ended.
+pub fn run_end_reason(session: &SessionState, log: &LogReader) -> Option<String> {
+    let run = session.run.as_ref()?;
+    // A cancel that came after the cut took back what was owed; it is not what cut the run.
+    let cut = matches!(run.end?, End::Interrupted { .. });
+    find(log, run.run_id, cut).ok()?
+}
+
 fn find(log: &LogReader, run: RunId, cut: bool) -> io::Result<Option<String>> {
     let found = find_last(log, |line| {
         let about_run = line.kind.starts_with("run.") && !(cut && line.kind == "run.cancel_requested");

@@ -1,5 +1,6 @@
 //! A session as it is shown: its log's state, and what its worker sees.
 
+use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
 use rekindle_domain::recovery::{AgentPresence, Step, next_step};
 use rekindle_domain::session::SessionState;
@@ -8,6 +9,7 @@ use rekindle_wire::view::{Connection, Health, HealthState, RunView, SessionView,
 
 use super::Views;
 use super::directory::SessionEntry;
+use super::log_details::Details;
 use super::run_view::run_view;
 use crate::drive::live::wanted;
 use crate::drive::provider::known_agent;
@@ -17,6 +19,26 @@ use crate::error::damaged_log;
 impl Views {
     /// Shows a session.
     pub(crate) fn session(&self, entry: &SessionEntry) -> SessionView {
+        // Nothing more than its beginning is read of one that is still to be read.
+        let details = match entry.is_unread() {
+            true => Details::default(),
+            false => self.log_details.of(self.store(), &entry.state),
+        };
+        self.session_with(entry, details)
+    }
+
+    /// Shows a session if nothing has to be read for that, and nobody waited for.
+    pub(crate) fn session_at_hand(&self, session: SessionId) -> Option<SessionView> {
+        let current = self.store().at_hand(session)?;
+        let asks = current.state.run.as_ref().is_some_and(|run| !run.waits.is_empty());
+        if asks || current.state.deleted || current.damage.is_some() {
+            return None;
+        }
+        let details = self.log_details.at_hand(&current.state)?;
+        Some(self.session_with(&SessionEntry::current(current), details))
+    }
+
+    fn session_with(&self, entry: &SessionEntry, details: Details) -> SessionView {
         let state = &*entry.state;
         let seen = self.workers.pool.get(state.id).map(|seat| seat.sighting());
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
@@ -26,11 +48,7 @@ impl Views {
             missing_env: self.workers.agents.environment.missing(state),
             connection: seen.as_ref().map_or(Connection::Idle, |seen| seen.link),
             held: self.held(entry, seen),
-            // Nothing more than its beginning is read of one that is still to be read.
-            last_words: spoken.or_else(|| match entry.is_unread() {
-                true => None,
-                false => self.last_words.of(self.store(), state.id),
-            }),
+            last_words: spoken.or(details.last_words),
             health: match (&entry.damage, &entry.trouble) {
                 (Some(damage), _) => Health { state: HealthState::Damaged, detail: Some(damage.to_string()) },
                 (None, Some(trouble)) => Health::clone(trouble),
@@ -44,7 +62,7 @@ impl Views {
                     None => Health { state: HealthState::Ok, detail: None },
                 },
             },
-            ..session_view(state, derived, run_view(state, || self.store().reader(state.id).ok()), waits)
+            ..session_view(state, derived, run_view(state, details.run_end), waits)
         }
     }
 

@@ -433,7 +433,7 @@ impl Home {
     pub(super) fn unlisted_views(&self) -> Views {
         let daemon = self.daemon.as_ref().expect("a daemon");
         let (workers, catalog) = (daemon.workers.clone(), daemon.store.clone());
-        Views { workers, catalog, directory: Arc::default(), last_words: Arc::default() }
+        Views { workers, catalog, directory: Arc::default(), log_details: Arc::default() }
     }
 
     /// The session as it is shown after a start.

@@ -63,7 +63,7 @@ impl SessionEntry {
     }
 
     /// Returns what the committer has of a session: whoever opened it has read it.
-    pub(super) fn current(current: Current) -> SessionEntry {
+    pub(crate) fn current(current: Current) -> SessionEntry {
         let (state, tokens, damage) = (current.state, current.tokens, current.damage);
         SessionEntry { state, tokens, damage, trouble: None, examined: true }
     }
