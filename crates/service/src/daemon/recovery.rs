@@ -38,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long workers are not begun if the sessions are listed within this: beginning some hundreds of them would make everybody wait
 /// longer who asks for the list.
-const HEAD_START: Duration = Duration::from_millis(100);
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// What recovery works with.
 pub(super) struct Recovery {
