@@ -5,18 +5,23 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_store::disk::RealDisk;
+use rekindle_store::layout::segment_number;
 use rekindle_store::offline::Offline;
 use rekindle_store::{Completion, Want};
 use rekindle_testkit::made::dev_program;
 
-const ROUNDS: u32 = 500;
-/// A fresh home now and then keeps what is checked short, and makes creation a part of what is killed.
-const ROUNDS_PER_HOME: u32 = 50;
+/// Several homes keep what is checked short, and make creation a part of what is killed.
+const HOMES: u32 = 20;
+const ROUNDS_PER_HOME: u32 = 25;
+/// So small that most of the writers come by a checkpoint before they are killed; and each start and each check reads a whole one.
+const SEGMENT_BYTES: &str = "16384";
 
 /// One line the writer printed: an append it was told is recorded.
 struct Ack {
@@ -33,10 +38,30 @@ fn parse(line: &str) -> Option<Ack> {
     words.next().map(|_| Ack { session, last_seq, last_hash })
 }
 
+/// When a writer is killed: when so many appends were acknowledged, and a moment later.
+#[derive(Debug, Clone, Copy)]
+struct Death {
+    acks: usize,
+    later: Duration,
+}
+
+impl Death {
+    /// Chooses by some noise: some die while the home is being opened, before anything was acknowledged, the others as they append,
+    /// make checkpoints and snapshots. How far they come does not depend on how busy the machine is.
+    fn choose(noise: u64) -> Death {
+        let micros = |most: u64| Duration::from_micros((noise >> 20 & 0xffff) * most >> 16);
+        match (noise >> 40) as usize % 200 {
+            ..32 => Death { acks: 0, later: micros(30_000) },
+            acks => Death { acks, later: micros(1000) },
+        }
+    }
+}
+
 /// Runs the writer until it has been killed and returns what it was told.
-fn write_and_kill(home: &Path, lifetime: Duration) -> Vec<Ack> {
+fn write_and_kill(home: &Path, death: Death) -> Vec<Ack> {
     let mut writer = Command::new(dev_program(env!("CARGO_BIN_EXE_rekindle")))
-        .args(["append", "--sessions", "6", "--persist", "mixed", "--seconds", "60", "--home"])
+        .args(["append", "--sessions", "6", "--persist", "mixed", "--seconds", "60"])
+        .args(["--segment-bytes", SEGMENT_BYTES, "--home"])
         .arg(home)
         .env_clear()
         .stdin(Stdio::null())
@@ -45,18 +70,17 @@ fn write_and_kill(home: &Path, lifetime: Duration) -> Vec<Ack> {
         .spawn()
         .expect("the writer starts");
     let stdout = writer.stdout.take().expect("a pipe");
-    let (started, wait) = std::sync::mpsc::channel();
+    let (acknowledged, wait) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut acks = Vec::new();
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            let _ = started.send(());
+            let _ = acknowledged.send(());
             // The last line may be cut in the pipe; then nobody was told.
             acks.extend(parse(&line));
         }
         acks
     });
-    // Some rounds are killed while the home is being opened, before anything was acknowledged.
-    if lifetime > Duration::from_millis(5) {
+    for _ in 0..death.acks {
         let told = wait.recv_timeout(Duration::from_secs(20));
         if told.is_err() {
             let ended = writer.try_wait();
@@ -66,7 +90,7 @@ fn write_and_kill(home: &Path, lifetime: Duration) -> Vec<Ack> {
             panic!("the writer acknowledges nothing: {ended:?}: {said}");
         }
     }
-    let until = Instant::now() + lifetime;
+    let until = Instant::now() + death.later;
     while Instant::now() < until {
         std::hint::spin_loop();
     }
@@ -117,29 +141,53 @@ fn check(home: &Path, acks: &[Ack]) -> Result<(), String> {
     Ok(())
 }
 
-// I1, I3, I14
-#[test]
-fn killed_five_hundred_times_nothing_acknowledged_is_missing() {
-    let mut directory = tempfile::tempdir().expect("a directory");
-    // Chosen by the round: early kills hit the start, late ones checkpoints and snapshots.
-    let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
+/// Returns the number of the newest segment of the write-ahead log.
+fn newest_segment(home: &Path) -> u64 {
+    let entries = std::fs::read_dir(home.join("wal")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| segment_number(entry.file_name().to_str()?)).max().unwrap_or(0)
+}
+
+/// Has writers killed in one home, one after the other; returns how many appends were acknowledged and checkpoints made.
+fn kill_writers(number: u32) -> (usize, u64) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = directory.path().join("home");
+    let mut noise = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(u64::from(number) + 1);
     let mut acknowledged = 0;
-    for round in 0..ROUNDS {
-        if round % ROUNDS_PER_HOME == 0 {
-            directory = tempfile::tempdir().expect("a directory");
-        }
+    for round in 0..ROUNDS_PER_HOME {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let lifetime = Duration::from_micros(noise >> 33 & 0x7fff);
-        let home = directory.path().join("home");
-        let acks = write_and_kill(&home, lifetime);
+        let death = Death::choose(noise);
+        let acks = write_and_kill(&home, death);
         acknowledged += acks.len();
         if home.join("home.json").exists() {
             check(&home, &acks)
-                .unwrap_or_else(|why| panic!("round {round}, killed after {lifetime:?}: {why}"));
+                .unwrap_or_else(|why| panic!("home {number}, round {round}, {death:?}: {why}"));
         } else {
-            assert!(acks.is_empty(), "round {round}: acknowledged without a home");
+            assert!(acks.is_empty(), "home {number}, round {round}: acknowledged without a home");
         }
     }
-    assert!(acknowledged > ROUNDS as usize, "only {acknowledged} appends were acknowledged");
-    println!("{ROUNDS} kills, {acknowledged} acknowledged appends, all there");
+    // Each start begins a segment, and so does each checkpoint.
+    (acknowledged, newest_segment(&home).saturating_sub(ROUNDS_PER_HOME.into()))
+}
+
+// I1, I3, I14
+#[test]
+fn killed_five_hundred_times_nothing_acknowledged_is_missing() {
+    let (next, acknowledged, checkpoints) = (AtomicU32::new(0), AtomicUsize::new(0), AtomicU64::new(0));
+    let work = || {
+        while let Some(number) = Some(next.fetch_add(1, Relaxed)).filter(|number| *number < HOMES) {
+            let (acks, made) = kill_writers(number);
+            acknowledged.fetch_add(acks, Relaxed);
+            checkpoints.fetch_add(made, Relaxed);
+        }
+    };
+    // Most of the time a writer starts, or waits for the disk: another can be killed meanwhile.
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let (rounds, acknowledged) = (HOMES * ROUNDS_PER_HOME, acknowledged.into_inner());
+    let checkpoints = checkpoints.into_inner();
+    assert!(acknowledged > rounds as usize, "only {acknowledged} appends were acknowledged");
+    assert!(checkpoints > u64::from(rounds / 4), "only {checkpoints} checkpoints were made");
+    println!("{rounds} kills, {acknowledged} acknowledged appends, {checkpoints} checkpoints: all there");
 }

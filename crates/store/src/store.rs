@@ -154,7 +154,8 @@ impl Store<Inline> {
 }
 
 impl<C: Commits> Store<C> {
-    fn open_with(
+    /// Opens a home with bounds of the caller's choice, making it if there is none, and completes its logs.
+    pub fn open_with(
         disk: SharedDisk,
         layout: Layout,
         opener: Opener,

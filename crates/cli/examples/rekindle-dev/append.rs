@@ -2,14 +2,16 @@
 //! killed. Whoever kills it compares what it said with what is left.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use rekindle_client::clock::{id_millis, random};
+use rekindle_client::clock::{SystemClock, id_millis, opener, random};
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_seeded::Rng;
-use rekindle_store::commit::{Append, Commits, Persist, Receipt};
+use rekindle_store::commit::{Append, Commits, Limits, Persist, Receipt};
+use rekindle_store::layout::Layout;
 use rekindle_store::{AppendError, Store};
 use rekindle_testkit::made::Script;
 
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     /// Stop after so many records
     #[arg(long)]
     records: Option<u64>,
+    /// How large a segment of the write-ahead log may be: smaller ones have more checkpoints
+    #[arg(long, value_name = "BYTES")]
+    segment_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -47,7 +52,7 @@ enum Durability {
 /// Appends of one session that are under way at a time.
 const DEPTH: usize = 2;
 /// A snapshot is taken every so many acknowledgements, and a checkpoint.
-const SNAPSHOT_EVERY: u64 = 300;
+const SNAPSHOT_EVERY: u64 = 50;
 const CHECKPOINT_EVERY: u64 = 2000;
 
 /// An append and what became of it.
@@ -58,7 +63,10 @@ struct Ack {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let (store, boot) = super::open(context, context.disk())?;
+    let (store, boot) = match args.segment_bytes {
+        Some(segment_bytes) => open_with(context, Limits { segment_bytes, ..Limits::default() })?,
+        None => super::open(context, context.disk())?,
+    };
     let sessions = sessions(&store, boot, args.sessions)?;
     let (sender, receiver) = channel();
     let mut writer = Writer { store: &store, sessions, persist: args.persist, sender, under_way: 0 };
@@ -67,6 +75,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     drop(writer);
     drop(store);
     outcome.map(|()| Exit::Ok)
+}
+
+/// Opens the home as its owner, with other bounds than the usual.
+fn open_with(context: &Context, limits: Limits) -> Result<(Store, BootId), Failure> {
+    let opener = opener()?;
+    let layout = Layout::new(&context.home);
+    let store = Store::open_with(context.disk(), layout, opener, Arc::new(SystemClock), limits)?;
+    Ok((store, opener.boot_id))
 }
 
 /// Opens the sessions of the home that can be written to, and makes the rest.
