@@ -136,7 +136,9 @@ fn every_message_runs_the_command_again_with_its_own_words() {
 #[test]
 fn a_cancelled_command_ends_whether_it_was_told_its_prompt_or_not() {
     for script in ["sleep 600", "cat > /dev/null; sleep 600", "echo begun; sleep 600"] {
-        let mut lab = Lab::new();
+        let mut lab = Lab::without_daemon();
+        lab.set("REKINDLE_STOP_GRACE", 200);
+        lab.start();
         let id = run(&lab, script);
         wait_for("the command", || (lab.count(&id, "agent.started") == 1).then_some(()));
         if script.starts_with("echo") {

@@ -84,7 +84,9 @@ fn whoever_cancels_what_nobody_answered_in_time_is_heard() {
 // I13
 #[test]
 fn while_everything_stops_nothing_begins() {
-    let mut lab = Lab::new();
+    let mut lab = Lab::without_daemon();
+    lab.set("REKINDLE_STOP_GRACE", 500);
+    lab.start();
     let id = lab.run("ask go?\nsay x");
     wait_id(&lab, &id);
     let agent = stop(lab.agents()[0]);

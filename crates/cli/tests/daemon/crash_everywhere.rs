@@ -1,6 +1,8 @@
 //! The daemon dies between any two effects of everything it does, one after the other: whatever it was about to record,
 //! start or send. Places are not named here but counted, so that a new one is tried without a word in this file.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::signal_exactly;
 use rustix::process::Signal;
@@ -15,7 +17,7 @@ const MOST: usize = 300;
 struct Scenario {
     /// How many places it comes by at least.
     at_least: usize,
-    /// Done by a daemon that does not die.
+    /// Done before, by a daemon that does not die if one is needed.
     before: fn(&mut Lab) -> String,
     /// Done by one that dies, and by its successor.
     act: fn(&mut Lab, &str),
@@ -23,25 +25,44 @@ struct Scenario {
     after: fn(&Lab, &str, &str),
 }
 
-/// Has the daemon die at every place that a scenario comes by.
+/// Has the daemon die at every place that a scenario comes by. Two at a time: most of it is waiting for processes.
 fn die_everywhere(scenario: &Scenario) {
-    for place in 1..MOST {
-        let mut lab = Lab::new();
-        let id = (scenario.before)(&mut lab);
-        lab.kill();
-        lab.start_to_die(&format!("*#{place}"));
-        (scenario.act)(&mut lab, &id);
-        lab.start_if_dead();
-        lab.restart();
-        let log = lab.daemon_log();
-        let died_at = log.lines().find_map(|line| line.strip_prefix("dies at "));
-        (scenario.after)(&lab, &id, &format!("place {place}, {}", died_at.unwrap_or("none")));
-        if died_at.is_none() {
-            assert!(place > scenario.at_least, "it came by {place} places only");
-            return;
+    let (next, end) = (AtomicUsize::new(1), AtomicUsize::new(MOST));
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place >= end.load(Ordering::Relaxed) {
+                return;
+            }
+            if !die_at(scenario, place) {
+                end.fetch_min(place, Ordering::Relaxed);
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let end = end.into_inner();
+    assert!(end > scenario.at_least, "it came by {end} places only");
+    assert!(end < MOST, "there is no end of places");
+}
+
+/// Has the daemon die at a place; tells whether it came by it.
+fn die_at(scenario: &Scenario, place: usize) -> bool {
+    let mut lab = Lab::without_daemon();
+    let id = (scenario.before)(&mut lab);
+    if !lab.dead() {
+        lab.kill();
     }
-    panic!("there is no end of places");
+    lab.start_to_die(&format!("*#{place}"));
+    (scenario.act)(&mut lab, &id);
+    lab.start_if_dead();
+    lab.restart();
+    let log = lab.daemon_log();
+    let died_at = log.lines().find_map(|line| line.strip_prefix("dies at "));
+    (scenario.after)(&lab, &id, &format!("place {place}, {}", died_at.unwrap_or("none")));
+    died_at.is_some()
 }
 
 /// Does something until it is done, by whichever daemon lives.
@@ -108,6 +129,7 @@ fn dying_anywhere_while_a_question_is_asked_and_answered() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let id = lab.run("barrier here\nask may I?\nsay thanks");
             lab.reach("here");
             id
@@ -144,6 +166,7 @@ fn dying_anywhere_while_a_message_waits_for_its_turn_and_the_next_is_cancelled()
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let id = lab.run("barrier here\nsay one");
             lab.reach("here");
             id
@@ -180,6 +203,9 @@ fn dying_anywhere_while_a_dead_agent_is_replaced() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            // What it says of its session is short.
+            lab.set("REKINDLE_REPLAY_QUIET", 50);
+            lab.start();
             let id = lab.run("say before\nbarrier here\nsay after");
             lab.reach("here");
             id
@@ -206,6 +232,7 @@ fn dying_anywhere_while_a_session_is_removed_with_its_agent() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let id = lab.run("barrier here\nsay never");
             lab.reach("here");
             id
@@ -232,6 +259,7 @@ fn dying_anywhere_while_a_message_comes_instead_of_an_answer() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let id = lab.run("ask may I?\nsay never");
             lab.wait_status(&id, "waiting");
             id
@@ -258,6 +286,7 @@ fn dying_anywhere_while_a_question_is_not_answered_in_time() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let mut body = lab.session("ask may I?\nsay never");
             body["wait_timeout_s"] = json!(600);
             let id = lab.create(&body);
@@ -306,6 +335,7 @@ fn dying_anywhere_while_a_deaf_agent_is_cancelled() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
+            lab.start();
             let id = lab.run("say begun\nhang deaf");
             wait_for("the turn to begin", || (lab.prompted("hang deaf") == 1).then_some(()));
             lab.set("REKINDLE_CANCELLED_WITHIN", 100);

@@ -44,6 +44,7 @@ fn a_cancel_that_nobody_heeds_holds_across_daemons() {
 fn an_agent_that_does_not_heed_the_end_of_its_time_is_ended_and_its_run_interrupted() {
     let mut lab = Lab::without_daemon();
     lab.set("REKINDLE_CANCELLED_WITHIN", WITHIN);
+    lab.set("REKINDLE_STOP_GRACE", 200);
     lab.start();
     let mut body = lab.session("ask-two may I? | really?\nsay never");
     body["wait_timeout_s"] = json!(1);

@@ -33,7 +33,10 @@ fn a_deleted_session_is_gone_with_its_agent() {
 // I13: an agent that does not heed takes its time.
 #[test]
 fn a_session_that_is_being_removed_is_gone_for_everybody_and_its_removal_ends_with_its_agent() {
-    let lab = Lab::new();
+    let mut lab = Lab::without_daemon();
+    // Twice that, until it is killed: enough to be asked for meanwhile.
+    lab.set("REKINDLE_STOP_GRACE", 1500);
+    lab.start();
     let (body, key) = (lab.session("say begun\nhang"), "Idempotency-Key: one\r\n");
     let make = || lab.try_ask("POST", "/api/sessions", key, &body).expect("an answer");
     let id = make().body["id"].as_str().expect("an id").to_owned();

@@ -7,7 +7,7 @@ use rekindle_domain::session::SessionState;
 use rekindle_holder::client::ConnectError;
 
 use super::step::StepOutcome;
-use super::{GRACE, Worker, Workers};
+use super::{STOP_GRACE, Worker, Workers};
 use crate::drive::agents::Obstacle;
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::environment::env_missing_text;
@@ -83,8 +83,10 @@ impl Worker {
         if let (true, Some(agent)) = (state.deleted, &state.agent) {
             crash_point("dismiss.before");
             let dir = workers.agents.holder_dir(agent.holder_id);
-            let told = command(&*workers.agents.holders, &dir, workers.agents.supervisor)
-                .and_then(|mut control| Ok(control.stop("the session was removed", "daemon", GRACE)?));
+            let told =
+                command(&*workers.agents.holders, &dir, workers.agents.supervisor).and_then(|mut control| {
+                    Ok(control.stop("the session was removed", "daemon", *STOP_GRACE)?)
+                });
             crash_point("dismiss.after");
             return match told {
                 Ok(()) => {
@@ -100,7 +102,7 @@ impl Worker {
             return Ok(StepOutcome::Rest(most));
         }
         if let Some(live) = &mut self.live {
-            live.stop("the session was closed", "daemon", GRACE)?;
+            live.stop("the session was closed", "daemon", *STOP_GRACE)?;
         }
         Ok(StepOutcome::Again)
     }

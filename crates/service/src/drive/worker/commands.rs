@@ -13,7 +13,7 @@ use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::view::AnswerTaken;
 
-use super::{Answering, Cancelled, Cancelling, Command, GRACE, Worker, Workers};
+use super::{Answering, Cancelled, Cancelling, Command, STOP_GRACE, Worker, Workers};
 use crate::drive::answer::{check_answer, consumed_token};
 use crate::drive::live::{LiveError, UnsentPrompt, wanted};
 use crate::error::{Result, ServiceError, chain};
@@ -91,7 +91,7 @@ impl Worker {
             self.run_steps(workers);
         }
         if let Some(live) = &mut self.live {
-            live.stop(why, by, GRACE)?;
+            live.stop(why, by, *STOP_GRACE)?;
         }
         if state.deleted {
             // Nothing that it still says is recorded.

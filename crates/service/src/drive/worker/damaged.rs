@@ -10,7 +10,7 @@ use rekindle_holder::dir::HolderDir;
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
-use super::{GRACE, Worker, Workers};
+use super::{GRACE, STOP_GRACE, Worker, Workers};
 use crate::drive::holders::Holders;
 use crate::drive::live::command;
 use crate::error::{Result, ServiceError, chain};
@@ -46,7 +46,7 @@ impl Worker {
             if matches!(holder.lock, LockState::Held { .. }) {
                 crash_point("aside.before_stop");
                 command(&*workers.agents.holders, &dir, workers.agents.supervisor)
-                    .and_then(|mut control| Ok(control.stop(why, by, GRACE)?))
+                    .and_then(|mut control| Ok(control.stop(why, by, *STOP_GRACE)?))
                     .map_err(|error| unended(&dir, &chain(&error)))?;
                 crash_point("aside.after_stop");
             }

@@ -50,6 +50,9 @@ const SNAPSHOT_EVERY: Duration = Duration::from_secs(300);
 /// How long each step of an agent's end may take.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
+/// The same, as agents get it.
+static STOP_GRACE: LazyLock<Duration> = LazyLock::new(|| hurried("STOP_GRACE", GRACE));
+
 /// A cancelled run that has not ended by itself after this is ended with its agent.
 static CANCELLED_WITHIN: LazyLock<Duration> =
     LazyLock::new(|| hurried("CANCELLED_WITHIN", Duration::from_secs(30)));

@@ -12,7 +12,7 @@ use rekindle_domain::session::{Run, SessionState};
 use rekindle_domain::time::Moment;
 
 use super::heartbeat::{Beat, Pulse};
-use super::{CANCELLED_WITHIN, GRACE, SNAPSHOT_AFTER, SNAPSHOT_EVERY, Worker, Workers};
+use super::{CANCELLED_WITHIN, SNAPSHOT_AFTER, SNAPSHOT_EVERY, STOP_GRACE, Worker, Workers};
 use crate::drive::answer::{ChosenAnswer, chosen_by_policy};
 use crate::drive::connection_state::ConnectionEvent;
 use crate::drive::live::{LiveAgent, LiveError, Progress, UnsentPrompt};
@@ -135,7 +135,7 @@ impl Worker {
             let error = format!("the agent refused: {}", why.unwrap_or_default());
             self.end_run(workers, &state, Ending::Failed { error })?;
             if let Some(live) = &mut self.live {
-                live.stop("the agent makes no session", "daemon", GRACE)?;
+                live.stop("the agent makes no session", "daemon", *STOP_GRACE)?;
             }
             self.poll_again();
             return Ok(());
@@ -204,12 +204,12 @@ impl Worker {
                 let Some(live) = &mut self.live else { return Ok(()) };
                 // A command can be told nothing but to end.
                 if live.connection().profile().process_is_turn() && self.told_to_end != Some(run.run_id) {
-                    live.stop("the run was cancelled", "daemon", GRACE)?;
+                    live.stop("the run was cancelled", "daemon", *STOP_GRACE)?;
                     self.told_to_end = Some(run.run_id);
                     self.poll_again();
                 } else if ticks::since(since) >= *CANCELLED_WITHIN {
                     tracing::warn!("a cancelled turn does not end: ending the agent");
-                    live.stop("a cancelled turn did not end", "daemon", GRACE)?;
+                    live.stop("a cancelled turn did not end", "daemon", *STOP_GRACE)?;
                     self.cancelled = None;
                     self.poll_again();
                 }
