@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rekindle_domain::id::BootId;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::disk::{
     Disk, DiskFile, OpenMode, if_exists, is_shortage, lock_within, read_all, read_up_to, replace,
@@ -177,7 +178,13 @@ impl HomeLock {
         if self.owner.unchecked.is_none() {
             return Ok(());
         }
-        write_owner(&*self.file, &Owner { unchecked: None, ..self.owner.clone() })
+        // Whatever else was written there stays, and in one write of the same length: half of it would be read by nobody.
+        let before = read_lock_file(&*self.file);
+        let mut fields: Map<String, Value> = serde_json::from_slice(&before)?;
+        fields.remove("unchecked");
+        let mut text = serde_json::to_vec(&fields)?;
+        text.resize(before.len().max(text.len()), b' ');
+        write_all_at(&*self.file, &text, 0)
     }
 }
 
@@ -343,7 +350,12 @@ pub fn is_copied(disk: &dyn Disk, layout: &Layout) -> bool {
 }
 
 fn read_owner(file: &dyn DiskFile) -> Owner {
+    serde_json::from_slice(&read_lock_file(file)).unwrap_or_default()
+}
+
+fn read_lock_file(file: &dyn DiskFile) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let read = read_up_to(file, &mut bytes, 0).unwrap_or(0);
-    serde_json::from_slice(&bytes[..read]).unwrap_or_default()
+    bytes.truncate(read);
+    bytes
 }

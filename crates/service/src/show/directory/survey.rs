@@ -105,7 +105,8 @@ impl Directory {
             return entry;
         }
         drop(known);
-        self.load(store, session)
+        // One that is not there is known to be missing, or to be nobody's, once all are listed.
+        self.load(store, session).or_else(|| self.known().entries.get(&session).cloned())
     }
 
     fn take_next_unread(&self) -> Option<SessionId> {
