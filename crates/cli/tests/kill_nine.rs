@@ -49,7 +49,7 @@ impl Death {
     /// Chooses by some noise: some die while the home is being opened, before anything was acknowledged, the others as they append,
     /// make checkpoints and snapshots. How far they come does not depend on how busy the machine is.
     fn choose(noise: u64) -> Death {
-        let micros = |most: u64| Duration::from_micros((noise >> 20 & 0xffff) * most >> 16);
+        let micros = |most: u64| Duration::from_micros(((noise >> 20 & 0xffff) * most) >> 16);
         match (noise >> 40) as usize % 200 {
             ..32 => Death { acks: 0, later: micros(30_000) },
             acks => Death { acks, later: micros(1000) },
