@@ -54,17 +54,31 @@ pub enum Want {
 
 /// Loads a session as it is to be shown.
 pub(crate) fn load(home: &HomeFiles, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-    load_within(home, session, want, u64::MAX)
+    load_within(home, session, want, Effort::FULL)
 }
 
-/// The same, unless more than so many bytes of its log are in no cache.
+/// How much is done to load a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// A log of which more bytes than this are in no cache is not read.
+    pub(crate) most_unread: u64,
+    /// A note of damage is looked for; whoever has listed the directory knows where there is one.
+    pub(crate) looks_for_note: bool,
+}
+
+impl Effort {
+    /// Everything that can be known is looked for.
+    pub(crate) const FULL: Effort = Effort { most_unread: u64::MAX, looks_for_note: true };
+}
+
+/// The same, with so much effort.
 pub(crate) fn load_within(
     home: &HomeFiles,
     session: SessionId,
     want: Want,
-    most: u64,
+    effort: Effort,
 ) -> Result<Loaded, LoadError> {
-    let mut loaded = load_logged(home, session, want, most)?;
+    let mut loaded = load_logged(home, session, want, effort)?;
     let (last, ts) = (loaded.state.last_seq, loaded.state.updated_at);
     for (seq, draft) in (last.saturating_add(1)..).zip(&loaded.unlogged) {
         let told = loaded.state.apply(seq, ts, &draft.event);
@@ -74,14 +88,14 @@ pub(crate) fn load_within(
     Ok(loaded)
 }
 
-/// Loads a session as its log has it: what is to be appended to it follows from that alone. One of whose log more than `most`
-/// bytes are in no cache is not read.
+/// Loads a session as its log has it: what is to be appended to it follows from that alone.
 pub(crate) fn load_logged(
     home: &HomeFiles,
     session: SessionId,
     want: Want,
-    most: u64,
+    effort: Effort,
 ) -> Result<Loaded, LoadError> {
+    let most = effort.most_unread;
     home.check_quarantine(session)?;
     let _at_work = at_work(session, "load");
     let path = home.log(session);
@@ -115,7 +129,7 @@ pub(crate) fn load_logged(
             torn = Some(found);
         }
     }
-    let damage = damage.or_else(|| damage_note(home, session));
+    let damage = damage.or_else(|| if effort.looks_for_note { damage_note(home, session) } else { None });
     let mut loaded = Loaded { torn, read_from, ..Loaded::new(replay, damage) };
     if loaded.state.is_nameless() && loaded.damage.is_none() {
         let found = legacy(&*home.disk, home, session);

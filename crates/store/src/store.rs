@@ -30,7 +30,7 @@ use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::home_files::HomeFiles;
 use crate::lagging::{LaggingLogs, LogOverlay};
 use crate::layout::Layout;
-use crate::load::{LoadError, Want, load, load_logged};
+use crate::load::{Effort, LoadError, Want, load, load_logged};
 use crate::load_stream::load_stream;
 use crate::log::{Cursor, Damage, Follower, LogReader, Torn, broken_before};
 use crate::meter::Meter;
@@ -268,7 +268,7 @@ impl<C: Commits> Store<C> {
         if let Some(current) = self.current(session) {
             return Ok(current);
         }
-        let mut loaded = load_logged(&self.home, session, Want::Everything, u64::MAX)?;
+        let mut loaded = load_logged(&self.home, session, Want::Everything, Effort::FULL)?;
         if loaded.damage.is_none() {
             loaded.damage = self.broken_before(session, Cursor::at(loaded.read_from))?;
         }

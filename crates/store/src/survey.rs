@@ -12,7 +12,7 @@ use crate::disk::{EntryKind, Stat};
 use crate::home_files::HomeFiles;
 use crate::index::Index;
 use crate::layout::{SessionFile, session_file};
-use crate::load::{LoadError, Loaded, Want, load_within};
+use crate::load::{Effort, LoadError, Loaded, Want, load_within};
 use crate::threads::{map_on_threads, worthwhile};
 
 /// More of a log than this, in no cache, takes so long to read that nobody who asks for another session should wait for it: some
@@ -86,7 +86,10 @@ pub(crate) fn survey_within(
         let _at_work = usable.is_ok().then(|| at_work(*session, "load"));
         let loaded = usable.and_then(|()| match listed(home, listing, index, *session) {
             Some(loaded) => Ok(loaded),
-            None => load_within(home, *session, Want::Status, most),
+            None => {
+                let effort = Effort { most_unread: most, looks_for_note: listing.noted.contains(session) };
+                load_within(home, *session, Want::Status, effort)
+            }
         });
         visit(*session, loaded);
     });

@@ -113,6 +113,10 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Returns facts about the open file, whatever its path names now.
     fn stat(&self) -> io::Result<Stat>;
+    /// Returns how long the file was when it was opened: for whoever reads it as it was then, and need not ask again.
+    fn len_at_open(&self) -> io::Result<u64> {
+        Ok(self.stat()?.len)
+    }
     /// Takes the exclusive advisory lock for as long as the file is open; `false` if someone holds it.
     fn try_lock(&self) -> io::Result<bool>;
 }

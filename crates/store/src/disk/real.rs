@@ -69,7 +69,7 @@ impl Disk for RealDisk {
         if mode != OpenMode::Read && metadata.mode() & 0o777 != FILE_MODE {
             file.set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
         }
-        Ok(Box::new(RealFile { file, _refill: refill }))
+        Ok(Box::new(RealFile { file, len_at_open: metadata.len(), _refill: refill }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -126,6 +126,7 @@ impl Disk for RealDisk {
 
 struct RealFile {
     file: File,
+    len_at_open: u64,
     /// Dropped behind the file.
     _refill: Option<RefillOnDrop>,
 }
@@ -163,6 +164,10 @@ impl DiskFile for RealFile {
 
     fn stat(&self) -> io::Result<Stat> {
         self.file.metadata().map(|metadata| stat_of(&metadata))
+    }
+
+    fn len_at_open(&self) -> io::Result<u64> {
+        Ok(self.len_at_open)
     }
 
     fn try_lock(&self) -> io::Result<bool> {

@@ -92,6 +92,10 @@ impl DiskFile for RetryFile {
         again(|| self.0.stat())
     }
 
+    fn len_at_open(&self) -> io::Result<u64> {
+        again(|| self.0.len_at_open())
+    }
+
     fn try_lock(&self) -> io::Result<bool> {
         again(|| self.0.try_lock())
     }

@@ -100,7 +100,7 @@ pub fn copy(source: &dyn DiskFile, target: &dyn DiskFile, from: u64, to: u64) ->
 /// Reads a whole small file; one longer than `limit` is an error, so that rubbish cannot fill the memory.
 pub fn read_all(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = disk.open(path, OpenMode::Read)?;
-    let len = file.stat()?.len;
+    let len = file.len_at_open()?;
     if len > limit {
         let message = format!("file of {len} bytes is longer than the limit of {limit}");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

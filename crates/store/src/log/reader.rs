@@ -43,7 +43,7 @@ impl LogReader {
     /// Opens a log; what is appended later is not seen by this reader.
     pub fn open(disk: &dyn Disk, path: &Path, codec: Codec) -> io::Result<LogReader> {
         let file = disk.open(path, OpenMode::Read)?;
-        let len = file.stat()?.len;
+        let len = file.len_at_open()?;
         Ok(LogReader { file, len, codec })
     }
 
