@@ -4,6 +4,7 @@ use std::io;
 
 use rekindle_domain::event::Event;
 use rekindle_domain::line::Line;
+use rekindle_domain::session::Agent;
 use rekindle_store::log::{Cursor, LogReader};
 
 /// Lines looked at at first: what is looked for is mostly among the last few.
@@ -37,9 +38,35 @@ pub(crate) fn find_last_event<T>(
     find_last(log, |line| pick(&line.event().ok()?))
 }
 
+/// Finds where the launch of an agent is recorded: from there on the log tells of it. The beginning, if that is not known.
+pub(crate) fn find_launch(log: &LogReader, agent: &Agent) -> io::Result<Cursor> {
+    if agent.launch_seq == 0 {
+        return Ok(Cursor::START);
+    }
+    let Some(found) = log.find(agent.launch_seq)? else { return Ok(Cursor::START) };
+    // A cache says where it is, and the log knows better.
+    let mut lines = log.forward(found);
+    let line = lines.next()?.and_then(|raw| Line::parse(raw.bytes).ok());
+    let is_launch = |event: &Event<'_>| match event {
+        Event::AgentLaunching(launching) => launching.holder_id == agent.holder_id,
+        _ => false,
+    };
+    let right = line.is_some_and(|line| line.event().is_ok_and(|event| is_launch(&event)));
+    Ok(if right { found } else { Cursor::START })
+}
+
 /// Visits every line of a log from its beginning; what is no record is passed over.
-pub(crate) fn for_each_line(log: &LogReader, mut visit: impl FnMut(&Line<'_>)) -> io::Result<()> {
-    let mut lines = log.forward(Cursor::START);
+pub(crate) fn for_each_line(log: &LogReader, visit: impl FnMut(&Line<'_>)) -> io::Result<()> {
+    for_each_line_from(log, Cursor::START, visit)
+}
+
+/// Visits every line of a log from a place on; what is no record is passed over.
+pub(crate) fn for_each_line_from(
+    log: &LogReader,
+    from: Cursor,
+    mut visit: impl FnMut(&Line<'_>),
+) -> io::Result<()> {
+    let mut lines = log.forward(from);
     while let Some(raw) = lines.next()? {
         if let Ok(line) = Line::parse(raw.bytes) {
             visit(&line);

@@ -1,5 +1,6 @@
 //! A simulated disk with a gate: calls of one kind on one file wait in front of it until it is opened, and all others pass.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,8 @@ struct State {
     /// What has to wait: calls of a kind, on paths that contain a text, at this offset or behind it.
     closed: Option<(OpKind, String, u64)>,
     waiting: usize,
+    /// How many bytes were read of each file.
+    read: HashMap<PathBuf, u64>,
 }
 
 /// The gate.
@@ -40,6 +43,13 @@ impl Gate {
     pub fn close_behind(&self, kind: OpKind, part: &str, offset: u64) -> Closed<'_> {
         self.lock().closed = Some((kind, part.to_owned(), offset));
         Closed(self)
+    }
+
+    /// Returns how many bytes were read of files whose path contains `part`.
+    pub fn bytes_read(&self, part: &str) -> u64 {
+        let state = self.lock();
+        let read = state.read.iter().filter(|(path, _)| path.to_string_lossy().contains(part));
+        read.map(|(_, bytes)| bytes).sum()
     }
 
     /// Waits until some calls are waiting in front of the gate.
@@ -133,7 +143,9 @@ struct GatedFile {
 impl DiskFile for GatedFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.gate.pass(OpKind::Read, &self.path, offset);
-        self.file.read_at(buf, offset)
+        let read = self.file.read_at(buf, offset)?;
+        *self.gate.lock().read.entry(self.path.clone()).or_default() += read as u64;
+        Ok(read)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         self.file.write_at(buf, offset)

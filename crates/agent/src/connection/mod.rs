@@ -134,7 +134,7 @@ impl Connection {
     }
 
     /// Takes in a record of the log: every one since the holder's `agent.launching`, in order, be it read after
-    /// a crash or just appended. If an append fails, the connection is ahead of the log and must be built anew.
+    /// a crash or just appended; of what comes before it, only what an earlier agent offered counts. If an append fails, the connection is ahead of the log and must be built anew.
     pub fn note(&mut self, event: &Event<'_>, source: Option<Source>) {
         let own = source.filter(|source| source.0 == self.holder);
         if let (Some(source), Event::RunWaiting(waiting)) = (own, event) {
@@ -161,6 +161,13 @@ impl Connection {
         }
         self.note_fact(event, own.map_or(0, |source| source.1));
         self.note_decision(event);
+    }
+
+    /// Tells whether a line of the log says what an agent offers: it may also count for one that comes later.
+    pub fn is_offer(line: &Line<'_>) -> bool {
+        let offers =
+            |event: Event<'_>| matches!(event, Event::AgentNotice(notice) if notice.what == facts::OPTIONS);
+        Kind::from_name(line.kind) == Some(Kind::AgentNotice) && line.event().is_ok_and(offers)
     }
 
     /// Takes in what an agent before this one said.

@@ -78,6 +78,11 @@ impl Connection {
         NextSetting::Settled
     }
 
+    /// Tells whether nothing is known of what the agent offers.
+    pub fn lacks_options(&self) -> bool {
+        self.facts.options.is_none() && self.facts.earlier_options.is_none()
+    }
+
     /// Refuses what the agent does not offer, as far as that is known.
     pub fn check(&self, wanted: &Wanted) -> Result<(), Unoffered> {
         let options = self.facts.options.as_ref().or(self.facts.earlier_options.as_ref());

@@ -1,9 +1,13 @@
 //! Mode and model: nothing is said to an agent before it has taken what is wanted, and what it does not offer is not
 //! even asked for.
 
-use rekindle_agent::connection::NextSetting;
+use std::sync::Arc;
+
+use rekindle_agent::acp::Acp;
+use rekindle_agent::connection::{Connection, NextSetting, Wanted};
 use rekindle_agent::known::Quirks;
 use rekindle_agent::profile::Setting;
+use rekindle_domain::line::Line;
 
 use crate::conversations::settings;
 use crate::stage::{Stage, Step};
@@ -56,5 +60,26 @@ fn what_the_agent_does_not_offer_is_not_asked_for() {
         let before = stage.text();
         stage.play(&[Step::Settle(mode, model)]);
         assert_eq!((refusal(&stage).as_str(), stage.text() == before), (expected, true), "{mode} {model}");
+    }
+}
+
+#[test]
+fn what_an_agent_before_this_one_offered_counts_for_one_that_does_not_say_it() {
+    let record = |what: &str, offer: &str| {
+        let head = r#"{"seq":3,"ts":"2026-02-21T10:00:00.000Z","kind":"agent.notice","what":"#;
+        format!(r#"{head}"{what}","raw":{offer}}}"#)
+    };
+    let offer =
+        r#"{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"}]}}"#;
+    let holder = "h_00112233445566778899aabbccddeeff".parse().expect("an id");
+    let mut connection = Connection::new(holder, Arc::new(Acp::new("test", "1")), Quirks::default());
+    let wanted = Wanted { mode: Some("nosuch".into()), model: None };
+    assert!(connection.lacks_options() && connection.check(&wanted).is_ok(), "nobody knows");
+    for (what, is_offer) in [("prompt_accepted", false), ("session_options", true)] {
+        let record = record(what, offer);
+        let line = Line::parse(record.as_bytes()).expect("a record");
+        assert_eq!(Connection::is_offer(&line), is_offer, "{what}");
+        connection.note_line(&line).expect("a payload");
+        assert_eq!((connection.lacks_options(), connection.check(&wanted).is_ok()), (!is_offer, !is_offer));
     }
 }

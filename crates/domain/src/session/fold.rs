@@ -109,6 +109,7 @@ impl SessionState {
                     journal: Journal::default(),
                     last_output_at: None,
                     input_seq: 0,
+                    launch_seq: seq,
                     process: None,
                     exited: false,
                 });

@@ -139,6 +139,9 @@ pub struct Agent {
     /// The number of the newest input queued for it.
     #[serde(default)]
     pub input_seq: u64,
+    /// The record of its launch, from which on the log tells of it; 0 in caches of earlier versions, which did not keep it.
+    #[serde(default)]
+    pub launch_seq: u64,
     /// Its processes, once they ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<AgentProcess>,
@@ -147,6 +150,7 @@ pub struct Agent {
     pub exited: bool,
 }
 
+/// A cache that does not know where a launch is recorded says no less of the agent.
 impl PartialEq for Agent {
     fn eq(&self, other: &Agent) -> bool {
         let raw = |value: &Option<Box<RawValue>>| value.as_ref().map(|raw| raw.get().to_owned());

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use rekindle_domain::event::AgentNotice;
+use rekindle_store::commit::Append;
+
 use super::home::Home;
 use super::table::Table;
+use crate::drive::worker::Command;
 
 // I4: an agent does not notice that its daemon was replaced, whatever it was at.
 #[test]
@@ -34,6 +38,38 @@ fn a_successor_takes_over_an_agent_in_whatever_it_is_at() {
         }
     }
     table.done(18);
+}
+
+// I4: however long its session is, whoever takes an agent over reads what was recorded since it was launched.
+#[test]
+fn an_agent_is_taken_over_without_reading_what_was_recorded_before_its_launch() {
+    let mut home = Home::new(&["hang text end"]);
+    let notice = || {
+        let text = Some("x".repeat(16 << 10).into());
+        AgentNotice { run_id: None, what: "words".into(), text, raw: None }.into()
+    };
+    for _ in 0..10 {
+        let records = (0..64).map(|_| notice()).collect();
+        home.store().append(Append::quick(home.session, records)).expect("recorded");
+    }
+    home.send().news();
+    home.daemon_ends();
+    home.start();
+    let (log, last_seq) = (format!("{}.messages", home.session), home.state().last_seq);
+    let before = home.disk.gate.bytes_read(&log);
+    home.tell(Command::Look);
+    home.settle();
+    let read = home.disk.gate.bytes_read(&log) - before;
+    assert_eq!(home.news(), "run.adopted");
+    assert!(last_seq > 640 && read < 5 << 20, "{read} bytes were read, of 10 MiB before the launch");
+    home.scripted.go_on();
+    home.settle();
+    assert_eq!(home.news(), "message.agent; run.completed");
+    // The next prompt needs nothing of it either.
+    let before = home.disk.gate.bytes_read(&log);
+    home.send();
+    let read = home.disk.gate.bytes_read(&log) - before;
+    assert!(read < 1 << 20, "{read} bytes were read for a prompt");
 }
 
 // I4: what was said while nobody was there is in the log as if somebody had been.

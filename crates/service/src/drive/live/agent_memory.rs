@@ -1,10 +1,49 @@
 //! An agent's memory, as far as the log tells: what it was told last, and whether its own session is worth coming back to.
 
+use std::collections::HashSet;
+
 use rekindle_agent::connection::Ask;
+use rekindle_agent::replay::Spoken;
 use rekindle_domain::event::{Event, InputKind};
-use rekindle_domain::id::{HolderId, RunId};
+use rekindle_domain::id::{HolderId, RunId, SessionId};
+use rekindle_domain::resume_context::ConversationHistory;
 
 use super::LOAD_TIMED_OUT;
+use super::error::Result;
+use crate::log_search::for_each_line;
+use crate::storage::Sessions;
+
+/// The history of a session, from its first record on: what an agent that was not there is told, and what one that brings its
+/// session back should remember. Nobody else needs it, and reading it takes the longer the longer the log is.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// What the agent should remember.
+    pub(super) spoken: Spoken,
+    /// What happened, in brief.
+    pub(super) story: ConversationHistory,
+    /// What is known of its own session.
+    pub(super) own_session: OwnSession,
+}
+
+impl History {
+    /// Reads it.
+    pub(super) fn read(store: &dyn Sessions, session: SessionId) -> Result<History> {
+        let mut history = History::default();
+        for_each_line(&store.reader(session)?, |line| {
+            if let Ok(event) = line.event() {
+                history.note(&event);
+                history.own_session.note(&event);
+            }
+        })?;
+        Ok(history)
+    }
+
+    /// Takes in a record.
+    pub(super) fn note(&mut self, event: &Event<'_>) {
+        self.spoken.note(event);
+        self.story.note(event);
+    }
+}
 
 /// What is known of the latest of the agent's own sessions.
 #[derive(Debug, Default)]
@@ -44,6 +83,8 @@ impl OwnSession {
 /// What an agent was told.
 #[derive(Debug, Default)]
 pub(super) struct Own {
+    /// The run that it was launched for, and those that began since.
+    pub(super) runs: HashSet<RunId>,
     /// The run of which it was given a prompt last.
     pub(super) prompted: Option<RunId>,
     /// The run of which it was told last that it is cancelled.
@@ -56,6 +97,10 @@ impl Own {
     /// Takes in what the agent is told.
     pub(super) fn note(&mut self, event: &Event<'_>, holder: HolderId) {
         match event {
+            Event::AgentLaunching(launching) => {
+                *self = Own { runs: launching.run_id.into_iter().collect(), ..Own::default() };
+            }
+            Event::RunStarted(started) => drop(self.runs.insert(started.run_id)),
             Event::InputQueued(queued) if queued.holder_id == holder => match queued.what {
                 InputKind::Prompt => self.prompted = queued.run_id,
                 InputKind::Cancel => {

@@ -46,7 +46,8 @@ impl LiveAgent {
             self.withdraw(&mut taken, &ask)?;
         }
         if let Some(restored) = taken.restored.take() {
-            let (turns, cut) = (self.spoken.turns(), self.spoken.cut());
+            let spoken = &self.history()?.spoken;
+            let (turns, cut) = (spoken.turns(), spoken.cut());
             let (verdict, counts) = compare(restored.method, &restored.replay, turns, cut, restored.goes_on);
             let method = if restored.method == Request::Resume { "resume" } else { "load" };
             let counts = Raw::from_value(&counts).ok();
@@ -129,10 +130,16 @@ impl LiveAgent {
     }
 
     /// Takes in a record that is in the log.
-    pub(super) fn apply_record(&mut self, draft: &Draft) {
+    fn apply_record(&mut self, draft: &Draft) {
+        self.note_record(draft);
+        if let Some(history) = &mut self.history {
+            history.note(&draft.event);
+        }
+    }
+
+    /// Takes in what a record says of the agent.
+    pub(super) fn note_record(&mut self, draft: &Draft) {
         self.connection.note(&draft.event, draft.source);
-        self.spoken.note(&draft.event);
-        self.story.note(&draft.event);
         self.own.note(&draft.event, self.connection.holder());
     }
 

@@ -1,6 +1,7 @@
 //! Inputs to the agent: in the log first, then sent, and sent again only if the holder does not have it.
 
-use rekindle_agent::connection::NextSetting;
+use rekindle_agent::acp::Unoffered;
+use rekindle_agent::connection::{Connection, NextSetting, Wanted};
 use rekindle_agent::profile::{Answer, Outgoing, Setting};
 use rekindle_domain::compose::answer::{self, answer};
 use rekindle_domain::compose::begin::prompt;
@@ -15,21 +16,25 @@ use rekindle_store::commit::Receipt;
 use super::error::Result;
 use super::prompt::{UnsentPrompt, fetch_payload};
 use super::{LiveAgent, LiveError, Progress};
-use crate::log_search::for_each_line;
+use crate::log_search::{find_last, for_each_line_from};
 use crate::test_knobs::crash_point;
 
 impl LiveAgent {
     /// Says what a run has to say. An agent that was not there is told first what happened before, and the log tells
     /// that it was (never silently fresh).
     pub(super) fn send_prompt(&mut self, unsent: &UnsentPrompt) -> Result<()> {
-        let profile = self.connection.profile();
-        // A command is told nothing but its prompt.
-        let plain = unsent.own_message().filter(|_| profile.ready_at_start());
-        let told = plain.is_none() && self.story.memory().is_nothing() && unsent.needs_past(&self.story);
-        let words = match plain {
-            Some(words) => words.clone(),
-            None => unsent.prompt_text(&*self.store, self.session, &self.story)?,
+        // A command is told nothing but its prompt, and whoever was prompted before knows the rest.
+        let knows = self.connection.profile().ready_at_start() || self.own.prompted.is_some();
+        let (words, told) = match unsent.own_message().filter(|_| knows) {
+            Some(words) => (words.clone(), false),
+            None => {
+                let (store, session) = (self.store.clone(), self.session);
+                let story = &self.history()?.story;
+                let words = unsent.prompt_text(&*store, session, story)?;
+                (words, story.memory().is_nothing() && unsent.needs_past(story))
+            }
         };
+        let profile = self.connection.profile();
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
         };
@@ -75,12 +80,41 @@ impl LiveAgent {
     /// Says what is to be said next to an agent that takes prompts: settings, each of which is awaited, then the prompt.
     pub(super) fn send_settings_and_prompt(&mut self, progress: &mut Progress) -> Result<()> {
         let run = self.prompt.as_ref().map(|unsent| unsent.run_id);
-        match self.connection.next_setting(&self.wanted, run) {
+        match self.next_setting(run)? {
             NextSetting::Settled => self.prompt.take().map_or(Ok(()), |unsent| self.send_prompt(&unsent)),
             NextSetting::Awaited => Ok(()),
             NextSetting::Ask(setting) => self.send_setting(setting, run),
             NextSetting::Refused(why) => self.fail_unsent_run(why, progress),
         }
+    }
+
+    /// Tells what is to be done about the settings that the session asks for.
+    pub(super) fn next_setting(&mut self, run: Option<RunId>) -> Result<NextSetting> {
+        let wanted = self.wanted.clone();
+        self.find_offer(&wanted)?;
+        Ok(self.connection.next_setting(&wanted, run))
+    }
+
+    /// Tells why the agent cannot work in another mode or with another model, as far as that is known.
+    pub(crate) fn why_unoffered(&mut self, wanted: &Wanted) -> Option<Unoffered> {
+        // Without the log nothing is known.
+        let _ = self.find_offer(wanted);
+        self.connection.check(wanted).err()
+    }
+
+    /// Looks once for what an agent before this one offered, if this one has not said it and somebody wants to know: some do not
+    /// say it again when they bring a session back.
+    fn find_offer(&mut self, wanted: &Wanted) -> Result<()> {
+        if *wanted == Wanted::default() || self.looked_for_offer || !self.connection.lacks_options() {
+            return Ok(());
+        }
+        let connection = &mut self.connection;
+        find_last(&self.store.reader(self.session)?, |line| {
+            // What is no record was refused by the store.
+            Connection::is_offer(line).then(|| drop(connection.note_line(line)))
+        })?;
+        self.looked_for_offer = true;
+        Ok(())
     }
 
     /// Answers a wait; `hash` names the answer, so that the same one is known again.
@@ -183,7 +217,7 @@ impl LiveAgent {
         }
         let holder = self.connection.holder();
         let mut missing = Vec::new();
-        for_each_line(&self.store.reader(self.session)?, |line| {
+        for_each_line_from(&self.store.reader(self.session)?, self.launched, |line| {
             if let Ok(Event::InputQueued(queued)) = line.event()
                 && queued.holder_id == holder
                 && queued.input_seq > accepted

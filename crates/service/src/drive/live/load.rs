@@ -34,7 +34,8 @@ impl LiveAgent {
     pub(super) fn how_to_open(&self) -> Open<'_> {
         let can = self.connection.capabilities();
         // It would begin with the very tool call whose effect is uncertain.
-        let reruns = self.own_session.cut_in_tool && self.connection.has(Quirk::RerunsInterruptedTool);
+        let cut_in_tool = self.history.as_ref().is_some_and(|history| history.own_session.cut_in_tool);
+        let reruns = cut_in_tool && self.connection.has(Quirk::RerunsInterruptedTool);
         match self.cursor.as_deref().filter(|_| !reruns) {
             Some(cursor) if can.load => Open::Load(cursor),
             Some(cursor) if can.resume => Open::Resume(cursor),
@@ -109,7 +110,7 @@ impl LiveAgent {
 
     /// Records what an agent did inside a load, or after we had lost it, as part of the run that it was launched for.
     pub(super) fn record_work_in_load(&mut self, taken: &mut Taken, replay: &Replay) -> Result<()> {
-        let Some(cut) = self.spoken.cut() else { return Ok(()) };
+        let Some(cut) = self.history()?.spoken.cut() else { return Ok(()) };
         let work = beyond(replay, cut);
         let state = self.store.open_session(self.session)?.state;
         let Some(run_id) = state.open_run().map(|run| run.run_id).filter(|_| !work.is_empty()) else {

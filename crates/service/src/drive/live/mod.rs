@@ -18,7 +18,7 @@ pub use launch::Launching;
 pub use prompt::UnsentPrompt;
 pub use turn::Progress;
 
-use agent_memory::{Own, OwnSession};
+use agent_memory::{History, Own, OwnSession};
 pub(crate) use launch::command;
 pub(crate) use prompt::fetch_payload;
 
@@ -27,26 +27,25 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rekindle_agent::connection::{Connection, Delta, Wanted};
+use rekindle_agent::connection::{Connection, Delta, Phase, Wanted};
 use rekindle_agent::profile::Profile;
-use rekindle_agent::replay::Spoken;
 use rekindle_domain::compose::begin::Life;
 use rekindle_domain::compose::launch::adopt;
 use rekindle_domain::event::{Event, ResumeHow};
 use rekindle_domain::id::{BootId, RunId, SessionId};
 use rekindle_domain::line::Draft;
-use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::{Run, SessionState};
 use rekindle_holder::client::{FollowError, RequestError};
 use rekindle_holder::dir::HolderDir;
 use rekindle_holder::identity::machine_boot;
 use rekindle_holder::wire::{Phase as HolderPhase, Refusal};
 use rekindle_store::disk::check_descriptors;
+use rekindle_store::log::Cursor;
 
 use crate::boottime::BootClock;
 use crate::drive::holders::{Control, Journal};
 use crate::drive::provider::expected_quirks;
-use crate::log_search::for_each_line;
+use crate::log_search::{find_launch, for_each_line_from};
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
@@ -103,16 +102,18 @@ pub struct LiveAgent {
     dir: HolderDir,
     supervisor: Supervisor,
     connection: Connection,
-    /// What the agent should remember.
-    spoken: Spoken,
+    /// Everything that happened in the session, once it is needed: by an agent that was not there.
+    history: Option<History>,
+    /// Where the log begins to tell of the agent.
+    launched: Cursor,
+    /// It was looked what an agent before this one offered.
+    looked_for_offer: bool,
     follower: Box<dyn Journal>,
     /// The way to the holder; none to a dead one.
     control: Option<Box<dyn Control>>,
     working_dir: String,
     /// The session to come back to, once the agent was greeted.
     cursor: Option<String>,
-    /// What is known of it.
-    own_session: OwnSession,
     /// Since when nothing has come from an agent that brings its session back; see `load.rs`.
     loading: Option<Instant>,
     /// Since when an agent may replay behind its answer to a load, and when it was last heard.
@@ -121,8 +122,6 @@ pub struct LiveAgent {
     input_seq: u64,
     /// What is to be said once the agent takes a prompt.
     prompt: Option<UnsentPrompt>,
-    /// What happened in the session, for an agent that was not there.
-    story: ConversationHistory,
     /// What this agent knows of the session.
     own: Own,
     /// The mode and the model that the session asks for.
@@ -209,15 +208,17 @@ impl LiveAgent {
         live.finish(Progress::default())
     }
 
-    /// Builds everything from the log; the journal is read from where the log says.
+    /// Builds everything from the log, read from the agent's launch on, or from the beginning for one that has no session yet; the
+    /// journal is read from where the log says.
     fn rebuild(context: AgentContext, dir: HolderDir) -> Result<LiveAgent> {
         let AgentContext { store, session, holders, profile, supervisor } = context;
         let state = store.open_session(session)?.state;
         let agent = state.agent.as_ref().ok_or(LiveError::NoAgent)?;
         let mut connection = Connection::new(agent.holder_id, profile, expected_quirks(&state.provider));
-        let (mut spoken, mut story) = (Spoken::default(), ConversationHistory::default());
-        let (mut own, mut own_session) = (Own::default(), OwnSession::default());
-        for_each_line(&store.reader(session)?, |line| {
+        let mut own = Own::default();
+        let reader = store.reader(session)?;
+        let launched = find_launch(&reader, agent)?;
+        for_each_line_from(&reader, launched, |line| {
             let event = line.event();
             if let Ok(Event::RunResumed(resumed)) = &event {
                 let ask = connection.asks().find(|ask| ask.wait_id == Some(resumed.wait_id));
@@ -225,15 +226,16 @@ impl LiveAgent {
             }
             // A record that cannot be read is none of a connection's: the store refused to write such.
             let _ = connection.note_line(line);
-            let Ok(event) = event else { return };
-            spoken.note(&event);
-            story.note(&event);
-            own_session.note(&event);
-            match &event {
-                Event::AgentLaunching(_) => own = Own::default(),
-                event => own.note(event, agent.holder_id),
+            if let Ok(event) = event {
+                own.note(&event, agent.holder_id);
             }
         })?;
+        // One that has a session was told what happened before, or is told when it is prompted.
+        let is_stranger = matches!(connection.phase(), Phase::Silent | Phase::Greeted | Phase::Opening)
+            && !connection.profile().ready_at_start();
+        let history = is_stranger.then(|| History::read(&*store, session)).transpose()?;
+        let own_session = history.as_ref().map(|history| &history.own_session);
+        let worth_loading = own_session.is_some_and(OwnSession::is_worth_loading);
         Ok(LiveAgent {
             follower: holders.follow(&dir, connection.start()),
             low: connection.start(),
@@ -244,15 +246,15 @@ impl LiveAgent {
             supervisor,
             input_seq: agent.input_seq,
             connection,
-            spoken,
+            history,
+            launched,
+            looked_for_offer: false,
             control: None,
             working_dir: state.working_dir.clone(),
-            cursor: agent.cursor.clone().filter(|_| own_session.is_worth_loading()),
-            own_session,
+            cursor: agent.cursor.clone().filter(|_| worth_loading),
             loading: None,
             replaying: None,
             prompt: None,
-            story,
             own,
             wanted: wanted(&state),
             wait_timeout: state.options.wait_timeout_s.map(Duration::from_secs),
@@ -279,10 +281,22 @@ impl LiveAgent {
     /// Has a prompt sent that is in the log already; what was appended with it is taken in.
     pub fn say(&mut self, unsent: UnsentPrompt, appended: &[Draft]) {
         // It may have come while the log was read.
-        if !self.story.knows(unsent.run_id) {
-            appended.iter().for_each(|draft| self.apply_record(draft));
+        if !self.own.runs.contains(&unsent.run_id) {
+            appended.iter().for_each(|draft| self.note_record(draft));
+        }
+        if let Some(history) = self.history.as_mut().filter(|history| !history.story.knows(unsent.run_id)) {
+            appended.iter().for_each(|draft| history.note(&draft.event));
         }
         self.prompt = Some(unsent);
+    }
+
+    /// Returns everything that happened in the session, read now unless it was before.
+    fn history(&mut self) -> Result<&History> {
+        let history = match self.history.take() {
+            Some(history) => history,
+            None => History::read(&*self.store, self.session)?,
+        };
+        Ok(self.history.insert(history))
     }
 
     /// Has the agent work in another mode or with another model: at once if it can be asked, and in any case before the

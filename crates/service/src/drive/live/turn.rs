@@ -159,7 +159,7 @@ impl LiveAgent {
             Phase::Ready if self.is_replaying() => Ok(()),
             Phase::Ready => self.send_settings_and_prompt(progress),
             // Someone changed them while the agent works: the protocol allows it at any time.
-            Phase::InTurn => match self.connection.next_setting(&self.wanted, None) {
+            Phase::InTurn => match self.next_setting(None)? {
                 NextSetting::Ask(setting) => self.send_setting(setting, None),
                 _ => Ok(()),
             },

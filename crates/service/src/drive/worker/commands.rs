@@ -37,8 +37,8 @@ impl Worker {
             }
             Command::Tidy(holder) => self.remove_holder_dir(workers, holder),
             Command::Offers { wanted, reply } => {
-                let live = self.live.as_ref();
-                drop(reply.send(live.and_then(|live| live.connection().check(&wanted).err())));
+                let live = self.live.as_mut();
+                drop(reply.send(live.and_then(|live| live.why_unoffered(&wanted))));
             }
             Command::Settle => self.apply_settings(workers),
             Command::Prompt(unsent, appended) => self.queue_prompt(workers, unsent, &appended),
