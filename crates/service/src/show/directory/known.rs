@@ -73,7 +73,8 @@ impl Known {
                 set.remove(&session)
             };
         };
-        set(&mut self.active, !entry.is_quiet());
+        // How one began that is still to be read says nothing of what goes on in it.
+        set(&mut self.active, !entry.is_unread() && !entry.is_quiet());
         set(&mut self.damaged, entry.damage.is_some());
         if !entry.is_unread() && !self.unread.is_empty() {
             self.unread.remove(&session);
@@ -124,5 +125,35 @@ impl Known {
     /// Tells whether everything there was at the start has been read.
     pub(super) fn is_all_read(&self) -> bool {
         self.surveyed && self.unread.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rekindle_domain::session::SessionState;
+    use rekindle_domain::token::TokenIndex;
+    use rekindle_store::LoadError;
+
+    use super::*;
+    use crate::error::unloadable;
+
+    #[test]
+    fn a_session_that_is_still_to_be_read_counts_neither_as_active_nor_as_quiet() {
+        let session = SessionId::mint(1, 1);
+        let mut state = SessionState::empty(session);
+        // A log of an earlier layout may begin in the middle of anything.
+        state.deleted = true;
+        let trouble = unloadable(&LoadError::Unread { session, unread: 1 });
+        let (state, tokens) = (Arc::new(state), Arc::new(TokenIndex::empty(session)));
+        let read = SessionEntry { state, tokens, damage: None, trouble: None, examined: true };
+        let unread = SessionEntry { trouble: Some(Arc::new(trouble)), ..read.clone() };
+        let mut known = Known { surveyed: true, ..Known::default() };
+        known.unread.insert(session, Unread { bytes: 1, being_read: false });
+        known.add(session, unread);
+        assert!(known.active.is_empty() && !known.is_all_read() && known.entries.len() == 1);
+        known.add(session, read);
+        assert!(known.active.contains(&session) && known.is_all_read());
     }
 }
