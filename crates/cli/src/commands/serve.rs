@@ -26,7 +26,14 @@ use crate::daemon::Start;
 
 To listen in every start, whoever starts it, put it into config.toml:
   [serve]
-  listen = [\"127.0.0.1:7700\"]      # tls_cert, tls_key and hosts likewise")]
+  listen = [\"127.0.0.1:7700\"]      # tls_cert, tls_key and hosts likewise
+
+Its log goes to stderr. For more of it, or for programs:
+  REKINDLE_LOG=debug                # error, warn, info, debug, trace, off; or for one part, or for one session:
+  REKINDLE_LOG='rekindle_store=debug'
+  REKINDLE_LOG='warn,[session{id=sess_01khz0p6r8}]=debug'
+  REKINDLE_LOG_FORMAT=json
+or `filter` and `format` in the section [log] of config.toml")]
 pub(crate) struct Args {
     /// Take the place of a daemon that runs; agents work on
     #[arg(long)]

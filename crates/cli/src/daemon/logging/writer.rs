@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Bytes of lines that may wait to be written: some thousand lines, which no burst of ours has. Behind them is a reader who is gone.
 const MOST_WAITING: usize = 1 << 20;
 
+/// Lines that are written together: a burst is some calls of the system, and not one for each.
+const MOST_AT_ONCE: usize = 256;
+
 /// How long the end waits for lines that are not written yet: a reader who lives takes them in milliseconds.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -33,12 +36,13 @@ pub(in crate::daemon) struct Log(LogWriter);
 impl Log {
     /// Has lines written to a stream.
     pub(super) fn start(stream: impl Write + Send + 'static) -> Log {
-        let (queue, lines) = channel();
+        let (queue, messages) = channel();
         let counts = Arc::new(Counts::default());
         let known = counts.clone();
         // Without a thread every line is written by whoever logs it.
-        let _ =
-            std::thread::Builder::new().name("log".into()).spawn(move || write_lines(stream, &lines, &known));
+        let _ = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || write_lines(stream, &messages, &known));
         Log(LogWriter { queue, counts })
     }
 
@@ -93,19 +97,24 @@ impl Write for LogWriter {
     }
 }
 
-/// Writes lines as they come, until nobody can log any more.
-fn write_lines(mut stream: impl Write, lines: &Receiver<Message>, counts: &Counts) {
-    for message in lines {
-        match message {
-            Message::Line(line) => {
-                // Nobody is left who could be told that it cannot be written.
-                let _ = stream.write_all(&line);
-                counts.waiting.fetch_sub(line.len(), Ordering::Relaxed);
+/// Writes lines as they come, those that wait together, until nobody can log any more.
+fn write_lines(mut stream: impl Write, messages: &Receiver<Message>, counts: &Counts) {
+    let mut lines = Vec::new();
+    for first in messages {
+        let mut flushed = Vec::new();
+        let more = std::iter::from_fn(|| messages.try_recv().ok()).take(MOST_AT_ONCE);
+        for message in std::iter::once(first).chain(more) {
+            match message {
+                Message::Line(line) => lines.extend_from_slice(&line),
+                Message::Flush(done) => flushed.push(done),
             }
-            Message::Flush(done) => {
-                let _ = stream.flush();
-                let _ = done.try_send(());
-            }
+        }
+        // Nobody is left who could be told that they cannot be written.
+        let _ = stream.write_all(&lines).and_then(|()| stream.flush());
+        counts.waiting.fetch_sub(lines.len(), Ordering::Relaxed);
+        lines.clear();
+        for done in flushed {
+            let _ = done.try_send(());
         }
         // Told as a line like any other, when there is room for it again.
         if counts.waiting.load(Ordering::Relaxed) < MOST_WAITING / 2 {
