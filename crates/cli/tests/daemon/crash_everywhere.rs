@@ -203,8 +203,6 @@ fn dying_anywhere_while_a_dead_agent_is_replaced() {
     die_everywhere(&Scenario {
         at_least: 10,
         before: |lab| {
-            // What it says of its session is short.
-            lab.set("REKINDLE_REPLAY_QUIET", 50);
             lab.start();
             let id = lab.run("say before\nbarrier here\nsay after");
             lab.reach("here");
