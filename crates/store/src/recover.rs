@@ -197,10 +197,12 @@ fn recover_one(home: &HomeFiles, stream: StreamId, tail: &Tail<'_>) -> OneRecove
 }
 
 /// Makes durable what recovery is about to act upon: after the death of a process the end of the write-ahead
-/// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it.
+/// log may be in the page cache alone, and a power cut in mid-recovery must not leave its effects without it. So may the name of
+/// its last segment: without it an append that touches several logs would be in those that were completed by then, and in no other.
 fn sync_tail(home: &HomeFiles, scan: &Scan) {
+    // A failure changes nothing for one log: each is made durable by itself before this one goes.
+    let _ = home.disk.sync_dir(&home.wal());
     let Some((number, from, to)) = scan.unsynced() else { return };
-    // A failure changes nothing: each completed log is made durable by itself before this one goes.
     let _ = home.disk.open(&home.segment(number), OpenMode::Write).and_then(|segment| {
         refresh(&*segment, from, to)?;
         segment.sync()

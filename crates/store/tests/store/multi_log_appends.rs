@@ -7,8 +7,11 @@ use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::peek_seq;
 use rekindle_store::Observer;
 use rekindle_store::commit::{Append, Expect, Receipt};
+use rekindle_testkit::clock::SimClock;
+use rekindle_testkit::rng::Rng;
+use rekindle_testkit::sim::{Fault, FaultKind, Faults, OpKind, SimDisk};
 
-use crate::common::{Home, created, marked};
+use crate::common::{Home, created, marked, markers, open};
 
 /// Counts the records that it was told of.
 #[derive(Default)]
@@ -70,4 +73,50 @@ fn of_an_append_to_several_logs_nothing_is_left_when_one_refuses() {
     }
     home.store.append_together(Append::durable(a, record()).and(b, record())).expect("appended");
     assert_eq!([before(a).last_seq, before(b).last_seq], [3, 3]);
+}
+
+/// Returns what a disk was before each of the operations that something does.
+fn pictures(disk: &SimDisk, act: impl FnOnce()) -> Vec<(String, SimDisk)> {
+    let pictures = Arc::new(Mutex::new(Vec::new()));
+    let (seen, handle) = (pictures.clone(), disk.clone());
+    disk.set_observer(Box::new(move |op| {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).push((op.to_string(), handle.fork()));
+    }));
+    act();
+    disk.clear_observer();
+    std::mem::take(&mut *pictures.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+// I3: the daemon dies while it makes a segment in the place of one that could not be synced; the power goes while the next one
+// recovers.
+#[test]
+fn an_append_to_several_logs_is_whole_after_a_death_and_a_power_cut_in_the_recovery() {
+    let home = Home::with_sessions(3, 1);
+    let [a, b, c] = [home.sessions[0], home.sessions[1], home.sessions[2]];
+    home.disk.set_faults(Faults::none().with(Fault::once(FaultKind::Eio, 0).on(&[OpKind::Sync]).at("wal/")));
+    let part = |marker| vec![marked(marker, 5, None)];
+    let append = Append::durable(a, part(70)).and(b, part(71)).and(c, part(72));
+    let appended = pictures(&home.disk, || drop(home.store.append_together(append)));
+    let mut rng = Rng::new(1);
+    let (mut points, mut whole) = (0, 0);
+    for (death, picture) in appended {
+        let killed = picture.process_kill(&mut rng);
+        let clock = Arc::new(SimClock::default());
+        let recovering = pictures(&killed, || drop(open(&killed, &clock)));
+        for (cut, picture) in recovering {
+            for _ in 0..4 {
+                let disk = picture.power_cut(&mut rng);
+                drop(open(&disk, &clock).expect("it opens"));
+                let has = |session, marker| markers(&disk, session).contains(&marker);
+                let there = [has(a, 70), has(b, 71), has(c, 72)];
+                assert!(
+                    there.iter().all(|part| *part == there[0]),
+                    "killed before {death}, cut before {cut}: {there:?}"
+                );
+                points += 1;
+                whole += usize::from(there[0]);
+            }
+        }
+    }
+    assert!(whole > 50 && whole < points, "{whole} of {points}");
 }
