@@ -370,7 +370,10 @@ impl<C: Commits> Store<C> {
     /// Writes a session's token index and snapshot, once everything they say is on disk. Returns the
     /// snapshot's size.
     pub fn snapshot(&self, session: SessionId) -> Result<u64, OpenSessionError> {
-        let current = self.open_session(session)?;
+        self.open_session(session)?;
+        // Behind whatever was handed over before, also if nobody has waited for the answer.
+        self.committer.sync()?;
+        let current = self.current(session).ok_or(AppendError::Closed)?;
         self.committer.sync()?;
         let _one_at_a_time = locked(&self.writing);
         let written = write_caches(&self.home, &current);
