@@ -393,10 +393,8 @@ impl<C: Commits> Store<C> {
 
     /// Removes the files of a session whose deletion is recorded.
     pub fn remove(&self, session: SessionId) -> io::Result<()> {
-        if !*locked(&self.list_compared) {
-            // One that is removed in order is not to be taken for one that was lost.
-            self.compare_list()?;
-        }
+        // One that is removed in order is not to be taken for one that was lost.
+        self.await_list_compared()?;
         match load(&self.home, session, Want::Status) {
             Err(error @ LoadError::Quarantined { .. }) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, error))

@@ -7,6 +7,7 @@ use rekindle_domain::session::SessionState;
 
 use super::{Store, locked};
 use crate::commit::Commits;
+use crate::error::AtPath;
 use crate::index::{self, Index};
 use crate::load::{LoadError, Loaded, Want, head, load, stand_in};
 use crate::missing_logs::write_lost_notes;
@@ -15,7 +16,14 @@ use crate::survey::{LARGE, Listing, Visitor, list, survey, survey_within};
 impl<C: Commits> Store<C> {
     /// Loads a session without making it ready to be appended to.
     pub fn load(&self, session: SessionId, want: Want) -> Result<Loaded, LoadError> {
-        load(&self.home, session, want)
+        match load(&self.home, session, want) {
+            // One that was lost is known to be once the list is compared.
+            Err(LoadError::NotFound(_)) => {
+                self.await_list_compared().at_path("list", &self.home.sessions())?;
+                load(&self.home, session, want)
+            }
+            loaded => loaded,
+        }
     }
 
     /// Reads what can be shown of a session that cannot be loaded; nothing may be added to it.
@@ -43,6 +51,15 @@ impl<C: Commits> Store<C> {
     pub fn survey_small(&self, visit: &Visitor<'_>) -> io::Result<()> {
         let (listing, index) = self.compare_list()?;
         survey_within(&self.home, (&listing, &index), LARGE, visit);
+        Ok(())
+    }
+
+    /// Compares the list unless that was done before.
+    pub(super) fn await_list_compared(&self) -> io::Result<()> {
+        let compared = *locked(&self.list_compared);
+        if !compared {
+            self.compare_list()?;
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use rekindle_domain::id::{BootId, SessionId};
 use rekindle_store::commit::{Append, Commits, Inline};
 use rekindle_store::disk::Disk;
 use rekindle_store::layout::Layout;
-use rekindle_store::{LoadError, Opener, Store};
+use rekindle_store::{LoadError, Opener, Store, Want};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
 
@@ -63,6 +63,20 @@ fn a_lost_log_is_found_also_by_whoever_follows_an_owner_that_never_looked() {
         drop(store);
         assert_eq!(surveyed(&open(&disk, 21)), expected, "and it stays so");
     }
+}
+
+// I12
+#[test]
+fn a_lost_log_is_found_by_whoever_asks_for_that_session_before_anybody_has_listed_all() {
+    let (disk, [lost, other]) = left_home();
+    disk.remove_file(&Layout::new("/home").log(lost)).expect("a log");
+    let store = open(&disk, 2);
+    let found = store.load(lost, Want::Status);
+    assert!(matches!(&found, Ok(loaded) if loaded.damage.is_some()), "{found:?}");
+    let whole = store.load(other, Want::Status).expect("a session");
+    assert!(whole.damage.is_none());
+    let strange = store.load(SessionId::mint(3, 3), Want::Status);
+    assert!(matches!(strange, Err(LoadError::NotFound(_))));
 }
 
 #[test]

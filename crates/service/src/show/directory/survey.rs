@@ -105,8 +105,7 @@ impl Directory {
             return entry;
         }
         drop(known);
-        // One that is not there is known to be missing, or to be nobody's, once all are listed.
-        self.load(store, session).or_else(|| self.known().entries.get(&session).cloned())
+        self.load(store, session)
     }
 
     fn take_next_unread(&self) -> Option<SessionId> {
