@@ -3,7 +3,6 @@
 //! The caller brings lines and their offsets; this decides what they mean. What cannot follow is reported
 //! and the fold goes on; what breaks the chain stops it, because nothing after it can be trusted by itself.
 
-use crate::chain::ChainHash;
 use crate::event::{Effect, Event, Kind, legacy};
 use crate::id::{SessionId, StreamId};
 use crate::line::{BadLine, Line};
@@ -42,25 +41,26 @@ pub enum Problem {
 impl Position {
     /// Returns where a history has come to with this line, which ends at byte `end` of the log (its newline included).
     pub fn after(&self, stream: impl Into<StreamId>, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
-        let last_hash = check(stream.into(), self, line)?;
-        Ok(Position { last_seq: line.seq, log_offset: end, last_hash })
+        let next = self.after_unverified(line, end)?;
+        if line.hash.is_some() && !line.follows(stream, self.last_hash) {
+            return Err(Problem::Hash { seq: line.seq });
+        }
+        Ok(next)
     }
-}
 
-/// Checks that a line continues a history that has come to `position`, and returns its hash.
-///
-/// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
-fn check(stream: StreamId, at: &Position, line: &Line<'_>) -> Result<Option<ChainHash>, Problem> {
-    let legacy_start = *at == Position::default() && line.hash.is_none();
-    // A number from a disk may be the largest there is: nothing follows that one.
-    if at.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
-        return Err(Problem::Sequence { expected: at.last_seq.saturating_add(1), found: line.seq });
-    }
-    match (line.hash, at.last_hash) {
-        (None, Some(_)) => Err(Problem::Unhashed { seq: line.seq }),
-        (None, None) => Ok(None),
-        (Some(hash), last) if line.follows(stream, last) => Ok(Some(hash)),
-        (Some(_), _) => Err(Problem::Hash { seq: line.seq }),
+    /// The same for a line whose hash is verified by somebody else.
+    ///
+    /// Legacy lines carry no hash and may begin at any number, but only before the first line with one.
+    fn after_unverified(&self, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
+        let legacy_start = *self == Position::default() && line.hash.is_none();
+        // A number from a disk may be the largest there is: nothing follows that one.
+        if self.last_seq.checked_add(1) != Some(line.seq) && !legacy_start {
+            return Err(Problem::Sequence { expected: self.last_seq.saturating_add(1), found: line.seq });
+        }
+        if line.hash.is_none() && self.last_hash.is_some() {
+            return Err(Problem::Unhashed { seq: line.seq });
+        }
+        Ok(Position { last_seq: line.seq, log_offset: end, last_hash: line.hash })
     }
 }
 
@@ -157,12 +157,23 @@ impl Replay {
     /// Takes in one line that ends at byte `end` of the log (its newline included).
     pub fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
         let position = self.position().after(self.state.id, line, end)?;
+        self.take_in(line, position);
+        Ok(())
+    }
+
+    /// The same for a line whose hash is verified by somebody else: what is folded counts only if all of them fit.
+    pub fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        let position = self.position().after_unverified(line, end)?;
+        self.take_in(line, position);
+        Ok(())
+    }
+
+    fn take_in(&mut self, line: &Line<'_>, position: Position) {
         self.fold(line, position);
         self.state.set_position(position);
         if !line.more {
             self.whole = position;
         }
-        Ok(())
     }
 
     fn fold(&mut self, line: &Line<'_>, position: Position) {

@@ -8,13 +8,22 @@ use rekindle_domain::line::{BadLine, Line};
 use rekindle_domain::session::{Position, Problem};
 
 use super::cursor::Cursor;
+use super::damage::Damage;
 use super::reader::LogReader;
-use super::walk::Damage;
 
 /// Finds the first record before `end` that does not follow the one before it.
 pub(crate) fn broken_before(reader: &LogReader, session: SessionId, end: u64) -> io::Result<Option<Damage>> {
-    let mut at = Position::default();
-    let mut lines = reader.forward(Cursor::START);
+    broken_between(reader, session, Position::default(), end)
+}
+
+/// The same from a record on that was checked before.
+pub(super) fn broken_between(
+    reader: &LogReader,
+    session: SessionId,
+    mut at: Position,
+    end: u64,
+) -> io::Result<Option<Damage>> {
+    let mut lines = reader.forward(Cursor::at(at.log_offset));
     while let Some(raw) = lines.next()?.filter(|raw| raw.start.offset() < end) {
         let next = match Line::parse(raw.bytes) {
             Ok(line) if raw.whole => at.after(session, &line, raw.end.offset()),

@@ -3,13 +3,14 @@
 
 mod chain;
 mod cursor;
+mod damage;
 mod follow;
 mod reader;
 mod walk;
 
 pub(crate) use chain::broken_before;
 pub use cursor::Cursor;
+pub use damage::{Damage, Torn};
 pub use follow::{Follow, Follower};
 pub use reader::{LogReader, RawLine};
-pub use walk::{Damage, Torn};
 pub(crate) use walk::{Replays, Stop, walk, walk_each};

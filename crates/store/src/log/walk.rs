@@ -1,55 +1,15 @@
 //! Folding a log from some place to its end, and telling how it ends: clean, torn, or damaged.
 
-use std::fmt;
 use std::io;
 
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{Position, Problem, Replay};
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use super::chain::broken_between;
 use super::cursor::Cursor;
+use super::damage::{Damage, Torn};
 use super::reader::LogReader;
-
-/// Bytes at the end that never became records: a crash in the middle of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Torn {
-    /// Where they begin: the end of the last whole list.
-    pub offset: u64,
-    /// How many there are.
-    pub len: u64,
-    /// Whole records are among them, of a list whose end is missing.
-    pub half_list: bool,
-}
-
-impl Torn {
-    /// Returns where the last whole list ends.
-    pub fn begin(&self) -> Cursor {
-        Cursor::at(self.offset)
-    }
-}
-
-/// A place in a log that cannot be right.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
-pub struct Damage {
-    /// The byte where it begins.
-    pub offset: u64,
-    /// What is wrong.
-    pub detail: String,
-}
-
-impl Damage {
-    /// Returns where it begins.
-    pub fn begin(&self) -> Cursor {
-        Cursor::at(self.offset)
-    }
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.offset, self.detail)
-    }
-}
+use crate::crash_report::at_work;
 
 /// How a walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,13 +46,58 @@ impl Replays for Replay {
     }
 }
 
+/// From so many bytes on a thread of its own for the hashes is worth its start.
+const LONG: u64 = 1 << 20;
+
 /// Folds everything behind the replay's position into it, at most up to `end`.
 ///
 /// At half a list the replay stands behind its last record; its `whole` says where it may be cut.
 pub(crate) fn walk(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Stop> {
-    let stop = walk_each(reader, replay, end, &mut |_, _| {})?;
+    let left = reader.len().min(end).saturating_sub(replay.position().log_offset);
+    let stop = match if left < LONG { None } else { walk_unverified(reader, replay, end)? } {
+        Some(stop) => stop,
+        None => walk_each(reader, replay, end, &mut |_, _| {})?,
+    };
     replay.settle();
     Ok(stop)
+}
+
+/// Folds a long stretch while another thread verifies its hashes, which take as long as all the rest. If one of them does not
+/// fit, or there is no other thread, the replay is left as it was.
+fn walk_unverified(reader: &LogReader, replay: &mut Replay, end: u64) -> io::Result<Option<Stop>> {
+    let (session, from) = (replay.state.id, replay.position());
+    let (mut folded, mut broken) = (Unverified(replay.clone()), Ok(None));
+    let stop = std::thread::scope(|scope| {
+        let verify = || {
+            let _at_work = at_work(session, "load");
+            broken = broken_between(reader, session, from, end);
+        };
+        let verifying = std::thread::Builder::new().name("verify".into()).spawn_scoped(scope, verify);
+        verifying.ok().map(|_| walk_each(reader, &mut folded, end, &mut |_, _| {})).transpose()
+    })?;
+    // A line that was not folded is one that nobody vouches for.
+    if broken?.is_some_and(|broken| broken.offset < folded.position().log_offset) {
+        return Ok(None);
+    }
+    *replay = folded.0;
+    Ok(stop)
+}
+
+/// A replay of records whose hashes are verified by somebody else.
+struct Unverified(Replay);
+
+impl Replays for Unverified {
+    fn position(&self) -> Position {
+        self.0.position()
+    }
+
+    fn whole(&self) -> Position {
+        self.0.whole
+    }
+
+    fn push(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
+        self.0.push_unverified(line, end)
+    }
 }
 
 /// The same, and shows each record to `each` once it is taken in.

@@ -11,6 +11,7 @@ mod faults;
 mod fixtures;
 mod homes;
 mod lagging;
+mod long_logs;
 mod lost_logs;
 mod meter;
 mod multi_log_appends;
