@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::Context;
+use crate::failure::{Context, Result, ensure};
 
 /// A cargo command to be run at the root of the workspace.
 #[derive(Debug, Clone)]
@@ -37,14 +37,14 @@ impl Invocation {
     }
 
     /// Runs the command to its end with our own input and output.
-    pub(crate) fn status(&self) -> anyhow::Result<ExitStatus> {
-        self.command().status().with_context(|| format!("cannot run `{self}`"))
+    pub(crate) fn status(&self) -> Result<ExitStatus> {
+        self.command().status().context(|| format!("cannot run `{self}`"))
     }
 
     /// Runs the command to its end; anything but success is an error that names the exit status.
-    pub(crate) fn succeed(&self) -> anyhow::Result<()> {
+    pub(crate) fn succeed(&self) -> Result<()> {
         let status = self.status()?;
-        anyhow::ensure!(status.success(), "{status}");
+        ensure(status.success(), || status.to_string())?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::cargo::Invocation;
+use crate::failure::ensure;
 use crate::fuzz;
 use crate::house;
 use crate::slowest;
@@ -118,7 +119,7 @@ fn cargo_step(name: &'static str, command: Invocation) -> Step {
 fn house_step(root: &Path) -> Step {
     let root = root.to_path_buf();
     let action = Box::new(move || {
-        anyhow::ensure!(house::report(&root, &mut io::stdout())?, "rules are violated");
+        ensure(house::report(&root, &mut io::stdout())?, || "rules are violated")?;
         Ok(())
     });
     Step { name: "house rules", repeat: "cargo xtask house".to_owned(), action }

@@ -5,6 +5,8 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::failure::Result;
+
 /// One thing to check.
 pub(crate) struct Step {
     /// What is checked, in a word or two.
@@ -12,7 +14,7 @@ pub(crate) struct Step {
     /// The command that repeats this step alone.
     pub(crate) repeat: String,
     /// Does the work; the error says how it ended.
-    pub(crate) action: Box<dyn FnOnce() -> anyhow::Result<()>>,
+    pub(crate) action: Box<dyn FnOnce() -> Result<()>>,
 }
 
 /// Whether what we say ourselves is coloured.
@@ -47,7 +49,7 @@ impl Paint {
 }
 
 /// Runs the steps in order up to the first that fails; returns whether all passed.
-pub(crate) fn run_all(out: &mut impl Write, paint: Paint, steps: Vec<Step>) -> anyhow::Result<bool> {
+pub(crate) fn run_all(out: &mut impl Write, paint: Paint, steps: Vec<Step>) -> Result<bool> {
     let total = steps.len();
     let mut begun = 0;
     let mut summary = Vec::new();
@@ -87,7 +89,7 @@ pub(crate) fn run_all(out: &mut impl Write, paint: Paint, steps: Vec<Step>) -> a
     if let Some((number, name, _, error, took)) = &failed {
         writeln!(
             out,
-            "[{number}/{total}] {name} {} after {}: {error:#}\n",
+            "[{number}/{total}] {name} {} after {}: {error}\n",
             paint.paint(RED, "failed"),
             seconds(*took)
         )?;
@@ -124,9 +126,10 @@ fn seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Failure;
 
-    fn step(name: &'static str, outcome: Result<(), &'static str>) -> Step {
-        let action = Box::new(move || outcome.map_err(anyhow::Error::msg));
+    fn step(name: &'static str, outcome: std::result::Result<(), &'static str>) -> Step {
+        let action = Box::new(move || outcome.map_err(Failure::new));
         Step { name, repeat: format!("repeat {name}"), action }
     }
 

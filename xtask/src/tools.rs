@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail, ensure};
+use crate::failure::{Context, Failure, Result, ensure};
 
 /// A program.
 pub(crate) struct Tool {
@@ -40,7 +40,7 @@ impl Tool {
     }
 
     /// Makes sure that it is there.
-    pub(crate) fn ensure(&self) -> anyhow::Result<()> {
+    pub(crate) fn ensure(&self) -> Result<()> {
         if self.is_there() {
             return Ok(());
         }
@@ -50,23 +50,23 @@ impl Tool {
         );
         let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         if !is_root || !succeeds(&["apt-get", "--version"]) {
-            bail!(missing);
+            return Err(Failure::new(missing));
         }
         println!("installing {package}, which {purpose}");
         // The list of packages may be older than the packages, or not there at all.
         if install(package).is_err() {
-            apt(&["update"]).and_then(|()| install(package)).with_context(|| missing.clone())?;
+            apt(&["update"]).and_then(|()| install(package)).context(|| missing.clone())?;
         }
-        ensure!(self.is_there(), missing);
+        ensure(self.is_there(), || missing)?;
         Ok(())
     }
 }
 
-fn install(package: &str) -> anyhow::Result<()> {
+fn install(package: &str) -> Result<()> {
     apt(&["install", "--yes", "--no-install-recommends", package])
 }
 
-fn apt(words: &[&str]) -> anyhow::Result<()> {
+fn apt(words: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
     command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
     quiet(&mut command)
@@ -79,10 +79,10 @@ fn succeeds(words: &[&str]) -> bool {
 }
 
 /// Runs a command; what it says is shown only if it fails.
-pub(crate) fn quiet(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn quiet(command: &mut Command) -> Result<()> {
     let name = command.get_program().display().to_string();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
-    ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = command.stdin(Stdio::null()).output().context(|| format!("cannot run {name}"))?;
+    ensure(output.status.success(), || format!("{name}: {}", String::from_utf8_lossy(&output.stderr)))?;
     Ok(())
 }
 

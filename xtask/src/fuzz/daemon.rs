@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use crate::failure::{Context, Failure, Result, ensure};
 
 /// How long the daemon may take to end with its agents.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,22 +22,22 @@ pub(super) struct Daemon {
 
 impl Daemon {
     /// Starts one and waits until it is ready.
-    pub(super) fn start(program: &Path) -> anyhow::Result<Daemon> {
+    pub(super) fn start(program: &Path) -> Result<Daemon> {
         let directory = std::env::temp_dir().join(format!("rkfuzz-{}", std::process::id()));
         for name in ["work", "run", "state", "nothing"] {
             let place = directory.join(name);
-            fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
+            fs::create_dir_all(&place).context(|| format!("cannot make {}", place.display()))?;
         }
-        let log = File::create(directory.join("daemon.log")).context("cannot make the daemon's log")?;
+        let log = File::create(directory.join("daemon.log")).context(|| "cannot make the daemon's log")?;
         let mut command = ours(program, &directory);
         command.args(["serve", "--background"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().context("cannot start the daemon")?;
+        let mut child = command.spawn().context(|| "cannot start the daemon")?;
         let mut line = String::new();
         if let Some(output) = child.stdout.take() {
             BufReader::new(output).read_line(&mut line)?;
         }
         let daemon = Daemon { program: program.to_owned(), directory, child, kept: false };
-        ensure!(line.contains("ready"), "the daemon is not ready: {line}{}", daemon.log());
+        ensure(line.contains("ready"), || format!("the daemon is not ready: {line}{}", daemon.log()))?;
         Ok(daemon)
     }
 
@@ -47,10 +47,11 @@ impl Daemon {
     }
 
     /// Returns where it listens.
-    pub(super) fn socket(&self) -> anyhow::Result<PathBuf> {
-        let text = fs::read_to_string(self.place("home/daemon.json")).context("cannot read daemon.json")?;
+    pub(super) fn socket(&self) -> Result<PathBuf> {
+        let text =
+            fs::read_to_string(self.place("home/daemon.json")).context(|| "cannot read daemon.json")?;
         let socket = text.split_once("\"socket\":\"").and_then(|(_, rest)| rest.split_once('"'));
-        socket.map(|(socket, _)| socket.into()).context("daemon.json names no socket")
+        socket.map(|(socket, _)| socket.into()).ok_or_else(|| Failure::new("daemon.json names no socket"))
     }
 
     /// Returns the command of the only agent, as JSON.
@@ -70,7 +71,7 @@ impl Daemon {
     }
 
     /// Looks whether it lives and is well.
-    pub(super) fn check(&mut self) -> anyhow::Result<()> {
+    pub(super) fn check(&mut self) -> Result<()> {
         let log = self.log();
         let bad: Vec<&str> = log
             .lines()
@@ -78,22 +79,22 @@ impl Daemon {
             .take(20)
             .collect();
         if let Some(status) = self.child.try_wait()? {
-            bail!("the daemon ended: {status}\n{}", bad.join("\n"));
+            return Err(Failure::new(format!("the daemon ended: {status}\n{}", bad.join("\n"))));
         }
-        ensure!(bad.is_empty(), "the daemon's log has errors:\n{}", bad.join("\n"));
+        ensure(bad.is_empty(), || format!("the daemon's log has errors:\n{}", bad.join("\n")))?;
         Ok(())
     }
 
     /// Ends it with all its agents, and says whether it went well.
-    pub(super) fn stop(&mut self) -> anyhow::Result<()> {
+    pub(super) fn stop(&mut self) -> Result<()> {
         let stop =
             ours(&self.program, &self.directory).args(["stop", "--all"]).stdout(Stdio::null()).status()?;
         let begin = Instant::now();
         while self.child.try_wait()?.is_none() {
-            ensure!(begin.elapsed() < PATIENCE, "the daemon does not end");
+            ensure(begin.elapsed() < PATIENCE, || "the daemon does not end")?;
             thread::sleep(Duration::from_millis(20));
         }
-        ensure!(stop.success(), "agents were left: {stop}");
+        ensure(stop.success(), || format!("agents were left: {stop}"))?;
         Ok(())
     }
 

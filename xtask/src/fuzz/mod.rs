@@ -8,40 +8,21 @@ mod python;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
-use clap::{Args, Subcommand};
-
 use self::daemon::Daemon;
 use self::python::Python;
 use crate::cargo::Invocation;
+use crate::failure::{Context, Result, ensure};
 
 /// What CI runs: the same requests every time, for a minute.
 pub(crate) const CI: ApiArgs = ApiArgs { seconds: 60, seed: 1 };
 
-/// What can be fuzzed.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Target {
-    /// The HTTP interface of a daemon, from its own OpenAPI document
-    ///
-    /// Needs python3 with venv; what else it needs is installed below the target directory. The daemon has a home of its own,
-    /// no PATH, and the demo agent for every command.
-    #[command(after_help = "\
-Examples:
-  cargo xtask fuzz api                         what CI does
-  cargo xtask fuzz api --seconds 600 --seed 7  ten minutes of other requests")]
-    Api(ApiArgs),
-}
-
-/// How long, and from which seed.
-#[derive(Debug, Clone, Copy, Args)]
+/// How long the HTTP interface is fuzzed, and from which seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ApiArgs {
-    /// How long it may take
-    #[arg(long, value_name = "N", default_value_t = CI.seconds, value_parser = clap::value_parser!(u32).range(1..))]
-    seconds: u32,
-
-    /// Where the made-up requests begin: the same seed makes the same ones
-    #[arg(long, value_name = "N", default_value_t = CI.seed)]
-    seed: u32,
+    /// How long it may take.
+    pub(crate) seconds: u32,
+    /// Where the made-up requests begin: the same seed makes the same ones.
+    pub(crate) seed: u32,
 }
 
 /// The command that repeats it.
@@ -53,9 +34,9 @@ pub(crate) fn repeat(args: ApiArgs) -> String {
 const LEFT_OUT: [&str; 3] = ["followSession", "followAllSessions", "shutDown"];
 
 /// Fuzzes the HTTP interface; anything that is not in order is an error.
-pub(crate) fn api(root: &Path, args: ApiArgs) -> anyhow::Result<()> {
+pub(crate) fn api(root: &Path, args: ApiArgs) -> Result<()> {
     let build = Invocation::new(root, "build --quiet --locked -p rekindle --bins");
-    build.succeed().context("the binaries could not be built")?;
+    build.succeed().context(|| "the binaries could not be built")?;
     let target = target_directory(root);
     let python = Python::prepare(&root.join("xtask/fuzz"), &target)?;
     let mut daemon = Daemon::start(&target.join("debug/rekindle"))?;
@@ -65,7 +46,7 @@ pub(crate) fn api(root: &Path, args: ApiArgs) -> anyhow::Result<()> {
     proxy::fetch(address, "/api/openapi.json", &document)?;
     let examples =
         python.command("python3").arg(root.join("xtask/fuzz/examples.py")).arg(&document).status()?;
-    ensure!(examples.success(), "examples have another shape than their schema");
+    ensure(examples.success(), || "examples have another shape than their schema")?;
 
     let mut run = python.command("schemathesis");
     run.args(arguments(args)).arg("--url").arg(format!("http://{address}")).arg(&document);
@@ -79,10 +60,10 @@ pub(crate) fn api(root: &Path, args: ApiArgs) -> anyhow::Result<()> {
     verdict
 }
 
-fn judge(run: &mut Command, daemon: &mut Daemon) -> anyhow::Result<()> {
-    let status = run.status().context("cannot run schemathesis")?;
+fn judge(run: &mut Command, daemon: &mut Daemon) -> Result<()> {
+    let status = run.status().context(|| "cannot run schemathesis")?;
     daemon.check()?;
-    ensure!(status.success(), "the interface does not keep what its description says");
+    ensure(status.success(), || "the interface does not keep what its description says")?;
     daemon.stop()
 }
 

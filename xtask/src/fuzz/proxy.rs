@@ -6,11 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use anyhow::{Context, ensure};
+use crate::failure::{Context, Failure, Result, ensure};
 
 /// Opens a door to a socket, and says where.
-pub(super) fn to_socket(socket: PathBuf) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
+pub(super) fn to_socket(socket: PathBuf) -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context(|| "cannot listen on loopback")?;
     let address = listener.local_addr()?;
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -42,12 +42,15 @@ fn join(outer: &TcpStream, inner: &UnixStream) -> io::Result<()> {
 }
 
 /// Fetches something into a file.
-pub(super) fn fetch(address: SocketAddr, path: &str, file: &Path) -> anyhow::Result<()> {
-    let mut stream = TcpStream::connect(address).context("cannot connect to the daemon")?;
+pub(super) fn fetch(address: SocketAddr, path: &str, file: &Path) -> Result<()> {
+    let mut stream = TcpStream::connect(address).context(|| "cannot connect to the daemon")?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("no answer")?;
-    ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
-    std::fs::write(file, &answer[end + 4..]).with_context(|| format!("cannot write {}", file.display()))
+    let end = answer
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .ok_or_else(|| Failure::new("no answer"))?;
+    ensure(answer.starts_with(b"HTTP/1.1 200 "), || format!("{}", String::from_utf8_lossy(&answer)))?;
+    std::fs::write(file, &answer[end + 4..]).context(|| format!("cannot write {}", file.display()))
 }

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
-
+use crate::failure::{Context, Result};
 use crate::tools::{self, quiet};
 
 /// A Python environment.
@@ -15,8 +14,8 @@ pub(super) struct Python {
 
 impl Python {
     /// Makes sure that there is one with what `requirements.txt` of a directory names.
-    pub(super) fn prepare(sources: &Path, target: &Path) -> anyhow::Result<Python> {
-        let wanted = fs::read(sources.join("requirements.txt")).context("cannot read requirements.txt")?;
+    pub(super) fn prepare(sources: &Path, target: &Path) -> Result<Python> {
+        let wanted = fs::read(sources.join("requirements.txt")).context(|| "cannot read requirements.txt")?;
         let home = target.join("fuzz-python");
         let (bin, stamp) = (home.join("bin"), home.join("installed.txt"));
         if fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
@@ -28,8 +27,8 @@ impl Python {
         let mut pip = Command::new(bin.join("python3"));
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
         quiet(pip.arg(sources.join("requirements.txt")))
-            .context("the fuzzer cannot be installed from PyPI")?;
-        fs::write(&stamp, wanted).context("cannot note what is installed")?;
+            .context(|| "the fuzzer cannot be installed from PyPI")?;
+        fs::write(&stamp, wanted).context(|| "cannot note what is installed")?;
         Ok(Python { bin })
     }
 

@@ -6,12 +6,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Context;
-
 use super::SourceFile;
+use crate::failure::{Context, Result};
 
 /// Reads the Rust files, the manifests and the map of the workspace, sorted by path.
-pub(crate) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
+pub(crate) fn read(root: &Path) -> Result<Vec<SourceFile>> {
     let mut paths = match from_git(root) {
         Some(paths) => paths,
         None => walk(root)?,
@@ -26,7 +25,7 @@ pub(crate) fn read(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
             Ok(text) => files.push(SourceFile { path, text }),
             // Git still lists a file whose removal is not committed yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).with_context(|| format!("cannot read {path}")),
+            Err(error) => return Err(error).context(|| format!("cannot read {path}")),
         }
     }
     Ok(files)
@@ -53,17 +52,17 @@ fn from_git(root: &Path) -> Option<Vec<String>> {
 }
 
 /// Lists all files below `root` except build output and git's own; follows no links.
-fn walk(root: &Path) -> anyhow::Result<Vec<String>> {
+fn walk(root: &Path) -> Result<Vec<String>> {
     let mut files = Vec::new();
     let mut pending = vec![String::new()];
     while let Some(directory) = pending.pop() {
         let place = root.join(&directory);
-        let entries = fs::read_dir(&place).with_context(|| format!("cannot list {}", place.display()))?;
+        let entries = fs::read_dir(&place).context(|| format!("cannot list {}", place.display()))?;
         for entry in entries {
-            let entry = entry.with_context(|| format!("cannot list {}", place.display()))?;
+            let entry = entry.context(|| format!("cannot list {}", place.display()))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
-            let kind = entry.file_type().with_context(|| format!("cannot look at {path}"))?;
+            let kind = entry.file_type().context(|| format!("cannot look at {path}"))?;
             if kind.is_dir() && name != "target" && name != ".git" {
                 pending.push(path);
             } else if kind.is_file() {

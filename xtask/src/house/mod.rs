@@ -15,6 +15,8 @@ use std::fmt;
 use std::io::Write;
 use std::path::Path;
 
+use crate::failure::Result;
+
 /// A file of the workspace, read whole.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
@@ -46,7 +48,7 @@ impl fmt::Display for Violation {
 }
 
 /// Checks the workspace at `root`, prints a line for each violation, and returns whether there was none.
-pub(crate) fn report(root: &Path, out: &mut impl Write) -> anyhow::Result<bool> {
+pub(crate) fn report(root: &Path, out: &mut impl Write) -> Result<bool> {
     let files = files::read(root)?;
     let violations = check(&files);
     for violation in &violations {
