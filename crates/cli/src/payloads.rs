@@ -21,7 +21,7 @@ impl Payloads {
     pub(crate) fn get(&self, reference: &BlobRef) -> Result<Vec<u8>, String> {
         match self {
             Payloads::Here(blobs) => blobs.get(&reference.blob).map_err(|error| error.to_string()),
-            Payloads::There(server) => fetch(server.clone(), reference.blob.clone()),
+            Payloads::There(server) => fetch(server.clone(), reference.blob),
         }
     }
 }

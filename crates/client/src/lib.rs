@@ -157,7 +157,7 @@ impl Client {
 
     /// Fetches a payload that is kept apart from a log: it may be large.
     pub fn blob(&self, id: &BlobId) -> Result<Bytes, Failure> {
-        let path = format!("/api/blobs/{}", id.as_str());
+        let path = format!("/api/blobs/{id}");
         self.ask(&Ask { method: "GET", path, within: Some(http::ANSWER), ..Ask::default() })
     }
 

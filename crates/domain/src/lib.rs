@@ -3,6 +3,7 @@
 //! randomness and evidence come in as arguments.
 
 pub mod access;
+pub mod blob_id;
 pub mod chain;
 pub mod compose;
 pub mod event;

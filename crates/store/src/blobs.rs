@@ -6,11 +6,10 @@
 use std::collections::HashSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use schemars::JsonSchema;
+pub use rekindle_domain::blob_id::{BadBlobId, BlobId};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{DiskFile, EntryKind, OpenMode, SharedDisk, if_exists, lock_within, read_all, replace};
@@ -33,43 +32,6 @@ const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 /// Fast, and good enough for text.
 const LEVEL: i32 = 3;
 
-/// The name of a blob: BLAKE3 of its plain bytes, in hex.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-pub struct BlobId(#[schemars(extend("pattern" = "^[0-9a-f]{64}$"))] String);
-
-impl BlobId {
-    /// Returns the name of some bytes.
-    pub fn of(bytes: &[u8]) -> BlobId {
-        BlobId(blake3::hash(bytes).to_hex().to_string())
-    }
-
-    /// Returns the 64 hex digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-/// A text that names no blob.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a blob's name is 64 lowercase hex digits")]
-pub struct BadBlobId;
-
-impl FromStr for BlobId {
-    type Err = BadBlobId;
-    fn from_str(text: &str) -> Result<BlobId, BadBlobId> {
-        let good = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if good { Ok(BlobId(text.to_owned())) } else { Err(BadBlobId) }
-    }
-}
-
-impl TryFrom<String> for BlobId {
-    type Error = BadBlobId;
-    fn try_from(text: String) -> Result<BlobId, BadBlobId> {
-        text.parse()
-    }
-}
-
 /// How a record refers to a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
@@ -87,12 +49,12 @@ pub enum BlobError {
     TooLarge(usize),
     /// It is not there.
     #[error("blob {0} is missing")]
-    Missing(String),
+    Missing(BlobId),
     /// Its bytes are not what its name says.
     #[error("blob {id} in {path} is damaged: {detail}")]
     Damaged {
         /// Its name.
-        id: String,
+        id: BlobId,
         /// Its file.
         path: PathBuf,
         /// What is wrong.
@@ -136,8 +98,8 @@ impl Blobs {
             return Err(BlobError::TooLarge(bytes.len()));
         }
         let id = BlobId::of(bytes);
-        let path = self.layout.blob(id.as_str());
-        let reference = BlobRef { blob: id.clone(), size: bytes.len() as u64 };
+        let path = self.layout.blob(&id);
+        let reference = BlobRef { blob: id, size: bytes.len() as u64 };
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let _not_collected = self.lock()?;
         // A good copy is enough; a bad one is replaced, and so is one that might be collected before a record names it.
@@ -146,7 +108,7 @@ impl Blobs {
             return Ok(reference);
         }
         let write = || {
-            let shard = self.layout.blob_shard(id.as_str());
+            let shard = self.layout.blob_shard(&id);
             if self.disk.stat(&shard).is_err() {
                 self.disk.create_dir(&shard)?;
                 self.disk.sync_dir(&self.layout.blobs())?;
@@ -174,11 +136,10 @@ impl Blobs {
 
     /// Returns a blob's bytes, checked against its name.
     pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
-        let path = self.layout.blob(id.as_str());
+        let path = self.layout.blob(id);
         let packed = if_exists(read_all(&*self.disk, &path, 2 * MAX_BLOB as u64)).at_path("use", &path)?;
-        let packed = packed.ok_or_else(|| BlobError::Missing(id.as_str().to_owned()))?;
-        let damaged =
-            |detail: String| BlobError::Damaged { id: id.as_str().to_owned(), path: path.clone(), detail };
+        let packed = packed.ok_or(BlobError::Missing(*id))?;
+        let damaged = |detail: String| BlobError::Damaged { id: *id, path: path.clone(), detail };
         let mut bytes = Vec::new();
         let unpacked = zstd::stream::read::Decoder::new(&packed[..])
             // One byte more than allowed tells a bomb from a large blob.
@@ -208,7 +169,7 @@ impl Blobs {
             for entry in self.disk.list(&directory)? {
                 let path = directory.join(&entry.name);
                 let id = entry.name.strip_suffix(".zst").and_then(|name| name.parse::<BlobId>().ok());
-                match id.filter(|id| self.layout.blob(id.as_str()) == path) {
+                match id.filter(|id| self.layout.blob(id) == path) {
                     Some(id) => blobs.push((id, self.age(&path, now)?)),
                     None => foreign.push(path),
                 }
@@ -222,7 +183,7 @@ impl Blobs {
         let blobs = self.list(now)?.blobs;
         let old = blobs.into_iter().filter(|(id, age)| *age >= COLLECT_AFTER && !named.contains(id));
         let sized = |(id, _): (BlobId, Duration)| {
-            let size = self.disk.stat(&self.layout.blob(id.as_str())).map_or(0, |stat| stat.len);
+            let size = self.disk.stat(&self.layout.blob(&id)).map_or(0, |stat| stat.len);
             (id, size)
         };
         Ok(old.map(sized).collect())
@@ -238,7 +199,7 @@ impl Blobs {
         for (id, _) in self.unnamed(named, now)? {
             // Looked at once more where nobody can be keeping it at this moment.
             let _nobody_keeps_any = self.lock().map_err(io::Error::other)?;
-            let path = self.layout.blob(id.as_str());
+            let path = self.layout.blob(&id);
             if is_old(&path) {
                 self.disk.remove_file(&path)?;
                 gone.push(id);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::id::{SessionId, StreamId, StreamKind};
 
 use crate::line_codec::Codec;
@@ -218,13 +219,13 @@ impl Layout {
     }
 
     /// The directory of the blobs whose hash begins with two digits.
-    pub fn blob_shard(&self, hash: &str) -> PathBuf {
-        self.blobs().join(hash.get(..2).unwrap_or_default())
+    pub fn blob_shard(&self, id: &BlobId) -> PathBuf {
+        self.blobs().join(format!("{:02x}", id.as_bytes()[0]))
     }
 
     /// One blob.
-    pub fn blob(&self, hash: &str) -> PathBuf {
-        self.blob_shard(hash).join(format!("{hash}.zst"))
+    pub fn blob(&self, id: &BlobId) -> PathBuf {
+        self.blob_shard(id).join(format!("{id}.zst"))
     }
 
     /// Where sessions go whose log is damaged, when someone says so.

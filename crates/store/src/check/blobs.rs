@@ -40,7 +40,7 @@ impl BlobUsage {
             let directory = root.join(&shard.name);
             for entry in list(&*view.raw, &directory, findings) {
                 let id = entry.name.strip_suffix(".zst").and_then(|id| id.parse::<BlobId>().ok());
-                match id.filter(|id| view.home.blob_shard(id.as_str()) == directory) {
+                match id.filter(|id| view.home.blob_shard(id) == directory) {
                     Some(id) => drop(blobs.insert(id, AtomicBool::new(false))),
                     None => findings.add(unknown(&directory, &entry)),
                 }
@@ -57,7 +57,7 @@ impl BlobUsage {
                 true
             }
             // It may have been put there since the blobs were listed.
-            None => view.raw.stat(&view.home.blob(id.as_str())).is_ok(),
+            None => view.raw.stat(&view.home.blob(id)).is_ok(),
         }
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn check(
         if !named.load(Ordering::Relaxed) {
             unnamed.push(id);
         }
-        let path = view.home.blob(id.as_str());
+        let path = view.home.blob(id);
         let detail = match blobs.get(id) {
             Ok(_) => None,
             // Collected, or its session deleted, since the blobs were listed.
@@ -129,7 +129,7 @@ pub(super) fn check(
 fn unnamed_blobs(view: &HomeView, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {
     unnamed.sort_unstable();
     let path = match unnamed {
-        [one] => view.home.blob(one.as_str()),
+        [one] => view.home.blob(one),
         _ => view.home.blobs(),
     };
     let what = format!("Blobs that no record names: {}.", unnamed.len());
@@ -148,19 +148,19 @@ mod tests {
     #[test]
     fn references_are_found_in_payloads_and_nowhere_else() {
         let id = BlobId::of(b"payload");
-        let reference = format!(r#"{{"blob":"{}","size":7}}"#, id.as_str());
+        let reference = format!(r#"{{"blob":"{}","size":7}}"#, id);
         let cases = [
             (format!(r#"{{"seq":1,"content":{reference}}}"#), 1),
             (format!(r#"{{"seq":1,"what":"torn_tail","kept":{reference}}}"#), 1),
             (format!(r#"{{"seq":1,"raw":{{"deep":[[{reference}]]}},"line":{reference}}}"#), 2),
             (format!(r#"{{"seq":1,"info":{reference}}}"#), 0),
             (format!(r#"{{"seq":1,"content":{}}}"#, Value::String(reference.clone())), 0),
-            (format!(r#"{{"seq":1,"raw":{{"blob":"{}","size":7,"more":1}}}}"#, id.as_str()), 0),
+            (format!(r#"{{"seq":1,"raw":{{"blob":"{}","size":7,"more":1}}}}"#, id), 0),
             (r#"{"seq":1,"raw":{"blob":"README.md","size":7}}"#.to_owned(), 0),
             (r#"not a record "blob":" "#.to_owned(), 0),
         ];
         for (record, expected) in cases {
-            assert_eq!(references(&record), vec![id.clone(); expected], "{record}");
+            assert_eq!(references(&record), vec![id; expected], "{record}");
         }
     }
 }

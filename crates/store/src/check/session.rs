@@ -187,8 +187,8 @@ impl RecordChecks<'_> {
             self.unreadable.insert(line.seq);
         }
         for blob in references(line.text) {
-            if !self.blob_usage.mark_referenced(self.view, &blob) && self.missing.insert(blob.clone()) {
-                let path = self.view.home.blob(blob.as_str());
+            if !self.blob_usage.mark_referenced(self.view, &blob) && self.missing.insert(blob) {
+                let path = self.view.home.blob(&blob);
                 let what =
                     format!("Record {} of {} names this blob, and it is missing.", line.seq, self.session);
                 let remedy = "Restore the file from a backup; everything else of the session can be read.";

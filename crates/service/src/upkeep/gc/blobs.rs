@@ -59,14 +59,14 @@ pub(super) fn collect(
     let unnamed: Vec<(BlobId, u64)> =
         candidates.into_iter().filter(|(id, _)| !references.referenced.contains(id)).collect();
     let gone: HashSet<BlobId> = if dry_run {
-        unnamed.iter().map(|(id, _)| id.clone()).collect()
+        unnamed.iter().map(|(id, _)| *id).collect()
     } else {
         blobs.collect(&references.referenced, now)?.into_iter().collect()
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
         let why = "no record names it".into();
-        freed.gone.push(Gone { kind: "blob", path: layout.blob(id.as_str()), bytes, why });
+        freed.gone.push(Gone { kind: "blob", path: layout.blob(&id), bytes, why });
     }
     Ok(())
 }
