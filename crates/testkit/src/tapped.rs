@@ -1,17 +1,31 @@
 //! The operating system's files with a tap on what is written and synced; everything else is passed on as it is.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rekindle_store::disk::{Disk, DiskFile, Entry, OpenMode, RealDisk, Stat};
 
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is opened to be read, or read.
+    Read,
+    /// It is opened to be written, written or synced.
+    Write,
+}
+
 /// What a tapped disk does on the way.
 pub trait Tap: Clone + Send + Sync + 'static {
+    /// Is told of what is about to be done to a file.
+    fn before(&self, _access: Access, _path: &Path) {}
+
     /// Is told that bytes were written to a file.
     fn written(&self, _bytes: usize) {}
 
     /// Syncs a file or a directory, as `sync` would, or not.
-    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()>;
+    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        sync()
+    }
 }
 
 /// Every sync succeeds at once: a home that is made to be tried out need not survive a power cut, and syncing ten thousand
@@ -31,7 +45,9 @@ pub struct Tapped<T>(pub T);
 
 impl<T: Tap> Disk for Tapped<T> {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(TappedFile { file: RealDisk.open(path, mode)?, tap: self.0.clone() }))
+        self.0.before(if mode == OpenMode::Read { Access::Read } else { Access::Write }, path);
+        let file = RealDisk.open(path, mode)?;
+        Ok(Box::new(TappedFile { file, path: path.to_owned(), tap: self.0.clone() }))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
@@ -69,27 +85,33 @@ impl<T: Tap> Disk for Tapped<T> {
 
 struct TappedFile<T> {
     file: Box<dyn DiskFile>,
+    path: PathBuf,
     tap: T,
 }
 
 impl<T: Tap> DiskFile for TappedFile<T> {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.tap.before(Access::Read, &self.path);
         self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
+        self.tap.before(Access::Write, &self.path);
         self.file.write_at(buf, offset).inspect(|bytes| self.tap.written(*bytes))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.tap.before(Access::Write, &self.path);
         self.file.set_len(len)
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
+        self.tap.before(Access::Write, &self.path);
         self.file.allocate(len)
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.tap.before(Access::Write, &self.path);
         self.tap.sync(|| self.file.sync())
     }
 

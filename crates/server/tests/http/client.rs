@@ -9,6 +9,7 @@ use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
 use rekindle_server::{Ending, Listeners, TcpListeners, serve};
 use rekindle_service::daemon::{Daemon, Settings};
 use rekindle_store::disk::SharedDisk;
+use rekindle_testkit::tapped::Tapped;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::gated_disk::{Gate, GatedDisk};
+use crate::disk_gate::Gate;
 
 /// A server, on threads of its own.
 pub(crate) struct Server {
@@ -48,7 +49,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         env: BTreeMap::new(),
         scopes: None,
     };
-    let disk: SharedDisk = Arc::new(GatedDisk(gate.clone()));
+    let disk: SharedDisk = Arc::new(Tapped(gate.clone()));
     let boot = "boot_1".parse().expect("an id");
     Daemon::open(settings, &disk, boot, Arc::new(Still)).expect("a daemon")
 }

@@ -2,7 +2,7 @@
 
 mod client;
 mod described;
+mod disk_gate;
 mod ends;
-mod gated_disk;
 mod refusals;
 mod stuck_disk;

@@ -7,11 +7,12 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use rekindle_lab::{Connection, EventStream, HOST, PATIENCE, wait_for};
+use rekindle_testkit::tapped::Access;
 use rekindle_wire::request::Change;
 use serde_json::json;
 
 use crate::client::{Server, allow_many_connections};
-use crate::gated_disk::{Gate, Held};
+use crate::disk_gate::Gate;
 
 /// Within this the daemon says that it lives, whatever hangs.
 const ALIVE_WITHIN: Duration = Duration::from_millis(50);
@@ -80,7 +81,7 @@ fn a_log_whose_reads_hang_keeps_nobody_else_waiting() {
     let mut others = follow(&server, &other);
     let mut followers: Vec<_> = (0..FOLLOWERS).map(|_| follow(&server, &stuck)).collect();
     followers.iter_mut().for_each(|events| hear_title(events, "first"));
-    gate.close(Held::Reads, &stuck);
+    gate.close(Access::Read, &stuck);
     let path = format!("/api/sessions/{stuck}");
     // What is answered needs no log, or comes when it can be read.
     let _changing = begin(&server, "PATCH", &path, r#"{"title":"second"}"#);
@@ -108,7 +109,7 @@ fn a_log_whose_writes_hang_keeps_nobody_from_reading_others() {
     let mut followers: Vec<_> = (0..20).map(|_| follow(&server, &stuck)).collect();
     followers.iter_mut().for_each(|events| hear_title(events, "first"));
     hear_title(&mut follow(&server, &other), "theirs");
-    gate.close(Held::Writes, &stuck);
+    gate.close(Access::Write, &stuck);
     let path = format!("/api/sessions/{stuck}");
     let _changing = begin(&server, "PATCH", &path, r#"{"title":"second"}"#);
     wait_for("somebody writes the log", || (gate.waiting() > 0).then_some(()));
@@ -129,7 +130,7 @@ fn a_session_that_was_shown_is_changed_and_shown_while_its_log_cannot_be_read() 
     let _opened = gate.open_at_end();
     let session = create(&server);
     assert_eq!(rename(&server, &session, "second"), 200);
-    gate.close(Held::Reads, &session);
+    gate.close(Access::Read, &session);
     assert_eq!(rename(&server, &session, "third"), 200);
     let shown = server.ask("GET", &format!("/api/sessions/{session}"), "", "");
     assert_eq!((shown.status, &shown.body["title"]), (200, &json!("third")));
@@ -144,7 +145,7 @@ fn callers_who_give_up_and_come_again_never_make_the_serving_thread_wait() {
     let _opened = gate.open_at_end();
     let stuck = create(&server);
     assert_eq!(rename(&server, &stuck, "second"), 200);
-    gate.close(Held::Writes, &stuck);
+    gate.close(Access::Write, &stuck);
     let _changing = begin(&server, "PATCH", &format!("/api/sessions/{stuck}"), r#"{"title":"third"}"#);
     wait_for("somebody writes the log", || (gate.waiting() > 0).then_some(()));
     let daemon = Arc::clone(&server.daemon);
