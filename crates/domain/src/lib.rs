@@ -8,6 +8,7 @@ pub mod chain;
 pub mod compose;
 pub mod event;
 pub mod id;
+pub mod kept_snapshot;
 pub mod line;
 pub mod message_outcome;
 pub mod projector;

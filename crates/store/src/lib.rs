@@ -18,6 +18,7 @@ pub mod fold;
 pub mod home;
 mod home_files;
 mod index;
+pub mod kept_snapshots;
 mod lagging;
 pub mod layout;
 mod line_codec;

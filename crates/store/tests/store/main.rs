@@ -10,6 +10,7 @@ mod earlier;
 mod faults;
 mod fixtures;
 mod homes;
+mod kept_snapshots;
 mod lagging;
 mod long_logs;
 mod lost_logs;
