@@ -86,13 +86,16 @@ fn a_takeover_listens_where_the_one_before_did() {
     let mut lab = Lab::without_daemon();
     lab.start_with(&["--listen", "127.0.0.1:0"], &[]);
     let first = port(&lab);
+    let place = || rekindle_lab::daemon_file(&lab.home());
+    let before = place()["pid"].clone();
     let _successor = lab.begin(&["--takeover"], &[]);
-    lab.died();
+    // One that had to be killed leaves its file behind.
     crate::lab::wait_for("its successor", || {
-        let listens =
-            std::fs::read(lab.home().join("daemon.json")).is_ok() && port_if_any(&lab) == Some(first);
-        listens.then_some(())
+        let place = place();
+        (place.is_object() && place["pid"] != before).then_some(())
     });
+    assert_eq!(port(&lab), first);
+    lab.died();
     let token = Token::create(&lab, &[]);
     assert_eq!(ask(first, "GET", "/api/version", Some(&token), &Value::Null).status, 200);
 }
