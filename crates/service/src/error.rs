@@ -148,11 +148,13 @@ impl From<BlobError> for ServiceError {
         let code = match error {
             BlobError::Missing(_) => Code::BlobUnknown,
             BlobError::Damaged { .. } => Code::BlobDamaged,
-            BlobError::TooLarge(_) => Code::TooLarge,
+            BlobError::TooLarge(_) | BlobError::ContentTooLarge => Code::TooLarge,
             BlobError::Io(ref error) if is_full(&error.source) => {
                 return AppendError::StorageFull(Arc::new(std::io::ErrorKind::StorageFull.into())).into();
             }
-            BlobError::Io(_) => Code::Storage,
+            BlobError::Io(_) | BlobError::BatchFailed(_) | BlobError::Source(_) | BlobError::Sink(_) => {
+                Code::Storage
+            }
         };
         ServiceError::caused_by(code, error).hint(Hint::ExamineHome)
     }

@@ -1,10 +1,12 @@
-//! Content-addressed payloads: what is too large for a log, kept once, compressed, under its BLAKE3 hash.
+//! Content-addressed blobs, kept once, compressed, under their BLAKE3 hash: payloads that are too large for a log, contents and
+//! trees of workspaces.
 //!
-//! A blob is on disk, with its name, before the record that refers to it reaches the committer. One that no
-//! record names is collected after a day; the delay covers records on their way.
+//! A blob is on disk, with its name, before the record that refers to it reaches the committer. A payload has a file of its own;
+//! what a [`Batch`] brings goes into packs, and has a file of its own only if it is large. One that nobody names is collected
+//! after a day; the delay covers records on their way.
 
 use std::collections::HashSet;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -12,12 +14,12 @@ use std::time::{Duration, SystemTime};
 pub use rekindle_domain::blob_id::{BadBlobId, BlobId};
 use serde::{Deserialize, Serialize};
 
+pub use crate::blob_error::{BlobError, MAX_BLOB, MAX_CONTENT};
 use crate::disk::{DiskFile, EntryKind, OpenMode, SharedDisk, if_exists, lock_within, read_all, replace};
-use crate::error::{AtPath, PathError};
+use crate::error::AtPath;
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
-
-/// Largest payload: one line of an agent at its limit.
-pub const MAX_BLOB: usize = 64 << 20;
+pub use crate::packs::{Batch, CollectedPacks, Pins};
+use crate::packs::{CopyError, Hold, Packs, Rules, copy_verified};
 
 /// How old a blob must be before it may be collected.
 pub const COLLECT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -29,6 +31,9 @@ const REFRESH_AFTER: Duration = Duration::from_secs(12 * 60 * 60);
 /// Whoever has the lock has it for one blob.
 const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 
+/// A collection can wait for another day.
+const COLLECTED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Fast, and good enough for text.
 const LEVEL: i32 = 3;
 
@@ -39,30 +44,6 @@ pub struct BlobRef {
     pub blob: BlobId,
     /// Its plain size.
     pub size: u64,
-}
-
-/// Why a blob cannot be kept or given.
-#[derive(Debug, thiserror::Error)]
-pub enum BlobError {
-    /// It is larger than anything we keep.
-    #[error("a payload of {0} bytes is larger than the limit of {MAX_BLOB}")]
-    TooLarge(usize),
-    /// It is not there.
-    #[error("blob {0} is missing")]
-    Missing(BlobId),
-    /// Its bytes are not what its name says.
-    #[error("blob {id} in {path} is damaged: {detail}")]
-    Damaged {
-        /// Its name.
-        id: BlobId,
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
-    /// Its file cannot be used.
-    #[error(transparent)]
-    Io(#[from] PathError),
 }
 
 /// What is in the blobs' directory.
@@ -80,6 +61,7 @@ pub struct Blobs {
     disk: SharedDisk,
     layout: Layout,
     writing: Arc<Mutex<()>>,
+    packs: Arc<Packs>,
 }
 
 impl Blobs {
@@ -89,7 +71,14 @@ impl Blobs {
     }
 
     pub(crate) fn new(disk: SharedDisk, layout: Layout, writing: Arc<Mutex<()>>) -> Blobs {
-        Blobs { disk, layout, writing }
+        let packs = Arc::new(Packs::new(disk.clone(), layout.clone()));
+        Blobs { disk, layout, writing, packs }
+    }
+
+    /// Begins a batch: many objects that become durable together. Batches of one process go on side by side; one of another process
+    /// is waited for.
+    pub fn batch(&self) -> Result<Batch, BlobError> {
+        Batch::begin(self.packs.clone())
     }
 
     /// Keeps some bytes durably and returns how to refer to them. Keeping them again costs a look.
@@ -107,15 +96,22 @@ impl Blobs {
         if self.get(&id).is_ok_and(|kept| kept == bytes) && is_young() {
             return Ok(reference);
         }
+        let shard = self.layout.blob_shard(&id);
         let write = || {
-            let shard = self.layout.blob_shard(&id);
             if self.disk.stat(&shard).is_err() {
+                self.packs.synced.changed(&self.layout.blobs());
                 self.disk.create_dir(&shard)?;
-                self.disk.sync_dir(&self.layout.blobs())?;
             }
+            // Also of a directory that is there: whoever made it may not have lived to sync its name.
+            self.packs.synced.ensure(&*self.disk, &self.layout.blobs())?;
             replace(&*self.disk, &path, &zstd::bulk::compress(bytes, LEVEL)?)
         };
-        write().at_path("use", &path)?;
+        let written = write();
+        if written.is_err() {
+            // The file may have its name without that being durable.
+            self.packs.synced.changed(&shard);
+        }
+        written.at_path("use", &path)?;
         Ok(reference)
     }
 
@@ -134,8 +130,27 @@ impl Blobs {
         Ok(now.duration_since(self.disk.stat(path)?.modified).unwrap_or_default())
     }
 
-    /// Returns a blob's bytes, checked against its name.
+    /// Returns a blob's bytes, checked against its name, wherever they are.
     pub fn get(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
+        let packed = self.packs.get(id);
+        if let Ok(Some(bytes)) = packed {
+            return Ok(bytes);
+        }
+        let own = self.get_own(id);
+        match (packed, own) {
+            // What is wrong with a pack is told, unless there is a good copy.
+            (Err(error), Err(BlobError::Missing(_))) => Err(error),
+            (Ok(None), Err(BlobError::Missing(_))) => {
+                // Another process may have written or replaced a pack since we looked.
+                self.packs.refresh()?;
+                self.packs.get(id)?.ok_or(BlobError::Missing(*id))
+            }
+            (_, own) => own,
+        }
+    }
+
+    /// Returns the bytes of a blob with a file of its own.
+    fn get_own(&self, id: &BlobId) -> Result<Vec<u8>, BlobError> {
         let path = self.layout.blob(id);
         let packed = if_exists(read_all(&*self.disk, &path, 2 * MAX_BLOB as u64)).at_path("use", &path)?;
         let packed = packed.ok_or(BlobError::Missing(*id))?;
@@ -154,12 +169,43 @@ impl Blobs {
         Ok(bytes)
     }
 
+    /// Writes a blob to a writer, in pieces if it is large, and returns its size. Only at the end is a large one known to be what
+    /// its name says: after an error whatever was written is worth nothing.
+    pub fn copy_to(&self, id: &BlobId, sink: &mut dyn Write) -> Result<u64, BlobError> {
+        let path = self.layout.blob(id);
+        if let Some(file) = if_exists(self.disk.open(&path, OpenMode::Read)).at_path("read", &path)? {
+            return copy_verified(&*file, id, sink).map_err(|error| match error {
+                CopyError::Damaged(detail) => BlobError::Damaged { id: *id, path, detail },
+                CopyError::Sink(error) => BlobError::Sink(error),
+            });
+        }
+        let bytes = self.get(id)?;
+        sink.write_all(&bytes).map_err(BlobError::Sink)?;
+        Ok(bytes.len() as u64)
+    }
+
+    /// Tells whether a blob is there, without reading it.
+    pub fn contains(&self, id: &BlobId) -> Result<bool, BlobError> {
+        let is_packed = || Ok(self.packs.find(id, |_, _| ())?.is_some());
+        if is_packed()? || self.disk.stat(&self.layout.blob(id)).is_ok() {
+            return Ok(true);
+        }
+        self.packs.refresh()?;
+        is_packed()
+    }
+
+    /// Tells whether there are packs. What is in them may name further blobs: whoever collects has to know those too.
+    pub fn has_packs(&self) -> Result<bool, BlobError> {
+        self.packs.refresh()?;
+        Ok(!self.packs.read_table().is_empty())
+    }
+
     /// Lists every blob with its age at `now`.
     pub fn list(&self, now: SystemTime) -> io::Result<BlobList> {
         let BlobList { mut blobs, mut foreign } = BlobList::default();
         for shard in self.disk.list(&self.layout.blobs())? {
             let directory = self.layout.blobs().join(&shard.name);
-            if directory == self.layout.blobs_lock() {
+            if self.layout.is_shared_by_blobs(&directory) {
                 continue;
             }
             if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
@@ -189,27 +235,63 @@ impl Blobs {
         Ok(old.map(sized).collect())
     }
 
-    /// Removes the blobs that no record names and that are older than a day; returns them.
+    /// Begins a collection: what is put or reused from here on is left alone by it. To be begun before the names are read.
+    pub fn begin_collection(&self) -> Result<Collection, BlobError> {
+        let hold = self.packs.hold(COLLECTED_WITHIN)?;
+        Ok(Collection { blobs: self.clone(), round: self.packs.begin_round(), _hold: hold })
+    }
+
+    /// Removes the blobs with files of their own that no record names and that are older than a day; returns them.
     ///
     /// The caller brings every name in every log it could read; with a log it could not read it must not
     /// call this, because that log may name anything.
     pub fn collect(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
-        let is_old = |path: &Path| self.age(path, now).is_ok_and(|age| age >= COLLECT_AFTER);
+        self.begin_collection().map_err(io::Error::other)?.collect_blobs(named, now)
+    }
+}
+
+/// A collection that has begun, and from then on leaves alone what others rely on.
+pub struct Collection {
+    blobs: Blobs,
+    round: u64,
+    _hold: Arc<Hold>,
+}
+
+impl Collection {
+    /// Removes the blobs with files of their own that nobody names and that are older than a day; returns them.
+    pub fn collect_blobs(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
+        let blobs = &self.blobs;
+        let is_old = |path: &Path| blobs.age(path, now).is_ok_and(|age| age >= COLLECT_AFTER);
         let mut gone = Vec::new();
-        for (id, _) in self.unnamed(named, now)? {
+        for (id, _) in blobs.unnamed(named, now)? {
             // Looked at once more where nobody can be keeping it at this moment.
-            let _nobody_keeps_any = self.lock().map_err(io::Error::other)?;
-            let path = self.layout.blob(&id);
-            if is_old(&path) {
-                self.disk.remove_file(&path)?;
+            let _nobody_keeps_any = blobs.lock().map_err(io::Error::other)?;
+            let path = blobs.layout.blob(&id);
+            let removed = blobs.packs.unless_pinned(&id, || {
+                if is_old(&path) { blobs.disk.remove_file(&path).map(|()| true) } else { Ok(false) }
+            });
+            if removed.transpose()? == Some(true) {
                 gone.push(id);
             }
         }
-        for path in self.list(now)?.foreign {
+        for path in blobs.list(now)?.foreign {
             if path.to_string_lossy().ends_with(TEMPORARY_SUFFIX) && is_old(&path) {
-                self.disk.remove_file(&path)?;
+                blobs.disk.remove_file(&path)?;
             }
         }
         Ok(gone)
+    }
+
+    /// Removes packs in which nobody needs anything, and writes those anew that are mostly dead, if they are older than a day. The
+    /// names have to be complete: also those that trees have in them.
+    pub fn collect_packs(
+        &self,
+        named: &HashSet<BlobId>,
+        now: SystemTime,
+        dry_run: bool,
+    ) -> Result<CollectedPacks, BlobError> {
+        self.blobs.packs.refresh()?;
+        let rules = Rules { named, now, after: COLLECT_AFTER, round: self.round, dry_run };
+        crate::packs::collect(&self.blobs.packs, &rules)
     }
 }

@@ -18,6 +18,10 @@ pub const TEMPORARY_SUFFIX: &str = ".tmp";
 /// What a damaged segment of the write-ahead log is kept as.
 pub const DAMAGED_SUFFIX: &str = ".damaged";
 const DAMAGE_NOTE_SUFFIX: &str = ".damaged.json";
+/// What the name of a pack ends in.
+pub(crate) const PACK_SUFFIX: &str = ".pack";
+/// What the name of a pack's index ends in.
+pub(crate) const PACK_INDEX_SUFFIX: &str = ".idx";
 const CRASH_REPORT_SUFFIX: &str = ".jsonl";
 
 /// Where everything lives below a home.
@@ -226,6 +230,31 @@ impl Layout {
     /// One blob.
     pub fn blob(&self, id: &BlobId) -> PathBuf {
         self.blob_shard(id).join(format!("{id}.zst"))
+    }
+
+    /// The lock of the process that writes packs or relies on some, for as long as it does.
+    pub fn batch_lock(&self) -> PathBuf {
+        self.blobs().join("batch.lock")
+    }
+
+    /// Tells whether a path in the blobs' directory is one of those that all blobs share.
+    pub(crate) fn is_shared_by_blobs(&self, path: &Path) -> bool {
+        path == self.blobs_lock() || path == self.batch_lock() || path == self.packs()
+    }
+
+    /// The directory of the packs.
+    pub fn packs(&self) -> PathBuf {
+        self.blobs().join("packs")
+    }
+
+    /// One pack. Its name is 32 hex digits.
+    pub(crate) fn pack(&self, id: &impl std::fmt::Display) -> PathBuf {
+        self.packs().join(format!("{id}{PACK_SUFFIX}"))
+    }
+
+    /// The index of a pack.
+    pub(crate) fn pack_index(&self, id: &impl std::fmt::Display) -> PathBuf {
+        self.packs().join(format!("{id}{PACK_INDEX_SUFFIX}"))
     }
 
     /// Where sessions go whose log is damaged, when someone says so.

@@ -6,6 +6,7 @@
 
 pub mod access_list;
 pub mod aside;
+mod blob_error;
 pub mod blob_references;
 pub mod blobs;
 mod cache;
@@ -29,6 +30,7 @@ pub mod meter;
 mod missing_logs;
 mod observers;
 pub mod offline;
+mod packs;
 mod recover;
 mod redo;
 pub mod repairs;

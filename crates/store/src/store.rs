@@ -79,6 +79,7 @@ pub struct Store<C: Commits = Committer> {
     list_compared: Mutex<bool>,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
+    blobs: Blobs,
     /// Who is told of every append.
     observers: Observers,
     meter: Arc<Meter>,
@@ -182,13 +183,15 @@ impl<C: Commits> Store<C> {
         let (meter, lagging) = (machine.meter.clone(), machine.lagging.clone());
         home.disk =
             Arc::new(LogOverlay { disk: home.disk.clone(), lagging: lagging.clone(), read_only: false });
-        let lock = Arc::new(lock);
+        let (lock, writing) = (Arc::new(lock), Arc::default());
+        let blobs = Blobs::new(home.disk.clone(), home.layout.clone(), Arc::clone(&writing));
         Ok(Store {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
             unannounced: Mutex::new(announce::repairs(&recovered)),
             loading: StreamLocks::default(),
             list_compared: Mutex::default(),
-            writing: Arc::default(),
+            writing,
+            blobs,
             observers: Observers::default(),
             lock,
             home,
@@ -237,7 +240,7 @@ impl<C: Commits> Store<C> {
 
     /// Returns the blobs.
     pub fn blobs(&self) -> Blobs {
-        Blobs::new(self.home.disk.clone(), self.home.layout.clone(), self.writing.clone())
+        self.blobs.clone()
     }
 
     /// Returns the committer.

@@ -12,6 +12,7 @@ use super::home::{list, unknown};
 use super::{HomeView, Progress, Watcher};
 use crate::blobs::{BlobError, BlobId, BlobRef, Blobs};
 use crate::disk::EntryKind;
+use crate::packs::PackId;
 
 /// The fields of a record that may hold a payload, and so a reference in its place.
 const PAYLOADS: &[&str] = &["content", "line", "raw", "kept"];
@@ -22,6 +23,9 @@ const MARK: &[u8] = br#""blob":""#;
 /// The use of blobs: every one there is, and whether a record names it.
 pub(super) struct BlobUsage {
     blobs: HashMap<BlobId, AtomicBool>,
+    packs: Vec<PackId>,
+    /// The objects of all packs. Who names them stands in trees, which are not read here.
+    packed: Blobs,
 }
 
 impl BlobUsage {
@@ -30,7 +34,7 @@ impl BlobUsage {
         let mut blobs = HashMap::new();
         let root = view.home.blobs();
         for shard in list(&*view.raw, &root, findings) {
-            if root.join(&shard.name) == view.home.blobs_lock() {
+            if view.home.is_shared_by_blobs(&root.join(&shard.name)) {
                 continue;
             }
             if shard.kind != EntryKind::Dir || shard.name.len() != 2 {
@@ -46,7 +50,9 @@ impl BlobUsage {
                 }
             }
         }
-        BlobUsage { blobs }
+        let packs = super::packs::list_packs(view, findings);
+        let packed = Blobs::new(view.raw.clone(), view.home.layout.clone(), Arc::default());
+        BlobUsage { blobs, packs, packed }
     }
 
     /// Notes that a record names a blob, and tells whether it is there.
@@ -56,8 +62,10 @@ impl BlobUsage {
                 named.store(true, Ordering::Relaxed);
                 true
             }
-            // It may have been put there since the blobs were listed.
-            None => view.raw.stat(&view.home.blob(id)).is_ok(),
+            // It may have been put there since the blobs were listed, or be in a pack.
+            None => {
+                view.raw.stat(&view.home.blob(id)).is_ok() || self.packed.contains(id).unwrap_or_default()
+            }
         }
     }
 }
@@ -97,7 +105,6 @@ pub(super) fn check(
     findings: &mut Findings,
     watcher: Watcher<'_>,
 ) -> u64 {
-    let blobs = Blobs::new(view.raw.clone(), view.home.layout.clone(), Arc::default());
     let total = blob_usage.blobs.len() as u64;
     let mut unnamed = Vec::new();
     for (done, (id, named)) in blob_usage.blobs.iter().enumerate() {
@@ -105,13 +112,13 @@ pub(super) fn check(
             unnamed.push(id);
         }
         let path = view.home.blob(id);
-        let detail = match blobs.get(id) {
+        let detail = match blob_usage.packed.copy_to(id, &mut std::io::sink()) {
             Ok(_) => None,
             // Collected, or its session deleted, since the blobs were listed.
             Err(BlobError::Missing(_)) => None,
             Err(BlobError::Damaged { detail, .. }) => Some(detail),
             Err(BlobError::Io(error)) => Some(error.source.to_string()),
-            Err(other @ BlobError::TooLarge(_)) => Some(other.to_string()),
+            Err(other) => Some(other.to_string()),
         };
         if let Some(detail) = detail {
             let (what, remedy) =
@@ -120,10 +127,12 @@ pub(super) fn check(
         }
         watcher(Progress { what: "blobs", done: done as u64 + 1, total });
     }
-    if !unnamed.is_empty() {
+    let packed = super::packs::check(view, &blob_usage.packs, findings, watcher);
+    // Trees in packs may name any of them, and nobody has looked into those here.
+    if !unnamed.is_empty() && blob_usage.packs.is_empty() {
         findings.add(unnamed_blobs(view, &mut unnamed, findings.has(Severity::Error)));
     }
-    total
+    total + packed
 }
 
 fn unnamed_blobs(view: &HomeView, unnamed: &mut [&BlobId], doubtful: bool) -> Finding {

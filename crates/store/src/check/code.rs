@@ -145,6 +145,12 @@ codes! {
     BlobMissing = "blob_missing", Error;
     /// A blob's bytes are not what its name says.
     BlobDamaged = "blob_damaged", Error;
+    /// Objects of a pack are lost.
+    PackDamaged = "pack_damaged", Error;
+    /// The index of a pack is wrong; it is made again from the pack.
+    PackIndexDamaged = "pack_index_damaged", Warning;
+    /// The index of a pack is missing; it is made again from the pack.
+    PackIndexMissing = "pack_index_missing", Note;
     /// Blobs that no record names.
     BlobUnnamed = "blob_unnamed", Note;
     /// A daemon died and left the description of where it listened.

@@ -1,7 +1,7 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `crashes` and `blobs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `crashes`, `blobs` and `packs`
 //! look, each at its part of the home.
 
 mod blobs;
@@ -10,6 +10,7 @@ mod code;
 mod crashes;
 mod finding;
 mod home;
+mod packs;
 mod session;
 mod sessions;
 mod wal;
@@ -77,14 +78,14 @@ pub struct Counts {
     pub records: u64,
     /// Bytes of all logs.
     pub bytes: u64,
-    /// Blobs.
+    /// Blobs, in packs and in files of their own.
     pub blobs: u64,
 }
 
 /// How far a check has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being looked at: `sessions` or `blobs`.
+    /// What is being looked at: `sessions`, `blobs` or `packs`.
     pub what: &'static str,
     /// How many are done.
     pub done: u64,

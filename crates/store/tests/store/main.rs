@@ -18,6 +18,7 @@ mod meter;
 mod multi_log_appends;
 mod noise;
 mod opening;
+mod packs;
 mod quarantine;
 mod reading;
 mod repairs;

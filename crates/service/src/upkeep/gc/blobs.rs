@@ -43,8 +43,15 @@ pub(super) fn collect(
         return Ok(());
     }
     let blobs = Blobs::reading(disk.clone(), layout.clone());
+    if blobs.has_packs().map_err(io::Error::other)? {
+        // A tree in a pack names files and other trees, and records name the first tree alone.
+        let why = "all are kept: there are checkpoints of workspaces, which may need any of them".to_owned();
+        freed.leave("blobs", layout.blobs(), why);
+        return Ok(());
+    }
     let now = SystemTime::now();
-    // Listed before the names are: whatever is kept from here on is too young.
+    // Begun before the names are read: whatever is kept or reused from here on is left alone.
+    let collection = (!dry_run).then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
     if candidates.is_empty() {
         return Ok(());
@@ -58,10 +65,9 @@ pub(super) fn collect(
     crash_point("gc.blobs_named");
     let unnamed: Vec<(BlobId, u64)> =
         candidates.into_iter().filter(|(id, _)| !references.referenced.contains(id)).collect();
-    let gone: HashSet<BlobId> = if dry_run {
-        unnamed.iter().map(|(id, _)| *id).collect()
-    } else {
-        blobs.collect(&references.referenced, now)?.into_iter().collect()
+    let gone: HashSet<BlobId> = match collection {
+        None => unnamed.iter().map(|(id, _)| *id).collect(),
+        Some(collection) => collection.collect_blobs(&references.referenced, now)?.into_iter().collect(),
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {

@@ -203,9 +203,11 @@ pub fn mend(finding: &Finding, suspects: &HashSet<SessionId>) -> Option<RepairAc
     let sound = finding.session.is_none_or(|session| !suspects.contains(&session));
     let mend = match finding.code {
         Code::WrongMode => RepairAction::Permissions,
-        Code::TemporaryFile | Code::IndexUnreadable | Code::IndexDiffers | Code::DaemonLeft => {
-            RepairAction::TakeAway
-        }
+        Code::TemporaryFile
+        | Code::IndexUnreadable
+        | Code::IndexDiffers
+        | Code::PackIndexDamaged
+        | Code::DaemonLeft => RepairAction::TakeAway,
         Code::SnapshotUnreadable | Code::SnapshotDiffers | Code::TokensUnreadable | Code::TokensDiffer
             if sound =>
         {
