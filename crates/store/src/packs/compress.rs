@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use super::format::{Method, PACK_BELOW};
 
-/// The level of zstd for packs and contents: level 1 takes a third less time than 3 and gives 3 to 5 % more bytes on source trees.
+/// The level of zstd for packs and contents: on source files 1 is a fifth faster than 3, and makes 4 % more bytes.
 pub(crate) const LEVEL: i32 = 1;
 
 /// Bytes that get smaller by less than one in so many are stored as they are: reading them is then a copy.

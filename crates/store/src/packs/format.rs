@@ -2,6 +2,7 @@
 //!
 //! A reader needs nothing but the pack: whatever whole objects its beginning has can be read, wherever it ends.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -114,15 +115,25 @@ impl Object<'_> {
     pub(crate) fn unpack(&self) -> Result<Vec<u8>, String> {
         let bytes = match self.method {
             Method::Plain => self.stored.to_vec(),
-            Method::Zstd => {
-                zstd::bulk::decompress(self.stored, self.plain).map_err(|error| error.to_string())?
-            }
+            Method::Zstd => decompress(self.stored, self.plain).map_err(|error| error.to_string())?,
         };
         if bytes.len() != self.plain || BlobId::of(&bytes) != self.id {
             return Err("its bytes do not have the hash in its header".into());
         }
         Ok(bytes)
     }
+}
+
+thread_local! {
+    /// A context is worth keeping: to make one costs more than to unpack a small object.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn decompress(stored: &[u8], plain: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| match kept {
+        Some(decompressor) => decompressor.decompress(stored, plain),
+        none => none.insert(zstd::bulk::Decompressor::new()?).decompress(stored, plain),
+    })
 }
 
 fn checksum(header: &[u8; HEADER], stored: &[u8]) -> u32 {

@@ -1,8 +1,10 @@
 //! One pack that is there: its index, read or made again, and its objects, each checked when it is read.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use rekindle_domain::blob_id::BlobId;
 
@@ -23,6 +25,8 @@ pub(crate) struct Pack {
     touched: AtomicU64,
     /// Its objects are all there. One that is damaged is read from as far as that goes, and never rewritten or removed.
     pub(crate) is_whole: bool,
+    /// Objects that were found damaged when they were read: they count as missing, so that the next batch brings them again.
+    bad: RwLock<HashSet<BlobId>>,
     /// Its index had to be made again, and these are its bytes.
     pub(crate) rebuilt: Option<Vec<u8>>,
 }
@@ -31,7 +35,7 @@ impl Pack {
     /// Returns a pack that was just written.
     pub(crate) fn new(id: PackId, index: Index) -> Pack {
         let (pins, touched) = (AtomicUsize::new(0), AtomicU64::new(0));
-        Pack { id, index, pins, touched, is_whole: true, rebuilt: None }
+        Pack { id, index, pins, touched, is_whole: true, bad: RwLock::default(), rebuilt: None }
     }
 
     /// Opens a pack. Reads its index alone, unless that is missing or damaged.
@@ -47,6 +51,16 @@ impl Pack {
         let is_whole = PackId::of_index(&bytes) == id;
         let index = Index::read(bytes.clone(), None).map_err(io::Error::other)?;
         Ok(Pack { is_whole, rebuilt: is_whole.then_some(bytes), ..Pack::new(id, index) })
+    }
+
+    /// Notes that an object is damaged.
+    pub(crate) fn mark_bad(&self, id: BlobId) {
+        self.bad.write().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// Tells whether an object is known to be damaged.
+    pub(crate) fn is_bad(&self, id: &BlobId) -> bool {
+        self.bad.read().unwrap_or_else(PoisonError::into_inner).contains(id)
     }
 
     pub(crate) fn pin(&self) {
@@ -140,5 +154,9 @@ fn damaged_at(path: &Path, row: &Row, detail: &str) -> BlobError {
 
 /// Returns the row of an object, where a pack has one.
 pub(crate) fn row_of(pack: &Pack, layout: &Layout, id: &BlobId) -> Result<Option<Row>, BlobError> {
-    Ok(pack.index.find(id).at_path("read", &layout.pack_index(&pack.id))?)
+    match pack.index.find(id) {
+        Ok(row) => Ok(row),
+        // The path is made here alone: a capture looks up a hundred thousand objects.
+        failed => Ok(failed.at_path("read", &layout.pack_index(&pack.id))?),
+    }
 }

@@ -191,13 +191,16 @@ impl Packs {
     ) -> Result<Option<T>, BlobError> {
         let table = self.read_table();
         let hint = self.hint.load(Ordering::Relaxed);
+        let good = |pack: &Arc<Pack>| -> Result<Option<Row>, BlobError> {
+            Ok(row_of(pack, &self.layout, id)?.filter(|_| !pack.is_bad(id)))
+        };
         if let Some(pack) = table.get(hint)
-            && let Some(row) = row_of(pack, &self.layout, id)?
+            && let Some(row) = good(pack)?
         {
             return Ok(Some(found(pack, row)));
         }
         for (at, pack) in table.iter().enumerate().filter(|(at, _)| *at != hint) {
-            if let Some(row) = row_of(pack, &self.layout, id)? {
+            if let Some(row) = good(pack)? {
                 self.hint.store(at, Ordering::Relaxed);
                 return Ok(Some(found(pack, row)));
             }
@@ -205,12 +208,26 @@ impl Packs {
         Ok(None)
     }
 
-    /// Returns an object of a pack that is known, checked; none if there is none.
+    /// Returns an object of a pack that is known, checked; none if there is none. One that is damaged in one pack may be whole in
+    /// another.
     pub(crate) fn get(&self, id: &BlobId) -> Result<Option<Vec<u8>>, BlobError> {
-        let Some((pack, row)) = self.find(id, |pack, row| (pack.clone(), row))? else { return Ok(None) };
-        let path = self.layout.pack(&pack.id);
-        let Some(file) = if_exists(self.file(pack.id)).at_path("read", &path)? else { return Ok(None) };
-        Stored::read(&*file, &row, &path)?.unpack(&row, &path).map(Some)
+        while let Some((pack, row)) = self.find(id, |pack, row| (pack.clone(), row))? {
+            let path = self.layout.pack(&pack.id);
+            let Some(file) = if_exists(self.file(pack.id)).at_path("read", &path)? else { return Ok(None) };
+            match Stored::read(&*file, &row, &path).and_then(|stored| stored.unpack(&row, &path)) {
+                Err(BlobError::Damaged { .. }) => pack.mark_bad(*id),
+                outcome => return outcome.map(Some),
+            }
+        }
+        // Said again as it was found: whoever asks learns where the damage is.
+        for pack in self.read_table().iter().filter(|pack| pack.is_bad(id)) {
+            let (path, Some(row)) = (self.layout.pack(&pack.id), row_of(pack, &self.layout, id)?) else {
+                continue;
+            };
+            let file = self.file(pack.id).at_path("read", &path)?;
+            return Stored::read(&*file, &row, &path).and_then(|stored| stored.unpack(&row, &path)).map(Some);
+        }
+        Ok(None)
     }
 
     /// Returns a pack's file, open for reading.

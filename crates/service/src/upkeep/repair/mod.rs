@@ -270,6 +270,7 @@ mod tests {
             assert_eq!(mend(&finding(code), &bad), None, "{code:?}");
         }
         assert_eq!(mend(&finding(Code::WrongMode), &bad), Some(RepairAction::Permissions));
+        assert_eq!(mend(&finding(Code::PackIndexDamaged), &none), Some(RepairAction::TakeAway));
         assert_eq!(mend(&finding(Code::HolderUnharvested), &none), None);
         assert_eq!(mend(&finding(Code::HolderCopied), &none), None);
         assert_eq!(suspects(&[finding(Code::LogDamaged), finding(Code::LogTorn)]), bad);

@@ -137,3 +137,22 @@ fn a_damaged_object_is_told_and_a_good_copy_is_found() {
     blobs.put(&content(2, 58)).expect("kept in a file of its own");
     assert_eq!(blobs.get(&id).expect("the good copy"), content(2, 58));
 }
+
+#[test]
+fn an_object_that_was_found_damaged_is_brought_again_by_the_next_batch() {
+    let (disk, ids) = home_with_a_pack();
+    let (pack, _) = pack_and_index(&disk);
+    let (offset, _) = offsets(&disk.read_file(&pack).expect("a pack"))[4];
+    disk.flip_byte(&pack, offset + 60);
+    let blobs = other_process(&disk);
+    for _ in 0..2 {
+        assert!(matches!(blobs.get(&ids[4]), Err(BlobError::Damaged { .. })));
+    }
+    let batch = blobs.batch().expect("a batch");
+    assert!(!batch.reuse(&ids[4]).expect("looked") && batch.reuse(&ids[3]).expect("looked"));
+    batch.put(&content(4, 76)).expect("put");
+    drop(batch.commit().expect("committed"));
+    for reader in [blobs, other_process(&disk)] {
+        assert_eq!(reader.get(&ids[4]).expect("whole in another pack"), content(4, 76));
+    }
+}

@@ -5,7 +5,10 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use rekindle_store::blobs::{BlobError, BlobId, MAX_CONTENT};
+use rekindle_store::blobs::{BlobError, BlobId, Blobs, MAX_CONTENT};
+use rekindle_store::disk::RealDisk;
+use rekindle_store::layout::Layout;
+use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::{Fault, FaultKind, OpKind};
 
 use super::{content, files, keep, other_process};
@@ -181,7 +184,70 @@ fn many_threads_and_two_batches_write_at_once() {
 }
 
 #[test]
-fn a_thousand_small_batches_make_few_packs() {
+fn large_contents_alone_are_durable_too() {
+    for seed in 0..30 {
+        let home = Home::with_sessions(0, 0);
+        let ids = keep(&home.store.blobs(), &[content(1, LARGE), content(2, LARGE)]);
+        let cut = other_process(&home.disk.power_cut(&mut Rng::new(seed)));
+        assert!(ids.iter().all(|id| cut.copy_to(id, &mut io::sink()).is_ok()), "seed {seed}");
+    }
+}
+
+/// Another process gave a pack its name and died before it synced the directory: whoever sees the pack may rely on it.
+#[test]
+fn what_a_dead_process_did_not_sync_is_synced_by_whoever_reuses_it() {
+    for seed in 0..30 {
+        let home = Home::with_sessions(0, 0);
+        let (blobs, other) = (home.store.blobs(), other_process(&home.disk));
+        keep(&blobs, &[content(0, 100)]);
+        home.disk.inject(Fault::sticky(FaultKind::Interrupted, 0).on(&[OpKind::SyncDir]));
+        let batch = other.batch();
+        let batch = batch.or_else(|_| {
+            // The directory is there, and only the pack's own name is not to be synced.
+            home.disk.clear_faults();
+            other.batch()
+        });
+        let batch = batch.expect("a batch");
+        let id = batch.put(&content(1, 100)).expect("put");
+        home.disk.inject(Fault::sticky(FaultKind::Interrupted, 0).on(&[OpKind::SyncDir]));
+        batch.commit().map(drop).expect_err("it cannot be synced");
+        home.disk.clear_faults();
+        let batch = blobs.batch().expect("a batch");
+        assert!(batch.reuse(&id).expect("looked"));
+        drop(batch.commit().expect("committed"));
+        let cut = other_process(&home.disk.power_cut(&mut Rng::new(seed)));
+        assert_eq!(cut.get(&id).expect("there"), content(1, 100), "seed {seed}");
+    }
+}
+
+/// On a real disk, whose locks keep processes apart: here two that do not know of each other.
+#[test]
+fn two_processes_that_write_take_turns() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let layout = Layout::new(dir.path());
+    std::fs::create_dir_all(layout.blobs()).expect("made");
+    let process = || Blobs::reading(Arc::new(RealDisk), layout.clone());
+    std::thread::scope(|scope| {
+        for process in [0_u64, 1].map(|number| (number, process())) {
+            scope.spawn(move || {
+                let (number, blobs) = process;
+                for round in 0..20 {
+                    let shared = content(round, 400);
+                    keep(&blobs, &[shared, content(1000 + number * 100 + round, 300)]);
+                }
+            });
+        }
+    });
+    let reader = process();
+    for object in (0..20).map(|n| content(n, 400)).chain((0..20).map(|n| content(1100 + n, 300))) {
+        assert_eq!(reader.get(&BlobId::of(&object)).expect("there"), object);
+    }
+    let packed: usize = std::fs::read_dir(layout.packs()).expect("a directory").count();
+    assert!(packed <= 32, "{packed} files: small packs are merged, and nothing is left over");
+}
+
+#[test]
+fn a_hundred_small_batches_make_few_packs() {
     let home = Home::with_sessions(0, 0);
     let blobs = home.store.blobs();
     let mut all = Vec::new();
@@ -232,7 +298,7 @@ fn a_failing_disk_fails_the_batch_and_the_next_one_succeeds() {
             })();
             home.disk.clear_faults();
             failed += u64::from(outcome.is_err());
-            let cut = home.disk.power_cut(&mut rekindle_testkit::rng::Rng::new(nth));
+            let cut = home.disk.power_cut(&mut Rng::new(nth));
             if outcome.is_ok() {
                 let reader = other_process(&cut);
                 for object in &objects {
@@ -244,7 +310,7 @@ fn a_failing_disk_fails_the_batch_and_the_next_one_succeeds() {
             assert_eq!(blobs.get(&old[0]).expect("there"), content(100, 900));
             for id in keep(&blobs, &objects) {
                 blobs.copy_to(&id, &mut io::sink()).expect("there");
-                let cut = home.disk.power_cut(&mut rekindle_testkit::rng::Rng::new(nth));
+                let cut = home.disk.power_cut(&mut Rng::new(nth));
                 other_process(&cut).copy_to(&id, &mut io::sink()).expect("durable");
             }
         }
