@@ -192,6 +192,10 @@ impl Disk for LogOverlay {
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         self.writable()?.set_mode(path, mode)
     }
+
+    fn parallel_syncs(&self) -> usize {
+        self.disk.parallel_syncs()
+    }
 }
 
 /// A log as it is committed: the file's good part, and behind it what the file lacks.

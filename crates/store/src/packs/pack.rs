@@ -67,6 +67,13 @@ impl Pack {
         self.pins.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Takes the place of a pack of the same name, and stays at least as long as that one would. Those who pinned the other let go of
+    /// that one alone: this one then stays until the process ends.
+    pub(crate) fn take_over_pins(&self, known: &Pack) {
+        self.pins.fetch_add(known.pins(), Ordering::SeqCst);
+        self.touched.fetch_max(known.touched.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
     /// Lets go of it. A collection that has begun may have read the names before the record was there that needs this pack: it
     /// leaves the pack alone.
     pub(crate) fn unpin(&self, round: u64) {

@@ -139,7 +139,7 @@ pub(crate) struct Finished {
 
 /// What became of packs that were given their names.
 pub(crate) struct Published {
-    /// They, or what was there under their names.
+    /// They themselves.
     pub(crate) new: Vec<Arc<Pack>>,
     /// The packs that they replaced and that are gone.
     pub(crate) gone: Vec<Arc<Pack>>,
@@ -155,7 +155,7 @@ pub(crate) fn publish(
 ) -> Result<Published, BlobError> {
     let dir = packs.layout.packs();
     let _changing = packs.changing();
-    let mut new = Vec::new();
+    let mut new: Vec<Arc<Pack>> = Vec::new();
     packs.synced.changed(&dir);
     for Finished { pack, pack_file, index_file } in finished {
         let (path, index_path) = (packs.layout.pack(&pack.id), packs.layout.pack_index(&pack.id));
@@ -167,13 +167,17 @@ pub(crate) fn publish(
     let mut gone = Vec::new();
     {
         let mut table = packs.write_table();
-        for pack in &mut new {
-            // The same objects in the same order make the same pack: then it is the one that was there.
-            match table.iter().find(|known| known.id == pack.id) {
-                Some(known) => *pack = known.clone(),
+        for pack in &new {
+            pack.pin();
+            packs.close(pack.id);
+            // The same objects in the same order make the same pack. What was there under that name may have been damaged.
+            match table.iter_mut().find(|known| known.id == pack.id) {
+                Some(known) => {
+                    pack.take_over_pins(known);
+                    *known = pack.clone();
+                }
                 None => table.push(pack.clone()),
             }
-            pack.pin();
         }
         let is_new = |id: PackId| new.iter().any(|pack| pack.id == id);
         for pack in replaced.iter().filter(|pack| !is_new(pack.id) && may_go(pack)) {

@@ -156,3 +156,23 @@ fn an_object_that_was_found_damaged_is_brought_again_by_the_next_batch() {
         assert_eq!(reader.get(&ids[4]).expect("whole in another pack"), content(4, 76));
     }
 }
+
+/// The same objects make a pack of the same name: it takes the place of the damaged one.
+#[test]
+fn a_damaged_pack_is_replaced_by_one_with_the_same_objects() {
+    for damage in [
+        (|disk, pack, _| disk.flip_byte(pack, 60)) as fn(&SimDisk, &Path, &Path) -> bool,
+        |disk, pack, _| disk.truncate_file(pack, 60),
+        |disk, pack, index| disk.truncate_file(pack, 60) && disk.remove(index),
+    ] {
+        let home = Home::with_sessions(1, 1);
+        let [id] = keep(&home.store.blobs(), &[content(1, 300)])[..] else { panic!("one object") };
+        let (pack, index) = pack_and_index(&home.disk);
+        assert!(damage(&home.disk, &pack, &index));
+        let blobs = other_process(&home.disk);
+        blobs.get(&id).expect_err("it is damaged");
+        assert_eq!(keep(&blobs, &[content(1, 300)]), [id]);
+        assert_eq!(blobs.get(&id).expect("whole again"), content(1, 300));
+        assert_eq!((files(&home.disk, ".pack"), findings(&home.disk)), (vec![pack], vec![]));
+    }
+}
