@@ -76,3 +76,45 @@ pub(super) fn collect(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rekindle_domain::id::BootId;
+    use rekindle_store::check::{Holding, check};
+    use rekindle_store::{Opener, Store};
+    use rekindle_testkit::clock::SimClock;
+    use rekindle_testkit::sim::SimDisk;
+
+    use super::*;
+
+    /// A content is named by a tree, and that by another: only the first is named where names are looked for.
+    #[test]
+    fn blobs_stay_where_trees_in_packs_may_name_them() {
+        let (disk, layout) = (Arc::new(SimDisk::new(1)) as SharedDisk, Layout::new("/home"));
+        let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
+        let store =
+            Store::open(disk.clone(), "/home", opener, Arc::new(SimClock::default())).expect("a home");
+        let blobs = store.blobs();
+        let unnamed = blobs.put(b"unnamed, and old: a simulated disk counts from 1970").expect("kept");
+        let batch = blobs.batch().expect("a batch");
+        let packed = batch.put(b"in a pack").expect("put");
+        drop(batch.commit().expect("committed"));
+        let run = || {
+            let report = check(disk.clone(), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
+            let mut freed = Freed::default();
+            collect(&disk, &layout, &report, false, &mut freed).expect("collected");
+            freed
+        };
+        let freed = run();
+        assert_eq!((freed.gone.len(), freed.left.len()), (0, 1));
+        assert!(blobs.get(&unnamed.blob).is_ok() && blobs.get(&packed).is_ok());
+        let named = HashSet::from([unnamed.blob]);
+        let collection = blobs.begin_collection().expect("begun");
+        let gone = collection.collect_packs(&named, SystemTime::now(), false).expect("collected");
+        assert_eq!(gone.removed.len(), 1);
+        drop(collection);
+        assert_eq!(run().gone.len(), 1, "without packs everything that may name a blob was looked at");
+    }
+}
