@@ -14,6 +14,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("terminal", &["domain"]),
     ("agent", &["domain", "holder"]),
     ("store", &["domain"]),
+    // Beside the store, not above it: a capture hands its objects to whoever keeps them.
+    ("workspace", &["domain"]),
     // Shapes that whoever serves and whoever calls share: nothing that does anything.
     ("wire", &["domain"]),
     ("service", &["agent", "domain", "holder", "store", "wire"]),
