@@ -1,7 +1,26 @@
 //! What a directory contains, apart from where it is kept: tree objects, which paths count, capture, comparison.
 //! Objects go to an [`ObjectSink`] and come from an [`ObjectSource`]; this crate owns no storage and writes into no workspace.
 
+pub mod capture;
 pub mod objects;
+pub mod path_name;
+mod record;
+pub mod rules;
+pub mod skipped;
+mod stamp;
+pub mod stat_cache;
 pub mod tree;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub use capture::{CaptureError, CaptureOptions, Captured, Totals, capture};
 pub use objects::{MemoryObjects, ObjectSink, ObjectSource};
+pub use skipped::{Skip, SkipReason, Skipped};
+pub use stat_cache::StatCache;
+
+/// Returns bytes as the path that they are.
+fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
