@@ -2,6 +2,8 @@
 //! Objects go to an [`ObjectSink`] and come from an [`ObjectSource`]; this crate owns no storage and writes into no workspace.
 
 pub mod capture;
+pub mod compare;
+pub mod manifest;
 pub mod objects;
 pub mod path_name;
 mod record;
@@ -16,6 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 pub use capture::{CaptureError, CaptureOptions, Captured, Totals, capture};
+pub use compare::{Change, Changed, Comparison, compare};
+pub use manifest::Manifest;
 pub use objects::{MemoryObjects, ObjectSink, ObjectSource};
 pub use skipped::{Skip, SkipReason, Skipped};
 pub use stat_cache::StatCache;

@@ -84,12 +84,12 @@ impl Tree {
     }
 
     /// Returns where the first entry begins.
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         MAGIC.len()
     }
 
     /// Returns the entry that begins at a byte, and where the next one does; none at the end.
-    pub(super) fn entry_at(&self, at: usize) -> Option<(Entry<'_>, usize)> {
+    pub(crate) fn entry_at(&self, at: usize) -> Option<(Entry<'_>, usize)> {
         let mut entries = Entries(Reader { bytes: &self.0, at });
         entries.next().map(|entry| (entry, entries.0.at))
     }
