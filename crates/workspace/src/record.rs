@@ -1,12 +1,13 @@
-//! One directory in the stat cache: the key of its rules, its tree, and its entries as they were found, in the order of names.
-//! The bytes are a function of what was found: equal bytes mean that nothing changed, and that the tree is the same.
+//! One directory in the stat cache: the key of its rules, its tree, its own stamp, and its entries as they were found, in the
+//! order of names. The entries are a function of what was found: equal ones mean that nothing changed, and the same tree.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use rekindle_domain::blob_id::BlobId;
 
 use crate::rules::Decision;
-use crate::stamp::FileStamp;
+use crate::stamp::{DirectoryStamp, FileStamp};
 
 /// What was found under one name of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +31,11 @@ pub(crate) enum Found {
     Directory { only_listed: bool, tree: Option<BlobId> },
 }
 
-/// Bytes before the first entry: the key of the rules and the tree.
-const HEAD_BYTES: usize = 64;
+/// Where the directory's stamp is, behind the key of the rules and the tree.
+const STAMP: Range<usize> = 64..64 + DirectoryStamp::BYTES;
+
+/// Bytes before the first entry.
+const HEAD_BYTES: usize = STAMP.end;
 
 /// Writes a record. Files that are not settled are only remembered as files that count.
 pub(crate) struct RecordWriter(Vec<u8>);
@@ -40,7 +44,7 @@ impl RecordWriter {
     pub(crate) fn new(rules: &[u8; 32], capacity: usize) -> RecordWriter {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + capacity);
         bytes.extend_from_slice(rules);
-        bytes.extend_from_slice(&[0; 32]);
+        bytes.resize(HEAD_BYTES, 0);
         RecordWriter(bytes)
     }
 
@@ -78,15 +82,19 @@ impl RecordWriter {
         self.0.extend_from_slice(text);
     }
 
-    /// Returns true if a record says the same, apart from the tree.
+    /// Returns true if a record has the same entries under the same rules, and so the same tree.
     pub(crate) fn is_same_as(&self, record: &RecordView<'_>) -> bool {
         self.0.len() == record.0.len()
             && self.0[..32] == record.0[..32]
             && self.0[HEAD_BYTES..] == record.0[HEAD_BYTES..]
     }
 
-    pub(crate) fn finish(mut self, tree: &BlobId) -> Vec<u8> {
-        self.0[32..HEAD_BYTES].copy_from_slice(tree.as_bytes());
+    /// Returns the record, with the stamp of the directory if its names are all in it and its stamp can be trusted.
+    pub(crate) fn finish(mut self, tree: &BlobId, stamp: Option<DirectoryStamp>) -> Vec<u8> {
+        self.0[32..STAMP.start].copy_from_slice(tree.as_bytes());
+        if let Some(stamp) = stamp {
+            self.0[STAMP].copy_from_slice(&stamp.0);
+        }
         self.0
     }
 }
@@ -132,7 +140,14 @@ impl<'a> RecordView<'a> {
     }
 
     pub(crate) fn tree(&self) -> BlobId {
-        BlobId::from_bytes(self.0[32..HEAD_BYTES].try_into().expect("32 bytes"))
+        BlobId::from_bytes(self.0[32..STAMP.start].try_into().expect("32 bytes"))
+    }
+
+    /// Returns the directory's stamp, if nothing but the names in this record was there as long as it stays the same.
+    pub(crate) fn stamp(&self) -> Option<DirectoryStamp> {
+        let bytes: [u8; DirectoryStamp::BYTES] =
+            self.0[STAMP].try_into().expect("as many bytes as a stamp has");
+        (bytes != [0; DirectoryStamp::BYTES]).then_some(DirectoryStamp(bytes))
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -247,9 +262,11 @@ mod tests {
             found.iter().for_each(|(name, found)| writer.push(name.as_bytes(), found));
             writer
         };
-        let bytes = write().finish(&id);
+        let place = DirectoryStamp::of(&stamp);
+        let bytes = write().finish(&id, Some(place));
         let record = RecordView::new(&bytes).expect("a record");
-        assert_eq!((record.rules(), record.tree()), ([7; 32].as_slice(), id));
+        assert_eq!((record.rules(), record.tree(), record.stamp()), ([7; 32].as_slice(), id, Some(place)));
+        assert_eq!(RecordView::new(&write().finish(&id, None)).and_then(|record| record.stamp()), None);
         let known: Vec<Known<'_>> = record.entries().map(|(_, known)| known).collect();
         let directory = |only_listed| Known::Directory { only_listed };
         assert_eq!(

@@ -50,6 +50,33 @@ impl FileStamp {
     }
 }
 
+/// What tells one list of a directory's names from another: its times and its inode. A name that comes, goes or changes what it
+/// stands for changes the directory's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DirectoryStamp(pub(crate) [u8; DirectoryStamp::BYTES]);
+
+impl DirectoryStamp {
+    pub(crate) const BYTES: usize = 24;
+
+    pub(crate) fn of(stamp: &FileStamp) -> DirectoryStamp {
+        let mut bytes = [0; DirectoryStamp::BYTES];
+        bytes[..8].copy_from_slice(&stamp.mtime_ns.to_le_bytes());
+        bytes[8..16].copy_from_slice(&stamp.ctime_ns.to_le_bytes());
+        bytes[16..].copy_from_slice(&stamp.inode.to_le_bytes());
+        DirectoryStamp(bytes)
+    }
+}
+
+/// File systems whose directories change their times whenever their names change, by the numbers that the kernel has for them:
+/// ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS, bcachefs. Elsewhere (networks, layers, other systems' disks) nobody promises it.
+const EXACT_FILE_SYSTEMS: [u64; 7] =
+    [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0xf2f5_2010, 0x2fc1_2fc1, 0xca45_1a4e];
+
+/// Returns true if the times of directories can be trusted on a file system of this type.
+pub(crate) fn has_exact_directories(file_system: u64) -> bool {
+    EXACT_FILE_SYSTEMS.contains(&file_system)
+}
+
 /// Returns the clock that file times are compared with, in nanoseconds since 1970.
 pub(crate) fn now_ns() -> i64 {
     // Before 1970 nothing is settled, which is safe.

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn some() -> StatCache {
-        let mut records = vec![(b"b/".to_vec(), vec![2; 80]), (Vec::new(), vec![1; 70])];
+        let mut records = vec![(b"b/".to_vec(), vec![2; 100]), (Vec::new(), vec![1; 90])];
         StatCache::build(&mut records, &[(b"index".to_vec(), [9; 32])])
     }
 

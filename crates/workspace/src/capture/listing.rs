@@ -6,6 +6,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, statat};
 use rustix::io::Errno;
 
 use super::open::{is_gone, retry};
+use crate::record::{Known, RecordView};
 use crate::rules::is_temporary;
 use crate::tree::check_name;
 
@@ -60,6 +61,22 @@ impl Names {
         self.slots.push(Slot { start: self.bytes.len(), length: name.len(), kind });
         self.bytes.extend_from_slice(name);
     }
+}
+
+/// Returns the names that are in a record: those of a directory that has not changed since.
+pub(super) fn recorded(record: &RecordView<'_>) -> Names {
+    let mut names = Names::default();
+    names.bytes.reserve(record.bytes().len() / 4);
+    for (name, known) in record.entries() {
+        let kind = match known {
+            Known::Directory { .. } | Known::IgnoredDirectory => FileType::Directory,
+            Known::Link(_) => FileType::Symlink,
+            // What is ignored may be anything else; only what is not would have to be known.
+            Known::File(..) | Known::Unsettled | Known::Ignored => FileType::RegularFile,
+        };
+        names.add(name, kind);
+    }
+    names
 }
 
 /// Lists a directory.

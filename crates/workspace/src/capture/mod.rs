@@ -1,9 +1,10 @@
 //! Capture: a directory becomes tree objects and contents in a sink.
 //! Several threads share a stack of directories (`pool`); each lists one (`listing`), reads what is new in it (`read`), and
-//! whoever finishes the last part of a directory makes its tree (`worker`). What is in memory at a time is the directories
+//! whoever finishes the last part of a directory makes its tree (`worker`, `node`). What is in memory at a time is the directories
 //! from the root to where the threads are, not the tree.
 
 mod listing;
+mod node;
 mod open;
 mod pool;
 mod read;
@@ -22,9 +23,10 @@ use crate::path_name::PathName;
 use crate::rules::{DirRules, GitHead, Lists, Repository, Selection, hash_rules};
 use crate::skipped::{MAX_TOLD, Skip, SkipReason, Skipped};
 use crate::stat_cache::StatCache;
+use node::{Node, Task};
 use open::Root;
 use pool::Pool;
-use worker::{Node, Output, Task, Worker};
+use worker::{Output, Worker};
 
 /// Largest file that is captured unless another limit is asked for.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;

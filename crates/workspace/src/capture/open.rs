@@ -6,15 +6,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2};
 use rustix::io::Errno;
 
 use crate::rules::{IgnoreFiles, MAX_IGNORE_FILE_BYTES};
+use crate::stamp::has_exact_directories;
 
 /// The root of a capture.
 pub(super) struct Root {
     path: PathBuf,
     directory: OwnedFd,
+    /// The device whose directories change their times whenever their names change, if the root's does.
+    exact_device: Option<u64>,
     /// The kernel has no `openat2`, or somebody forbids it.
     steps_only: AtomicBool,
 }
@@ -34,7 +37,14 @@ impl Root {
     /// Opens the root by its path, which has no links in it any more.
     pub(super) fn open(path: &Path) -> rustix::io::Result<Root> {
         let directory = open(path, DIRECTORY, Mode::empty())?;
-        Ok(Root { path: path.to_owned(), directory, steps_only: AtomicBool::new(false) })
+        let is_exact = has_exact_directories(fstatfs(&directory)?.f_type as u64);
+        let exact_device = if is_exact { Some(fstat(&directory)?.st_dev) } else { None };
+        Ok(Root { path: path.to_owned(), directory, exact_device, steps_only: AtomicBool::new(false) })
+    }
+
+    /// Returns true if directories of a device need not be listed again while they look the same.
+    pub(super) fn has_exact_directories(&self, device: u64) -> bool {
+        self.exact_device == Some(device)
     }
 
     pub(super) fn path(&self) -> &Path {

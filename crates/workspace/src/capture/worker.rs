@@ -3,100 +3,26 @@
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use rekindle_domain::blob_id::BlobId;
 use rustix::fs::{AtFlags, FileType, fstat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::listing::{Names, list};
+use super::listing::{Names, list, recorded};
+use super::node::{Contents, Listing, Node, Task, build};
 use super::open::{is_exhausted, is_gone, retry};
 use super::read::{FileToRead, ReadError, ReadFile, failure};
 use super::{CaptureError, Shared, Totals};
 use crate::record::{Found, Known, RecordEntries, RecordView, RecordWriter};
-use crate::rules::{Decision, DirRules, IGNORE_FILES, IgnoreFiles, MAX_IGNORE_FILE_BYTES, Repository};
+use crate::rules::{Decision, IGNORE_FILES, IgnoreFiles, MAX_IGNORE_FILE_BYTES, Repository};
 use crate::skipped::{Skip, SkipReason};
-use crate::stamp::{FileStamp, now_ns};
-use crate::tree::{Entry, FileMode, MAX_DEPTH, MAX_TARGET_BYTES, Node as TreeNode, Tree, TreeBuilder};
+use crate::stamp::{DirectoryStamp, FileStamp, now_ns};
+use crate::tree::{MAX_DEPTH, MAX_TARGET_BYTES};
 
 /// How many names of a directory are one task: enough to be worth it, few enough to share a large directory.
 const PART: usize = 512;
-
-/// Something to do.
-pub(super) enum Task<'a> {
-    Directory(Arc<Node<'a>>),
-    Part {
-        node: Arc<Node<'a>>,
-        directory: Arc<OwnedFd>,
-        range: Range<usize>,
-        known: Option<RecordEntries<'a>>,
-    },
-}
-
-/// A directory that is being captured.
-pub(super) struct Node<'a> {
-    /// The directory around it, and its place there.
-    parent: Option<(Arc<Node<'a>>, usize)>,
-    /// Its path from the root, with a slash at its end unless it is the root.
-    path: Vec<u8>,
-    depth: usize,
-    above: Arc<DirRules>,
-    decision: Decision,
-    /// Parts, directories in it, and the listing itself, as far as they are not done.
-    unfinished: AtomicUsize,
-    listing: OnceLock<Listing<'a>>,
-    contents: Mutex<Contents>,
-}
-
-struct Listing<'a> {
-    names: Names,
-    rules: Arc<DirRules>,
-    known: Option<RecordView<'a>>,
-    /// What was decided about known names holds.
-    same_rules: bool,
-}
-
-#[derive(Default)]
-struct Contents {
-    found: Vec<Found>,
-    /// What the directories in it amount to.
-    below: Totals,
-}
-
-impl<'a> Node<'a> {
-    pub(super) fn root(above: Arc<DirRules>) -> Node<'a> {
-        Node::new(None, Vec::new(), 0, above, Decision::Include)
-    }
-
-    fn new(
-        parent: Option<(Arc<Node<'a>>, usize)>,
-        path: Vec<u8>,
-        depth: usize,
-        above: Arc<DirRules>,
-        decision: Decision,
-    ) -> Node<'a> {
-        let unfinished = AtomicUsize::new(1);
-        Node {
-            parent,
-            path,
-            depth,
-            above,
-            decision,
-            unfinished,
-            listing: OnceLock::new(),
-            contents: Mutex::default(),
-        }
-    }
-
-    fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn path_of(&self, name: &[u8]) -> Vec<u8> {
-        [&self.path, name].concat()
-    }
-}
 
 /// What a thread gathered.
 #[derive(Default)]
@@ -174,11 +100,11 @@ impl<'s, 'a> Worker<'s, 'a> {
             return Ok(false);
         }
         let shared = self.shared;
-        let opened = shared.root.directory(&node.path);
-        let listed = opened
-            .and_then(|directory| Ok((fstat(&directory)?, list(&directory, &mut self.entries)?, directory)));
-        let (stat, names, directory) = match listed {
-            Ok(listed) => listed,
+        let before_ns = now_ns();
+        let opened =
+            shared.root.directory(&node.path).and_then(|directory| Ok((fstat(&directory)?, directory)));
+        let (stat, directory) = match opened {
+            Ok(opened) => opened,
             Err(error) => return self.cannot_list(node, error).map(|()| false),
         };
         if node.depth > 0 {
@@ -190,6 +116,17 @@ impl<'s, 'a> Worker<'s, 'a> {
                 return Ok(false);
             }
         }
+        let known = shared.cache.directory(&node.path);
+        let stamp = FileStamp::of(&stat);
+        let is_settled = shared.root.has_exact_directories(stat.st_dev) && stamp.is_settled(before_ns);
+        let stamp = is_settled.then(|| DirectoryStamp::of(&stamp));
+        let unchanged = known.filter(|known| stamp.is_some() && known.stamp() == stamp);
+        let listed =
+            unchanged.map_or_else(|| list(&directory, &mut self.entries), |known| Ok(recorded(&known)));
+        let mut names = match listed {
+            Ok(names) => names,
+            Err(error) => return self.cannot_list(node, error).map(|()| false),
+        };
         let repository = match names.has_git && node.depth > 0 {
             true => {
                 let path = shared.absolute(&node.path);
@@ -208,13 +145,21 @@ impl<'s, 'a> Worker<'s, 'a> {
         for name in &names.refused {
             self.skip(node.path_of(name), SkipReason::Name);
         }
-        let known = shared.cache.directory(&node.path);
         let ignore_files = self.ignore_files(node, &directory, &names, known.as_ref());
         let rules = node.above.enter(&node.path, node.decision, ignore_files, repository);
         let same_rules = known.is_some_and(|known| known.rules() == rules.key());
+        if unchanged.is_some() && !same_rules {
+            // What was ignored may count now: then it has to be known what it is.
+            names = match list(&directory, &mut self.entries) {
+                Ok(names) => names,
+                Err(error) => return self.cannot_list(node, error).map(|()| false),
+            };
+        }
+        // A stamp stands for the names in the record: not where something else was found that has to be looked at each time.
+        let stamp = stamp.filter(|_| names.refused.is_empty() && !(names.has_git && node.depth > 0));
         let count = names.len();
         node.contents().found = vec![Found::Nothing; count];
-        let listing = node.listing.get_or_init(|| Listing { names, rules, known, same_rules });
+        let listing = node.listing.get_or_init(|| Listing { names, stamp, rules, known, same_rules });
         let known = known.map(|known| known.entries());
         if count <= PART {
             self.part(node, &directory, 0..count, known)?;
@@ -484,6 +429,7 @@ impl<'s, 'a> Worker<'s, 'a> {
         let listing = node.listing.get().expect("a directory is listed before it is finished");
         let mut totals = below;
         let mut is_settled = true;
+        let mut is_whole = true;
         let mut record =
             RecordWriter::new(listing.rules.key(), listing.names.total_bytes() + found.len() * 72);
         for (index, found) in found.iter().enumerate() {
@@ -495,14 +441,17 @@ impl<'s, 'a> Worker<'s, 'a> {
                 }
                 Found::Link(_) => totals.links += 1,
                 Found::Directory { tree: Some(_), .. } => totals.directories += 1,
-                _ => {}
+                Found::Nothing | Found::Directory { tree: None, .. } => is_whole = false,
+                Found::Ignored | Found::IgnoredDirectory => {}
             }
         }
+        let stamp = listing.stamp.filter(|_| is_whole);
         let sink = self.shared.sink;
         let same =
             listing.known.filter(|known| is_settled && record.is_same_as(known) && sink.reuse(&known.tree()));
         if let Some(known) = same {
-            self.output.records.push((node.path.clone(), None));
+            let renewed = (known.stamp() != stamp).then(|| record.finish(&known.tree(), stamp));
+            self.output.records.push((node.path.clone(), renewed));
             return self.leave(&node, Some(known.tree()), totals);
         }
         let Some(tree) = build(&listing.names, &found) else {
@@ -511,7 +460,7 @@ impl<'s, 'a> Worker<'s, 'a> {
         };
         let failed = |source| CaptureError::Sink { path: self.shared.absolute(&node.path), source };
         let id = sink.put(tree.bytes()).map_err(failed)?;
-        self.output.records.push((node.path.clone(), Some(record.finish(&id))));
+        self.output.records.push((node.path.clone(), Some(record.finish(&id, stamp))));
         self.leave(&node, Some(id), totals)
     }
 
@@ -531,24 +480,4 @@ impl<'s, 'a> Worker<'s, 'a> {
         }
         self.finish(Arc::clone(parent))
     }
-}
-
-/// Makes the tree of a directory; nothing if it has more in it than a tree object holds.
-fn build(names: &Names, found: &[Found]) -> Option<Tree> {
-    let mut builder = TreeBuilder::new();
-    for (index, found) in found.iter().enumerate() {
-        let node = match found {
-            Found::File { stamp, content, .. } => TreeNode::File {
-                mode: FileMode::from_permissions(stamp.mode),
-                size: stamp.size,
-                content: *content,
-            },
-            Found::Link(target) => TreeNode::Link { target },
-            Found::Directory { tree: Some(tree), .. } => TreeNode::Directory { tree: *tree },
-            _ => continue,
-        };
-        // Names and targets were checked; only the size of the whole is left.
-        builder.push(&Entry { name: names.get(index).0, node }).ok()?;
-    }
-    Some(builder.finish())
 }

@@ -65,6 +65,23 @@ fn a_file_written_within_one_tick_of_the_clock_is_not_mistaken_for_the_one_befor
 }
 
 #[test]
+fn a_file_whose_time_proves_nothing_is_read_each_time() {
+    let lab = Lab::new();
+    lab.write("d/f", "x");
+    let later = std::time::SystemTime::now() + Duration::from_secs(3600);
+    fs::File::open(lab.at("d/f")).and_then(|file| file.set_modified(later)).expect("a time");
+    let mut cache = StatCache::new();
+    for _ in 0..3 {
+        let captured = capture(&lab.options(), &lab.objects, &cache).expect("captured");
+        assert_eq!(
+            (captured.files_read, lab.show(captured.tree)),
+            (1, vec!["d d".to_owned(), "f d/f x".to_owned()])
+        );
+        cache = captured.cache.unwrap_or(cache);
+    }
+}
+
+#[test]
 fn what_the_sink_has_lost_is_read_again() {
     let lab = Lab::new();
     lab.write("a/x", "xx");
@@ -115,4 +132,51 @@ fn rules_that_change_are_applied_to_what_is_known() {
     let options = CaptureOptions { selection, ..lab.options() };
     let captured = capture(&options, &lab.objects, &cache).expect("captured");
     assert_eq!(lab.show(captured.tree), ["d a", "f a/.gitignore *.c\n", "f a/x.c source", "f a/x.o object"]);
+}
+
+#[test]
+fn names_that_come_and_go_within_one_tick_of_the_clock_are_seen() {
+    let lab = Lab::new();
+    lab.write("d/always", "x");
+    let mut cache = lab.warm();
+    for round in 0..300 {
+        let (old, new) = (format!("d/{}", round - 1), format!("d/{round}"));
+        lab.write(&new, "");
+        _ = fs::remove_file(lab.at(&old));
+        let captured = capture(&lab.options(), &lab.objects, &cache).expect("captured");
+        assert_eq!(
+            lab.show(captured.tree),
+            ["d d".to_owned(), format!("f {new} "), "f d/always x".to_owned()]
+        );
+        cache = captured.cache.unwrap_or(cache);
+    }
+}
+
+#[test]
+fn what_was_skipped_is_skipped_and_named_again_although_its_directory_did_not_change() {
+    let lab = Lab::new();
+    lab.write("a/large", "xxx");
+    lab.write("a/git~1", "x");
+    lab.write("a/small", "x");
+    lab.write("b/ignored", "x");
+    lab.write("b/.gitignore", "*\n");
+    fs::create_dir_all(lab.at("c/nested/.git")).expect("directories");
+    let options = CaptureOptions { max_file: 2, ..lab.options() };
+    let mut cache = lab.warm();
+    for _ in 0..5 {
+        let captured = capture(&options, &lab.objects, &cache).expect("captured");
+        let expected =
+            [("a/git~1".to_owned(), SkipReason::Name), ("a/large".to_owned(), SkipReason::TooLarge)];
+        assert_eq!(Lab::skipped(&captured), expected);
+        assert_eq!(lab.show(captured.tree), ["d a", "f a/small x", "d b", "d c", "d c/nested"]);
+        cache = captured.cache.unwrap_or(cache);
+    }
+    // What the next rules do not ignore is found for what it is.
+    fs::remove_file(lab.at("b/.gitignore")).expect("removed");
+    symlink("ignored", lab.at("b/link")).expect("a link");
+    lab.write(".rekindleignore", "link\n");
+    let cache = lab.warm();
+    lab.write(".rekindleignore", "no\n");
+    let captured = capture(&options, &lab.objects, &cache).expect("captured");
+    assert!(lab.show(captured.tree).contains(&"l b/link ignored".to_owned()));
 }
