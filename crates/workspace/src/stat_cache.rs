@@ -112,6 +112,11 @@ impl StatCache {
         RecordView::new(&self.bytes[self.directories[at].1.clone()])
     }
 
+    /// Returns path and record of every directory, in the order of paths.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.directories.iter().map(|(path, record)| (&self.bytes[path.clone()], &self.bytes[record.clone()]))
+    }
+
     /// Returns the states of git indexes that were seen.
     pub(crate) fn repositories(&self) -> &[(Vec<u8>, [u8; 32])] {
         &self.repositories

@@ -10,6 +10,7 @@ mod pool;
 mod read;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,7 +158,11 @@ pub enum CaptureError {
     },
     /// The caller asked for the end.
     #[error("the capture was stopped before it was complete")]
-    Stopped,
+    Stopped {
+        /// The cache with what was done until then. If the sink keeps what it was given, the next capture goes on from there,
+        /// so that a directory that takes too long for one capture is captured by several.
+        cache: Option<Box<StatCache>>,
+    },
 }
 
 /// What all threads of a capture share.
@@ -211,11 +216,17 @@ pub fn capture(
     shared.pool.push([Task::Directory(Arc::new(Node::root(rules)))]);
     let mut output = run(&shared);
     if let Some(error) = take(&shared.failed) {
-        return Err(error);
+        return Err(match error {
+            CaptureError::Stopped { .. } => {
+                CaptureError::Stopped { cache: partial_cache(cache, output.records).map(Box::new) }
+            }
+            error => error,
+        });
     }
     let gone = || unreadable(io::ErrorKind::NotFound.into());
     let (tree, totals) = take(&shared.finished).ok_or_else(gone)?;
     let repositories = shared.repositories.into_inner().unwrap_or_else(PoisonError::into_inner);
+    notes.append(&mut output.notes);
     notes.extend(repositories.iter().filter_map(|repository| repository.note().map(str::to_owned)));
     Ok(Captured {
         tree,
@@ -335,6 +346,20 @@ fn next_cache(
     };
     let mut records: Vec<_> = records.into_iter().filter_map(whole).collect();
     Some(StatCache::build(&mut records, &indexes))
+}
+
+/// Returns the last cache with what a capture added to it before it was stopped, if it did.
+fn partial_cache(cache: &StatCache, records: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Option<StatCache> {
+    let new = records.into_iter().filter_map(|(path, record)| Some((path, record?)));
+    let mut all: BTreeMap<Vec<u8>, Vec<u8>> = new.collect();
+    if all.is_empty() {
+        return None;
+    }
+    for (path, record) in cache.iter() {
+        all.entry(path.to_vec()).or_insert_with(|| record.to_vec());
+    }
+    let mut records: Vec<_> = all.into_iter().collect();
+    Some(StatCache::build(&mut records, cache.repositories()))
 }
 
 #[cfg(test)]

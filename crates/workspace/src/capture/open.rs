@@ -37,8 +37,10 @@ impl Root {
     /// Opens the root by its path, which has no links in it any more.
     pub(super) fn open(path: &Path) -> rustix::io::Result<Root> {
         let directory = open(path, DIRECTORY, Mode::empty())?;
-        let is_exact = has_exact_directories(fstatfs(&directory)?.f_type as u64);
-        let exact_device = if is_exact { Some(fstat(&directory)?.st_dev) } else { None };
+        // Whoever does not say what it is, is not trusted.
+        let file_system =
+            fstatfs(&directory).ok().filter(|system| has_exact_directories(system.f_type as u64));
+        let exact_device = file_system.and_then(|_| fstat(&directory).ok()).map(|stat| stat.st_dev);
         Ok(Root { path: path.to_owned(), directory, exact_device, steps_only: AtomicBool::new(false) })
     }
 

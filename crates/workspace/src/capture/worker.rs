@@ -32,6 +32,8 @@ pub(super) struct Output {
     /// Directories for the next cache; without a record where the last one has it.
     pub(super) records: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     pub(super) files_read: u64,
+    /// What could not be understood, for people.
+    pub(super) notes: Vec<String>,
 }
 
 impl Output {
@@ -40,6 +42,7 @@ impl Output {
         self.ignore_files.append(&mut other.ignore_files);
         self.records.append(&mut other.records);
         self.files_read += other.files_read;
+        self.notes.append(&mut other.notes);
     }
 }
 
@@ -61,7 +64,11 @@ impl<'s, 'a> Worker<'s, 'a> {
     /// Works until nothing is left, and returns what was gathered.
     pub(super) fn work(mut self) -> Output {
         while let Some((task, _unfinished)) = self.shared.pool.next() {
-            let done = if (self.shared.options.stop)() { Err(CaptureError::Stopped) } else { self.run(task) };
+            let done = if (self.shared.options.stop)() {
+                Err(CaptureError::Stopped { cache: None })
+            } else {
+                self.run(task)
+            };
             if let Err(error) = done {
                 self.shared.fail(error);
             }
@@ -196,12 +203,16 @@ impl<'s, 'a> Worker<'s, 'a> {
             names.kind_of(name).filter(|kind| *kind == FileType::RegularFile)?;
             let stat = retry(|| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)).ok()?;
             let stamp = FileStamp::of(&stat);
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
-                || stamp.size > MAX_IGNORE_FILE_BYTES
-            {
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                 return None;
             }
             let path = node.path_of(name);
+            if stamp.size > MAX_IGNORE_FILE_BYTES {
+                let path = self.shared.absolute(&path);
+                let limit = MAX_IGNORE_FILE_BYTES >> 20;
+                self.output.notes.push(format!("{} is above {limit} MiB and not honoured", path.display()));
+                return None;
+            }
             let known = known.and_then(|known| known.entries().find(name));
             let id = match known {
                 Some(Known::File(before, id)) if before == stamp => id,
@@ -412,7 +423,7 @@ impl<'s, 'a> Worker<'s, 'a> {
                 self.skip(node.path_of(name), reason);
                 Ok(Found::Nothing)
             }
-            Err(ReadError::Stopped) => Err(CaptureError::Stopped),
+            Err(ReadError::Stopped) => Err(CaptureError::Stopped { cache: None }),
             Err(ReadError::Exhausted(error)) => {
                 Err(CaptureError::Exhausted { path: path(), source: error.into() })
             }

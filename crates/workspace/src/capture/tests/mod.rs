@@ -258,7 +258,10 @@ fn limits_stops_and_missing_roots_end_a_capture_with_an_error() {
     assert!(matches!(over, Err(CaptureError::OverLimit { max_files: 19, .. })));
     let over = run(CaptureOptions { max_bytes: 99, ..lab.options() });
     assert!(matches!(over, Err(CaptureError::OverLimit { max_bytes: 99, .. })));
-    assert!(matches!(run(CaptureOptions { stop: &|| true, ..lab.options() }), Err(CaptureError::Stopped)));
+    assert!(matches!(
+        run(CaptureOptions { stop: &|| true, ..lab.options() }),
+        Err(CaptureError::Stopped { .. })
+    ));
     for root in [lab.at("missing"), lab.at("0/f")] {
         assert!(
             matches!(run(CaptureOptions::new(&root)), Err(CaptureError::Root { .. })),

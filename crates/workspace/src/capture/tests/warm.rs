@@ -1,5 +1,7 @@
 //! Captures with a stat cache: what is not read again, and what is although it looks the same.
 
+use std::sync::atomic::AtomicU64;
+
 use super::*;
 
 #[test]
@@ -79,6 +81,41 @@ fn a_file_whose_time_proves_nothing_is_read_each_time() {
         );
         cache = captured.cache.unwrap_or(cache);
     }
+}
+
+#[test]
+fn what_a_stopped_capture_did_is_not_done_again() {
+    let lab = Lab::new();
+    for index in 0..30 {
+        lab.write(format!("{index}/f"), format!("{index}"));
+    }
+    // So that nothing is too young to be remembered.
+    lab.warm();
+    let asked = AtomicU64::new(0);
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) == 10;
+    let options = CaptureOptions { threads: Some(1), stop: &stop, ..lab.options() };
+    let stopped = capture(&options, &lab.objects, &StatCache::new());
+    let Err(CaptureError::Stopped { cache: Some(cache) }) = stopped else {
+        panic!("not stopped: {stopped:?}")
+    };
+    assert_eq!(
+        cache.directories(),
+        9,
+        "ten tasks: the root, which is not finished, and nine directories in it"
+    );
+    let rest = capture(&lab.options(), &lab.objects, &cache).expect("captured");
+    assert_eq!((rest.files_read, rest.tree), (30 - 9, lab.capture().tree));
+}
+
+#[test]
+fn an_ignore_file_that_is_too_large_is_told() {
+    let lab = Lab::new();
+    lab.write(".gitignore", vec![b'#'; crate::rules::MAX_IGNORE_FILE_BYTES as usize + 1]);
+    let notes = lab.capture().notes;
+    assert!(
+        notes.len() == 1 && notes[0].ends_with(".gitignore is above 1 MiB and not honoured"),
+        "{notes:?}"
+    );
 }
 
 #[test]
