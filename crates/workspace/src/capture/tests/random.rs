@@ -1,5 +1,5 @@
 //! Random trees, changed at random: a capture with the cache of the one before is the capture without any, and both have
-//! what is on disk.
+//! what is on disk. `REKINDLE_SEED=n` repeats one seed; `REKINDLE_TEST_LONG=1` runs many more trees.
 
 use rekindle_seeded::Rng;
 
@@ -20,8 +20,15 @@ const NAMES: &[&[u8]] = &[
     b"-",
 ];
 
-fn seed() -> u64 {
-    std::env::var("REKINDLE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_260_801)
+/// Trees that are drawn, each captured after each of its changes.
+const TREES: u64 = 10;
+const TREES_LONG: u64 = 200;
+
+fn seeds() -> Vec<u64> {
+    let one =
+        std::env::var("REKINDLE_SEED").ok().map(|seed| seed.parse().expect("REKINDLE_SEED is a number"));
+    let is_long = std::env::var_os("REKINDLE_TEST_LONG").is_some();
+    one.map_or_else(|| (0..if is_long { TREES_LONG } else { TREES }).collect(), |seed| vec![seed])
 }
 
 /// Does one random thing somewhere below a directory.
@@ -90,10 +97,8 @@ fn in_tree(lab: &Lab, tree: BlobId) -> Vec<(Vec<u8>, String)> {
 
 #[test]
 fn random_trees_are_captured_as_they_are_on_disk_cold_and_warm() {
-    let seed = seed();
-    eprintln!("REKINDLE_SEED={seed}");
-    let mut rng = Rng::new(seed);
-    for _ in 0..10 {
+    for seed in seeds() {
+        let mut rng = Rng::new(seed);
         let lab = Lab::new();
         let mut cache = StatCache::new();
         for _ in 0..20 {
@@ -107,12 +112,12 @@ fn random_trees_are_captured_as_they_are_on_disk_cold_and_warm() {
             expected.sort();
             let mut found = in_tree(&lab, warm.tree);
             found.sort();
-            assert_eq!(found, expected, "seed {seed}");
+            assert_eq!(found, expected, "REKINDLE_SEED={seed}");
             let cold = capture(&options, &MemoryObjects::new(), &StatCache::new()).expect("captured");
             assert_eq!(
                 (warm.tree, warm.totals, warm.rules),
                 (cold.tree, cold.totals, cold.rules),
-                "seed {seed}"
+                "REKINDLE_SEED={seed}"
             );
             cache = warm.cache.unwrap_or(cache);
         }
