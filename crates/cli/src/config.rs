@@ -18,6 +18,19 @@ pub(crate) struct Config {
     /// What a daemon logs, and how.
     #[serde(default)]
     pub(crate) log: LogConfig,
+    /// Which files of a working directory count.
+    #[serde(default)]
+    pub(crate) workspace: WorkspaceConfig,
+}
+
+/// The section `[workspace]` of the configuration: patterns as in a `.gitignore`.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct WorkspaceConfig {
+    /// Files that are left out.
+    pub(crate) exclude: Vec<String>,
+    /// Files that count although something leaves them out.
+    pub(crate) include: Vec<String>,
 }
 
 /// The section `[log]` of the configuration.

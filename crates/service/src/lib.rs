@@ -29,6 +29,7 @@ mod test_knobs;
 mod ticks;
 pub mod upkeep;
 mod worker_pool;
+pub mod workspaces;
 
 pub use drive::{live, look_for_holder};
 pub use rekindle_store::crash_report::{self, AtWork};

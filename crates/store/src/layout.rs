@@ -12,6 +12,7 @@ const LOG_SUFFIX: &str = ".messages.jsonl";
 const TOKENS_SUFFIX: &str = ".tokens.json";
 const HISTORY_SUFFIX: &str = ".snapshots";
 const SNAPSHOT_SUFFIX: &str = ".json";
+const MANIFEST_SUFFIX: &str = ".manifest.json";
 const SEGMENT_SUFFIX: &str = ".wal";
 /// What a file is called until it is whole.
 pub const TEMPORARY_SUFFIX: &str = ".tmp";
@@ -255,6 +256,32 @@ impl Layout {
     /// The index of a pack.
     pub(crate) fn pack_index(&self, id: &impl std::fmt::Display) -> PathBuf {
         self.packs().join(format!("{id}{PACK_INDEX_SUFFIX}"))
+    }
+
+    /// Snapshots of working directories: a manifest for each tree that is kept by name, and what makes the next capture quick.
+    pub fn workspaces(&self) -> PathBuf {
+        self.home.join("workspaces")
+    }
+
+    /// The manifest of a tree.
+    pub fn manifest(&self, tree: &BlobId) -> PathBuf {
+        self.workspaces().join(format!("{tree}{MANIFEST_SUFFIX}"))
+    }
+
+    /// Returns the tree that a name in `workspaces/` is the manifest of.
+    pub fn manifest_tree(name: &str) -> Option<BlobId> {
+        name.strip_suffix(MANIFEST_SUFFIX)?.parse().ok()
+    }
+
+    /// Stat caches, one for each directory that was captured.
+    pub fn stat_caches(&self) -> PathBuf {
+        self.workspaces().join("stat")
+    }
+
+    /// The stat cache of a directory.
+    pub fn stat_cache(&self, root: &Path) -> PathBuf {
+        let hash = BlobId::of(root.as_os_str().as_encoded_bytes()).to_string();
+        self.stat_caches().join(format!("{}.cache", &hash[..32]))
     }
 
     /// Where sessions go whose log is damaged, when someone says so.

@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("workspace", &["domain"]),
     // Shapes that whoever serves and whoever calls share: nothing that does anything.
     ("wire", &["domain"]),
-    ("service", &["agent", "domain", "holder", "store", "wire"]),
+    ("service", &["agent", "domain", "holder", "store", "wire", "workspace"]),
     ("server", &["agent", "domain", "service", "wire"]),
     // The other side of the server: it finds, starts and asks a daemon, and must not know how one works.
     ("client", &["domain", "holder", "store", "terminal", "wire"]),
@@ -42,6 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "terminal",
             "trial",
             "wire",
+            "workspace",
         ],
     ),
 ];

@@ -25,6 +25,7 @@ mod status;
 mod stop;
 mod token;
 mod waits;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Service(service::Args),
     Doctor(doctor::Args),
     Gc(gc::Args),
+    Workspace(workspace::Args),
     Demo(demo::Args),
     Chaos(chaos::Args),
     Completions(completions::Args),
@@ -102,6 +104,7 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => homeless()?.only_here("demo").and_then(|_| demo::run(&shared, &args)),
         Command::Chaos(args) => homeless()?.only_here("chaos").and_then(|_| chaos::run(&shared, &args)),
         Command::Gc(args) => gc::run(&here("gc")?, &args),
+        Command::Workspace(args) => workspace::run(&here("workspace")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),

@@ -10,3 +10,4 @@ mod log;
 mod repair;
 mod status;
 mod support;
+mod workspace;

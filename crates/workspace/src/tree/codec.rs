@@ -7,7 +7,8 @@ use super::name::{NameError, check_name};
 use super::{Entry, FileMode, MAX_FILE_SIZE, MAX_TARGET_BYTES, MAX_TREE_BYTES, Node};
 
 /// What every tree object begins with.
-const MAGIC: &[u8] = b"rktree1\n";
+/// What every tree object begins with.
+pub const MAGIC: &[u8] = b"rktree1\n";
 
 /// Length of a hash in a tree object.
 const HASH_BYTES: usize = 32;

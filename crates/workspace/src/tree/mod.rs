@@ -6,7 +6,7 @@ mod name;
 mod snap;
 mod walk;
 
-pub use codec::{Entries, Tree, TreeBuilder, TreeError, Wrong};
+pub use codec::{Entries, MAGIC, Tree, TreeBuilder, TreeError, Wrong};
 pub use name::{NameError, check_name};
 pub use snap::{NotResolved, Snap, SnapError, short_name};
 pub use walk::{LimitReached, Limits, OwnedNode, TreeWalk, WalkError, WalkedEntry, load};

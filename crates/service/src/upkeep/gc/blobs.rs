@@ -9,11 +9,14 @@ use rekindle_store::aside;
 use rekindle_store::blob_references::referenced_blobs;
 use rekindle_store::blobs::{BlobId, Blobs};
 use rekindle_store::check::{Finding, Report, Severity};
-use rekindle_store::disk::SharedDisk;
+use rekindle_store::disk::{Disk, SharedDisk, if_exists};
 use rekindle_store::layout::Layout;
 
+use super::tree_names::add_tree_names;
 use super::{Freed, Gone};
+use crate::error::chain;
 use crate::test_knobs::crash_point;
+use crate::workspaces::BlobSource;
 
 /// Removes the blobs that no file of the home names.
 pub(super) fn collect(
@@ -43,17 +46,11 @@ pub(super) fn collect(
         return Ok(());
     }
     let blobs = Blobs::reading(disk.clone(), layout.clone());
-    if blobs.has_packs().map_err(io::Error::other)? {
-        // A tree in a pack names files and other trees, and records name the first tree alone.
-        let why = "all are kept: there are checkpoints of workspaces, which may need any of them".to_owned();
-        freed.leave("blobs", layout.blobs(), why);
-        return Ok(());
-    }
     let now = SystemTime::now();
     // Begun before the names are read: whatever is kept or reused from here on is left alone.
-    let collection = (!dry_run).then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
+    let collection = blobs.begin_collection().map_err(io::Error::other)?;
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
-    if candidates.is_empty() {
+    if candidates.is_empty() && !blobs.has_packs().map_err(io::Error::other)? {
         return Ok(());
     }
     let references = referenced_blobs(&**disk, layout)?;
@@ -62,19 +59,44 @@ pub(super) fn collect(
         freed.leave("blobs", layout.blobs(), why);
         return Ok(());
     }
+    let mut named = references.referenced;
+    named.extend(kept_trees(&**disk, layout)?);
+    if let Err(error) = add_tree_names(&BlobSource(blobs.clone()), &mut named) {
+        let why = format!("all are kept, because this may name any of them: {}", chain(&error));
+        freed.leave("blobs", layout.blobs(), why);
+        return Ok(());
+    }
     crash_point("gc.blobs_named");
-    let unnamed: Vec<(BlobId, u64)> =
-        candidates.into_iter().filter(|(id, _)| !references.referenced.contains(id)).collect();
-    let gone: HashSet<BlobId> = match collection {
-        None => unnamed.iter().map(|(id, _)| *id).collect(),
-        Some(collection) => collection.collect_blobs(&references.referenced, now)?.into_iter().collect(),
+    let unnamed: Vec<(BlobId, u64)> = candidates.into_iter().filter(|(id, _)| !named.contains(id)).collect();
+    let gone: HashSet<BlobId> = if dry_run {
+        unnamed.iter().map(|(id, _)| *id).collect()
+    } else {
+        collection.collect_blobs(&named, now)?.into_iter().collect()
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
         let why = "no record names it".into();
         freed.gone.push(Gone { kind: "blob", path: layout.blob(&id), bytes, why });
     }
+    let packs = collection.collect_packs(&named, now, dry_run).map_err(io::Error::other)?;
+    for (path, bytes) in packs.removed {
+        let why = "nothing in it is named by a record, a snapshot or a tree".into();
+        freed.gone.push(Gone { kind: "pack", path, bytes, why });
+    }
+    for (path, bytes) in packs.rewritten {
+        let why = "most of it was named by nobody: what is needed is in a new one".into();
+        freed.gone.push(Gone { kind: "pack", path, bytes, why });
+    }
+    for path in packs.damaged {
+        freed.leave("pack", path, "it is damaged, and left as it is".into());
+    }
     Ok(())
+}
+
+/// Returns the trees that are kept by name: also one whose manifest cannot be read any more.
+fn kept_trees(disk: &dyn Disk, layout: &Layout) -> io::Result<Vec<BlobId>> {
+    let entries = if_exists(disk.list(&layout.workspaces()))?.unwrap_or_default();
+    Ok(entries.iter().filter_map(|entry| Layout::manifest_tree(&entry.name)).collect())
 }
 
 #[cfg(test)]
@@ -83,38 +105,95 @@ mod tests {
 
     use rekindle_domain::id::BootId;
     use rekindle_store::check::{Holding, check};
+    use rekindle_store::disk::replace;
     use rekindle_store::{Opener, Store};
     use rekindle_testkit::clock::SimClock;
     use rekindle_testkit::sim::SimDisk;
+    use rekindle_workspace::tree::{Entry, FileMode, MAGIC, Node, TreeBuilder};
 
     use super::*;
 
-    /// A content is named by a tree, and that by another: only the first is named where names are looked for.
-    #[test]
-    fn blobs_stay_where_trees_in_packs_may_name_them() {
-        let (disk, layout) = (Arc::new(SimDisk::new(1)) as SharedDisk, Layout::new("/home"));
-        let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
-        let store =
-            Store::open(disk.clone(), "/home", opener, Arc::new(SimClock::default())).expect("a home");
-        let blobs = store.blobs();
-        let unnamed = blobs.put(b"unnamed, and old: a simulated disk counts from 1970").expect("kept");
-        let batch = blobs.batch().expect("a batch");
-        let packed = batch.put(b"in a pack").expect("put");
-        drop(batch.commit().expect("committed"));
-        let run = || {
-            let report = check(disk.clone(), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
+    /// A home with a store, and how it is collected.
+    struct Collected {
+        disk: SharedDisk,
+        layout: Layout,
+        blobs: Blobs,
+        _store: Store,
+    }
+
+    impl Collected {
+        fn new() -> Collected {
+            let (disk, layout) = (Arc::new(SimDisk::new(1)) as SharedDisk, Layout::new("/home"));
+            let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
+            let store = Store::open(disk.clone(), "/home", opener, Arc::new(SimClock::default()));
+            let store = store.expect("a home");
+            Collected { disk, layout, blobs: store.blobs(), _store: store }
+        }
+
+        fn run(&self, dry_run: bool) -> Freed {
+            let report = check(self.disk.clone(), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
             let mut freed = Freed::default();
-            collect(&disk, &layout, &report, false, &mut freed).expect("collected");
+            collect(&self.disk, &self.layout, &report, dry_run, &mut freed).expect("collected");
             freed
-        };
-        let freed = run();
-        assert_eq!((freed.gone.len(), freed.left.len()), (0, 1));
-        assert!(blobs.get(&unnamed.blob).is_ok() && blobs.get(&packed).is_ok());
-        let named = HashSet::from([unnamed.blob]);
-        let collection = blobs.begin_collection().expect("begun");
-        let gone = collection.collect_packs(&named, SystemTime::now(), false).expect("collected");
-        assert_eq!(gone.removed.len(), 1);
-        drop(collection);
-        assert_eq!(run().gone.len(), 1, "without packs everything that may name a blob was looked at");
+        }
+
+        /// Puts a tree with one file into a directory below it, and returns the tree, the tree below it and the content.
+        fn tree(&self, content: &[u8]) -> [BlobId; 3] {
+            let batch = self.blobs.batch().expect("a batch");
+            let id = batch.put(content).expect("put");
+            let file = Node::File { mode: FileMode::Plain, size: content.len() as u64, content: id };
+            let directory = |name: &[u8], node: Node<'_>| {
+                let mut tree = TreeBuilder::new();
+                tree.push(&Entry { name, node }).expect("an entry");
+                batch.put(tree.finish().bytes()).expect("put")
+            };
+            let below = directory(b"file", file);
+            let above = directory(b"directory", Node::Directory { tree: below });
+            drop(batch.commit().expect("committed"));
+            [above, below, id]
+        }
+
+        fn keep(&self, tree: BlobId, manifest: &[u8]) {
+            self.disk.create_dir(&self.layout.workspaces()).expect("a directory");
+            replace(&*self.disk, &self.layout.manifest(&tree), manifest).expect("written");
+        }
+
+        fn has(&self, ids: &[BlobId]) -> bool {
+            ids.iter().all(|id| self.blobs.get(id).is_ok())
+        }
+    }
+
+    // Everything is old here: a simulated disk counts from 1970.
+    #[test]
+    fn what_a_kept_tree_names_stays_and_everything_else_goes() {
+        let home = Collected::new();
+        let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
+        let kept = home.tree(b"in a kept tree");
+        // Its manifest is damaged: the name of the file says enough.
+        home.keep(kept[0], b"{");
+        let told = home.run(true);
+        assert!(told.gone.iter().any(|gone| gone.kind == "blob") && home.has(&[unnamed]), "only told");
+        let freed = home.run(false);
+        assert!(freed.left.is_empty() && freed.gone.len() == 1, "{freed:?}");
+        assert!(home.has(&kept) && !home.has(&[unnamed]));
+        home.disk.remove_file(&home.layout.manifest(&kept[0])).expect("removed");
+        let freed = home.run(false);
+        assert_eq!(freed.gone.iter().map(|gone| gone.kind).collect::<Vec<_>>(), ["pack"], "{freed:?}");
+        assert!(!kept.iter().any(|id| home.has(&[*id])));
+    }
+
+    #[test]
+    fn a_tree_that_cannot_be_read_keeps_everything() {
+        let home = Collected::new();
+        let batch = home.blobs.batch().expect("a batch");
+        // The magic of a tree, and then none.
+        let broken = batch.put(&[MAGIC, b"?????"].concat()).expect("put");
+        drop(batch.commit().expect("committed"));
+        home.keep(broken, b"{}");
+        let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
+        let freed = home.run(false);
+        assert!(freed.gone.is_empty() && freed.left.len() == 1, "{freed:?}");
+        assert!(freed.left[0].why.contains(&broken.to_string()), "{freed:?}");
+        assert!(home.has(&[unnamed]));
     }
 }

@@ -5,6 +5,7 @@
 mod blobs;
 mod executables;
 mod holders;
+mod tree_names;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -32,7 +33,7 @@ pub struct GcOptions {
 /// Something that was removed, or would be.
 #[derive(Debug, Clone, Serialize)]
 pub struct Gone {
-    /// `holder`, `blob`, `executable` or `repairs`.
+    /// `holder`, `blob`, `pack`, `executable` or `repairs`.
     pub kind: &'static str,
     /// What.
     #[serde(serialize_with = "super::lossy")]

@@ -1,0 +1,159 @@
+//! `rekindle workspace`: snapshots of a directory, whatever is in it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Home, code, stderr, stdout};
+
+/// Makes the directory that is worked in, beside the home.
+fn work(home: &Home) -> PathBuf {
+    let work = home.path().with_file_name("work");
+    fs::create_dir(&work).expect("a directory");
+    work
+}
+
+/// Runs a command that must fail and returns what it says.
+fn refused(home: &Home, args: &[&str]) -> Value {
+    let output = home.run(&[args, &["--json"]].concat());
+    assert_eq!(code(&output), 1, "{args:?}: {}", stdout(&output));
+    serde_json::from_str(&stderr(&output)).expect("JSON")
+}
+
+/// A directory with what a project has: tracked, ignored, linked, executable, empty.
+fn project(at: &Path) {
+    fs::create_dir_all(at.join("src/deep")).expect("a directory");
+    fs::create_dir_all(at.join("empty")).expect("a directory");
+    fs::create_dir_all(at.join("target")).expect("a directory");
+    fs::write(at.join(".gitignore"), "target/\n").expect("written");
+    fs::write(at.join("src/main.rs"), "fn main() {}\n").expect("written");
+    fs::write(at.join("src/deep/data.bin"), [0u8, 159, 146, 150]).expect("written");
+    fs::write(at.join("target/built"), "not kept").expect("written");
+    fs::write(at.join("run.sh"), "#!/bin/sh\n").expect("written");
+    fs::set_permissions(at.join("run.sh"), PermissionsExt::from_mode(0o755)).expect("a mode");
+    symlink("src/main.rs", at.join("entry")).expect("a link");
+}
+
+#[test]
+fn a_snapshot_is_taken_listed_shown_and_compared() {
+    let home = Home::empty();
+    let work = work(&home);
+    project(&work);
+    let path = work.to_str().expect("a path");
+
+    let none = home.ok(&["workspace", "ls"]);
+    assert!(none.contains("rekindle workspace snapshot takes one"), "{none}");
+    let first = home.json(&["workspace", "snapshot", path]);
+    assert_eq!((first["files"].as_u64(), first["links"].as_u64()), (Some(4), Some(1)), "{first}");
+    let (name, tree) = (first["snapshot"].as_str().expect("a name"), first["tree"].as_str().expect("a hash"));
+    assert!(name.starts_with("snap-") && tree.starts_with(&name[5..]) && tree.len() == 64, "{first}");
+    // Nothing changed: the same snapshot, and nothing is kept twice.
+    let again = home.json(&["workspace", "snapshot", path]);
+    assert_eq!(again["tree"], tree);
+    let listed = home.json(&["workspace", "ls"]);
+    assert_eq!(listed["snapshots"].as_array().expect("a list").len(), 1, "{listed}");
+    assert!(home.ok(&["workspace", "ls"]).contains(name));
+
+    let shown = home.json(&["workspace", "show", name]);
+    let paths: Vec<&str> = shown["entries"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| entry["path"].as_str().expect("a path"))
+        .collect();
+    for kept in [".gitignore", "empty", "entry", "run.sh", "src", "src/deep/data.bin", "src/main.rs"] {
+        assert!(paths.contains(&kept), "{kept} in {paths:?}");
+    }
+    assert!(!paths.iter().any(|path| path.starts_with("target")), "{paths:?}");
+    let script = shown["entries"].as_array().expect("entries").iter().find(|entry| entry["path"] == "run.sh");
+    assert_eq!(script.expect("an entry")["mode"], "0755");
+    assert!(home.ok(&["workspace", "show", name]).contains("entry -> src/main.rs"));
+
+    fs::write(work.join("src/main.rs"), "fn main() {\n    work();\n}\n").expect("written");
+    fs::remove_file(work.join("run.sh")).expect("removed");
+    fs::write(work.join("new.txt"), "one\ntwo\n").expect("written");
+    fs::write(work.join("target/more"), "not kept either").expect("written");
+    let diff = home.json(&["workspace", "diff", name, "--directory", path]);
+    let changes: Vec<(&str, &str, Option<u64>)> = diff["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|file| {
+            let text = |field: &str| file[field].as_str().unwrap_or_default();
+            (text("path"), text("change"), file["lines_added"].as_u64())
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        [("new.txt", "added", Some(2)), ("run.sh", "deleted", Some(0)), ("src/main.rs", "modified", Some(3))]
+    );
+    let unified = home.ok(&["workspace", "diff", name, "--directory", path]);
+    assert!(unified.contains("+    work();\n") && unified.contains("deleted file mode 100755"), "{unified}");
+    let stat = home.ok(&["workspace", "diff", name, "--stat", "--directory", path]);
+    assert!(stat.contains("3 files, +5 −2 lines"), "{stat}");
+    // What was only compared is not kept by name.
+    let listed = home.json(&["workspace", "ls"]);
+    assert_eq!(listed["snapshots"].as_array().expect("a list").len(), 1, "{listed}");
+    let second = home.json(&["workspace", "snapshot", path]);
+    let between = home.json(&["workspace", "diff", name, second["snapshot"].as_str().expect("a name")]);
+    assert_eq!(between["files"], diff["files"]);
+}
+
+#[test]
+fn a_name_that_stands_for_nothing_says_what_to_do() {
+    let home = Home::empty();
+    let work = work(&home);
+    fs::write(work.join("a"), "a").expect("written");
+    let path = work.to_str().expect("a path");
+    let taken = home.json(&["workspace", "snapshot", path]);
+    for (name, code) in
+        [("snap-00000000", "snap_not_found"), ("yesterday", "snap_invalid"), ("snap-", "snap_invalid")]
+    {
+        let told = refused(&home, &["workspace", "show", name]);
+        assert_eq!(told["error"]["code"], code, "{told}");
+        assert!(told["error"]["hint"].as_str().expect("a hint").contains("workspace ls"), "{told}");
+    }
+    let gone = refused(&home, &["workspace", "snapshot", work.join("nowhere").to_str().expect("a path")]);
+    assert_eq!(gone["error"]["code"], "capture_failed", "{gone}");
+
+    // A manifest that is damaged is made again from its tree; one of a newer version is left alone.
+    let tree = taken["tree"].as_str().expect("a hash");
+    let manifest = home.path().join(format!("workspaces/{tree}.manifest.json"));
+    fs::write(&manifest, "{").expect("written");
+    let listed = home.json(&["workspace", "ls"]);
+    assert_eq!(
+        (&listed["snapshots"][0]["tree"], &listed["snapshots"][0]["files"]),
+        (&taken["tree"], &1.into())
+    );
+    fs::write(&manifest, format!(r#"{{"version":9,"tree":"{tree}","files":1,"bytes":1}}"#)).expect("written");
+    assert_eq!(refused(&home, &["workspace", "show", tree])["error"]["code"], "manifest_version");
+}
+
+// I12
+#[test]
+fn a_byte_of_a_pack_that_somebody_changed_is_found_and_named() {
+    let home = Home::empty();
+    let work = work(&home);
+    for index in 0..20 {
+        fs::write(work.join(format!("f{index}")), format!("{index} ").repeat(50)).expect("written");
+    }
+    home.ok(&["workspace", "snapshot", work.to_str().expect("a path")]);
+    home.ok(&["doctor"]);
+    let packs = home.path().join("blobs/packs");
+    let pack = fs::read_dir(&packs)
+        .expect("packs")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "pack"))
+        .expect("a pack");
+    let mut bytes = fs::read(&pack).expect("a pack");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&pack, &bytes).expect("written");
+    let output = home.run(&["doctor"]);
+    assert_eq!(code(&output), 1, "{}", stdout(&output));
+    let told = stdout(&output);
+    let name = pack.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(told.contains(&name), "{told}");
+}
