@@ -1,5 +1,6 @@
-//! What a directory contains, apart from where it is kept: tree objects, which paths count, capture, comparison.
-//! Objects go to an [`ObjectSink`] and come from an [`ObjectSource`]; this crate owns no storage and writes into no workspace.
+//! What a directory contains, apart from where it is kept: tree objects, which paths count, capture, comparison, restore.
+//! Objects go to an [`ObjectSink`] and come from an [`ObjectSource`]; this crate owns no storage, and only `restore` writes into
+//! a workspace.
 
 pub mod capture;
 pub mod compare;
@@ -7,6 +8,7 @@ pub mod manifest;
 pub mod objects;
 pub mod path_name;
 mod record;
+pub mod restore;
 pub mod rules;
 pub mod skipped;
 mod stamp;
