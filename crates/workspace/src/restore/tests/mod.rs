@@ -19,6 +19,12 @@ use super::*;
 use crate::objects::MemoryObjects;
 use crate::tree::Limits;
 
+/// Returns a temporary directory, in memory where the machine has a place for that: on a disk that others are busy with, every
+/// rename over a file waits for them.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+}
+
 /// A journal in memory.
 #[derive(Default)]
 struct MemoryJournal(RefCell<Option<Journal>>);

@@ -8,7 +8,7 @@ use super::*;
 
 #[test]
 fn a_thousand_random_trees_come_back_as_they_were() {
-    let base = tempfile::tempdir().expect("a directory");
+    let base = scratch();
     let objects = MemoryObjects::new();
     let journal = MemoryJournal::default();
     let nothing = |_: &'static str, _: &[u8]| Ok(());

@@ -23,7 +23,7 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let base = tempfile::tempdir().expect("a directory");
+        let base = scratch();
         for name in ["root", "outside"] {
             fs::create_dir(base.path().join(name)).expect("made");
         }
