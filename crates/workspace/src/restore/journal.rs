@@ -24,6 +24,11 @@ pub struct Journal {
 }
 
 impl Journal {
+    /// Returns every tree that something on disk may come from.
+    pub(super) fn trees(&self) -> impl Iterator<Item = BlobId> {
+        [self.from, self.to].into_iter().chain(self.abandoned.iter().copied())
+    }
+
     /// Returns the journal of a restore that follows an interrupted one, if there was any.
     pub(super) fn after(earlier: Option<&Journal>, from: BlobId, to: BlobId) -> Journal {
         let mut abandoned: Vec<BlobId> = Vec::new();

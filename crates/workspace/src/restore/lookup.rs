@@ -50,8 +50,7 @@ pub(super) struct Began<'a>(Vec<Lookup<'a>>);
 
 impl<'a> Began<'a> {
     pub(super) fn new(source: &'a dyn ObjectSource, journal: &Journal) -> Began<'a> {
-        let trees = [journal.from, journal.to].into_iter().chain(journal.abandoned.iter().copied());
-        Began(trees.map(|tree| Lookup::new(source, tree)).collect())
+        Began(journal.trees().map(|tree| Lookup::new(source, tree)).collect())
     }
 
     /// Returns true if one of the trees has something at a path.

@@ -4,8 +4,11 @@
 //! | ---------------- | -------------------------------------------------------------------------------- |
 //! | `plan.rs`        | what has to change, decided from the two trees alone                             |
 //! | `side.rs`        | a tree with what its capture left out                                            |
+//! | `tree_rules.rs`  | what the ignore files of a tree say about paths that it does not have            |
 //! | `collision.rs`   | names that a file system without case takes for the same                         |
-//! | `survey.rs`      | what the plan means for what is on disk, and the capture of what would be lost   |
+//! | `complete.rs`    | what a rerun has to know of, although the rules of half-way hide it              |
+//! | `survey.rs`      | what the plan means for what is on disk                                          |
+//! | `keep.rs`        | the capture of what would be lost                                                |
 //! | `undo.rs`        | the tree of the way back                                                         |
 //! | `journal.rs`     | what is kept while a restore is at work                                          |
 //! | `execute.rs`     | temporaries, their sync, renames and removals                                    |
@@ -18,9 +21,11 @@
 //! | `paths.rs`       | paths as bytes, names of temporaries                                             |
 
 mod collision;
+mod complete;
 mod dir_root;
 mod execute;
 mod journal;
+mod keep;
 mod lookup;
 mod paths;
 mod plan;
@@ -31,6 +36,7 @@ mod run;
 mod side;
 mod survey;
 mod temporaries;
+mod tree_rules;
 mod undo;
 
 pub use collision::Collision;
@@ -41,6 +47,7 @@ pub use report::{ContentProblem, Done, DoneWhat, Left, LeftWhy, RestoreError, Re
 pub use root::{Root, Seen, SeenKind};
 pub use run::{Tools, restore};
 pub use side::{Side, SkippedPaths};
+pub use tree_rules::TreeRules;
 
 #[cfg(test)]
 mod tests;

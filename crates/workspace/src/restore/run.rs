@@ -3,6 +3,7 @@
 use rekindle_domain::blob_id::BlobId;
 
 use super::collision::Collision;
+use super::complete::complete;
 use super::execute::Execution;
 use super::journal::{Journal, JournalFile};
 use super::lookup::Began;
@@ -42,7 +43,11 @@ pub fn restore(tools: &Tools<'_>, now: &Side<'_>, wanted: &Side<'_>) -> Result<R
     let Tools { root, source, sink, journal, limits } = *tools;
     let of_journal = |doing| move |source| RestoreError::Journal { doing, source };
     let began = journal.read().map_err(of_journal("read"))?;
-    let plan = plan(source, now, wanted, began.as_ref(), limits)?;
+    let mut now = *now;
+    if let Some(began) = &began {
+        now.tree = complete(root, sink, source, now.tree, (began, limits))?;
+    }
+    let plan = plan(source, &now, wanted, began.as_ref(), limits)?;
     let collisions = plan.collisions.clone();
     if let Some(began) = &began {
         remove_leftovers(root, source, began.to, limits)?;

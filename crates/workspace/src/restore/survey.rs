@@ -2,10 +2,10 @@
 //! The capture that the plan came from may be a moment old, and does not know what it ignored.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, Read};
 
 use rekindle_domain::blob_id::BlobId;
 
+use super::keep::{Captured, Keeper};
 use super::lookup::Began;
 use super::paths::{below, join, temporary};
 use super::plan::{Change, Plan};
@@ -13,10 +13,7 @@ use super::report::{Left, LeftWhy, RestoreError};
 use super::root::{Root, Seen, SeenKind};
 use super::undo::Overlay;
 use crate::objects::ObjectSink;
-use crate::tree::{FileMode, OwnedNode, TreeBuilder, WalkedEntry};
-
-/// How often a file that changes while it is read is read again.
-const TRIES: usize = 3;
+use crate::tree::{FileMode, OwnedNode, WalkedEntry};
 
 /// Everything that is to be done, with what was seen in each place: what has changed since is left alone.
 #[derive(Debug, Default)]
@@ -72,13 +69,6 @@ pub(super) struct Staged {
     pub(super) node: OwnedNode,
 }
 
-/// What became of an attempt to capture a path.
-enum Captured {
-    As(OwnedNode, Seen),
-    Gone,
-    Not(LeftWhy),
-}
-
 /// Looks at every path of a plan and captures what would be lost.
 pub(super) fn survey(
     root: &dyn Root,
@@ -112,6 +102,10 @@ struct Surveyor<'a> {
 }
 
 impl Surveyor<'_> {
+    fn keeper(&self) -> Keeper<'_> {
+        Keeper { root: self.root, sink: self.sink }
+    }
+
     fn change(&mut self, change: &Change) -> Result<(), RestoreError> {
         let (gone, left) = self.removes(&change.removes)?;
         let Some(first) = change.creates.first() else {
@@ -151,7 +145,7 @@ impl Surveyor<'_> {
                     SeenKind::Directory => Some(Some(LeftWhy::UnknownFiles)),
                     SeenKind::Special => Some(Some(LeftWhy::Special)),
                     SeenKind::File | SeenKind::Link if is_directory => Some(Some(LeftWhy::Changed)),
-                    SeenKind::File | SeenKind::Link => match self.capture(path)? {
+                    SeenKind::File | SeenKind::Link => match self.keeper().capture(path)? {
                         Captured::Gone => continue,
                         Captured::Not(why) => Some(Some(why)),
                         Captured::As(found, seen) => {
@@ -247,7 +241,7 @@ impl Surveyor<'_> {
             SeenKind::Directory if is_directory => Ok(Created::InPlace),
             SeenKind::Directory => match self.root.list(path) {
                 Ok(names) if names.is_empty() => {
-                    let empty = self.keep_empty_directory(path)?;
+                    let empty = self.keeper().keep_empty_directory(path)?;
                     self.record(path, &empty, before)?;
                     self.place(entry, None, vec![Removal { path: path.clone(), seen: None }]);
                     Ok(Created::Staged)
@@ -256,7 +250,7 @@ impl Surveyor<'_> {
                 Err(error) => Ok(Created::Left(LeftWhy::Refused(error.to_string()))),
             },
             SeenKind::Special => Ok(Created::Left(LeftWhy::Special)),
-            SeenKind::File | SeenKind::Link => match self.capture(path)? {
+            SeenKind::File | SeenKind::Link => match self.keeper().capture(path)? {
                 Captured::Not(why) => Ok(Created::Left(why)),
                 Captured::Gone => {
                     self.place(entry, None, Vec::new());
@@ -285,61 +279,6 @@ impl Surveyor<'_> {
         let temporary = temporary(self.wanted, &path);
         let staged = vec![Staged { at: temporary.clone(), path: path.clone(), node }];
         self.work.placements.push(Placement { path, temporary, staged, in_way, clear });
-    }
-
-    /// Captures a file or link. One that changes while it is read is read again.
-    fn capture(&self, path: &[u8]) -> Result<Captured, RestoreError> {
-        for _ in 0..TRIES {
-            let found = match self.root.stat(path) {
-                Ok(Some(seen)) => self.read(path, &seen).map(|node| node.map(|node| (node, seen))),
-                Ok(None) => return Ok(Captured::Gone),
-                Err(error) => Err(NotRead::Root(error)),
-            };
-            match found {
-                Ok(Some((node, seen))) if self.root.stat(path).is_ok_and(|now| now == Some(seen)) => {
-                    return Ok(Captured::As(node, seen));
-                }
-                Ok(_) => {}
-                Err(NotRead::Root(error)) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(NotRead::Root(error)) => {
-                    return Ok(Captured::Not(LeftWhy::NotCaptured(error.to_string())));
-                }
-                Err(NotRead::Sink(source)) => {
-                    return Err(RestoreError::Undo { path: path.to_vec(), source });
-                }
-            }
-        }
-        Ok(Captured::Not(LeftWhy::Changed))
-    }
-
-    /// Reads a file or link into the sink; nothing if it is no longer what was seen.
-    fn read(&self, path: &[u8], seen: &Seen) -> Result<Option<OwnedNode>, NotRead> {
-        match seen.kind {
-            SeenKind::Link => {
-                let target = self.root.read_link(path).map_err(NotRead::Root)?;
-                Ok(Some(OwnedNode::Link { target }))
-            }
-            SeenKind::File => {
-                let (reader, opened) = self.root.open(path).map_err(NotRead::Root)?;
-                if opened != *seen {
-                    return Ok(None);
-                }
-                let mut reader = NotingReader { reader, failed: false };
-                let kept = self.sink.put_reader(&mut reader);
-                let failed = reader.failed;
-                let (content, size) =
-                    kept.map_err(|error| if failed { NotRead::Root(error) } else { NotRead::Sink(error) })?;
-                let mode = FileMode::from_permissions(seen.permissions);
-                Ok(Some(OwnedNode::File { mode, size, content }))
-            }
-            SeenKind::Directory | SeenKind::Special => Ok(None),
-        }
-    }
-
-    fn keep_empty_directory(&self, path: &[u8]) -> Result<OwnedNode, RestoreError> {
-        let kept = self.sink.put(TreeBuilder::new().finish().bytes());
-        let tree = kept.map_err(|source| RestoreError::Undo { path: path.to_vec(), source })?;
-        Ok(OwnedNode::Directory { tree })
     }
 
     /// Notes something for the way back, unless a tree has it there already.
@@ -373,26 +312,6 @@ enum Created {
     Staged,
     /// What is there stays.
     Left(LeftWhy),
-}
-
-/// Why something could not be read into the sink.
-enum NotRead {
-    Root(io::Error),
-    Sink(io::Error),
-}
-
-/// A reader that remembers whether it failed, so that its errors are told from the sink's.
-struct NotingReader<'a> {
-    reader: Box<dyn Read + 'a>,
-    failed: bool,
-}
-
-impl Read for NotingReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buffer).inspect_err(|error| {
-            self.failed |= error.kind() != io::ErrorKind::Interrupted;
-        })
-    }
 }
 
 /// Returns the permissions that a file needs if they are all that differs.

@@ -4,11 +4,12 @@ use std::io;
 
 use rekindle_domain::blob_id::BlobId;
 
-use super::paths::{is_temporary, join};
+use super::paths::join;
 use super::refusal::{is_not_there, is_of_one_path};
 use super::report::RestoreError;
 use super::root::{Root, SeenKind};
 use crate::objects::ObjectSource;
+use crate::rules::is_temporary;
 use crate::tree::{Limits, MAX_DEPTH, OwnedNode, TreeWalk};
 
 /// Removes a temporary with everything in it, without following a link. One that is not there is fine.

@@ -8,7 +8,8 @@ mod random;
 mod real;
 mod sim;
 mod tapped;
-mod things;
+pub(super) mod things;
+mod with_capture;
 
 use std::cell::RefCell;
 use std::io;

@@ -5,45 +5,46 @@ use std::collections::BTreeMap;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_seeded::Rng;
 
-use super::super::paths::{is_temporary, join};
+use super::super::paths::join;
 use super::super::root::{Root, SeenKind};
 use super::ignores;
 use crate::objects::{MemoryObjects, ObjectSink};
+use crate::rules::is_temporary;
 use crate::tree::{Entry, FileMode, OwnedNode, TreeBuilder};
 
 /// A directory: what is in it, by name.
-pub(super) type Things = BTreeMap<Vec<u8>, Thing>;
+pub(in crate::restore) type Things = BTreeMap<Vec<u8>, Thing>;
 
 /// Something in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(in crate::restore) enum Thing {
     File(Vec<u8>, FileMode),
     Link(Vec<u8>),
     Directory(Things),
 }
 
 /// Returns a plain file.
-pub(super) fn file(content: &str) -> Thing {
+pub(in crate::restore) fn file(content: &str) -> Thing {
     Thing::File(content.as_bytes().to_vec(), FileMode::Plain)
 }
 
 /// Returns a link.
-pub(super) fn link(target: &str) -> Thing {
+pub(in crate::restore) fn link(target: &str) -> Thing {
     Thing::Link(target.as_bytes().to_vec())
 }
 
 /// Returns a directory with some things in it.
-pub(super) fn directory<const N: usize>(things: [(&str, Thing); N]) -> Thing {
+pub(in crate::restore) fn directory<const N: usize>(things: [(&str, Thing); N]) -> Thing {
     Thing::Directory(all(things))
 }
 
 /// Returns what is in a directory.
-pub(super) fn all<const N: usize>(things: [(&str, Thing); N]) -> Things {
+pub(in crate::restore) fn all<const N: usize>(things: [(&str, Thing); N]) -> Things {
     things.into_iter().map(|(name, thing)| (name.as_bytes().to_vec(), thing)).collect()
 }
 
 /// Keeps a directory as a tree.
-pub(super) fn keep(objects: &MemoryObjects, things: &Things) -> BlobId {
+pub(in crate::restore) fn keep(objects: &MemoryObjects, things: &Things) -> BlobId {
     let mut builder = TreeBuilder::new();
     for (name, thing) in things {
         let node = match thing {
@@ -61,7 +62,7 @@ pub(super) fn keep(objects: &MemoryObjects, things: &Things) -> BlobId {
 }
 
 /// Makes things in a directory of a root.
-pub(super) fn make(root: &dyn Root, at: &[u8], things: &Things) {
+pub(in crate::restore) fn make(root: &dyn Root, at: &[u8], things: &Things) {
     for (name, thing) in things {
         let path = join(at, name);
         match thing {
@@ -78,7 +79,7 @@ pub(super) fn make(root: &dyn Root, at: &[u8], things: &Things) {
 }
 
 /// Reads a directory with everything in it, ignored or not. Special files are left out.
-pub(super) fn read(root: &dyn Root, at: &[u8]) -> Things {
+pub(in crate::restore) fn read(root: &dyn Root, at: &[u8]) -> Things {
     let mut things = Things::new();
     for name in root.list(at).expect("listed") {
         let path = join(at, &name);
@@ -99,7 +100,7 @@ pub(super) fn read(root: &dyn Root, at: &[u8]) -> Things {
 }
 
 /// Returns what a capture would see: neither temporaries nor what is ignored nor `.git`.
-pub(super) fn visible(at: &[u8], things: &Things) -> Things {
+pub(in crate::restore) fn visible(at: &[u8], things: &Things) -> Things {
     let mut seen = Things::new();
     for (name, thing) in things {
         let path = join(at, name);
@@ -116,7 +117,7 @@ pub(super) fn visible(at: &[u8], things: &Things) -> Things {
 }
 
 /// Returns what is ignored, by path.
-pub(super) fn ignored(at: &[u8], things: &Things) -> BTreeMap<Vec<u8>, Thing> {
+pub(in crate::restore) fn ignored(at: &[u8], things: &Things) -> BTreeMap<Vec<u8>, Thing> {
     let mut found = BTreeMap::new();
     for (name, thing) in things {
         let path = join(at, name);
@@ -130,12 +131,12 @@ pub(super) fn ignored(at: &[u8], things: &Things) -> BTreeMap<Vec<u8>, Thing> {
 }
 
 /// Captures a root.
-pub(super) fn capture(root: &dyn Root, objects: &MemoryObjects) -> BlobId {
+pub(in crate::restore) fn capture(root: &dyn Root, objects: &MemoryObjects) -> BlobId {
     keep(objects, &visible(b"", &read(root, b"")))
 }
 
 /// Draws a directory: names that are not UTF-8, modes, links to nothing, to themselves and out of the root, empty directories.
-pub(super) fn draw(rng: &mut Rng, depth: usize, with_ignored: bool) -> Things {
+pub(in crate::restore) fn draw(rng: &mut Rng, depth: usize, with_ignored: bool) -> Things {
     const NAMES: &[&[u8]] =
         &[b"a", b"b", b"c d", b"\xff\xfe", b".hidden", b"n\nl", "grün".as_bytes(), b"-rf"];
     let mut things = Things::new();
@@ -166,7 +167,7 @@ fn draw_thing(rng: &mut Rng, depth: usize, with_ignored: bool) -> Thing {
 }
 
 /// Changes some of what is in a directory: contents, kinds, modes, names.
-pub(super) fn change(rng: &mut Rng, things: &Things, depth: usize, with_ignored: bool) -> Things {
+pub(in crate::restore) fn change(rng: &mut Rng, things: &Things, depth: usize, with_ignored: bool) -> Things {
     let mut changed = draw(rng, depth, with_ignored);
     changed.retain(|_, _| rng.chance(1, 3));
     for (name, thing) in things {
