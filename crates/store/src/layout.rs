@@ -273,6 +273,22 @@ impl Layout {
         name.strip_suffix(MANIFEST_SUFFIX)?.parse().ok()
     }
 
+    /// The record of the latest capture of a tree that is kept by name: where, under which rules, what was skipped.
+    pub fn capture_record(&self, tree: &BlobId) -> PathBuf {
+        self.workspaces().join(format!("{tree}.capture.json"))
+    }
+
+    /// Journals of restores that are at work, or were interrupted.
+    pub fn restoring(&self) -> PathBuf {
+        self.workspaces().join("restoring")
+    }
+
+    /// The journal of a restore of a directory.
+    pub fn restore_journal(&self, root: &Path) -> PathBuf {
+        let hash = BlobId::of(root.as_os_str().as_encoded_bytes()).to_string();
+        self.restoring().join(format!("{}.json", &hash[..32]))
+    }
+
     /// Stat caches, one for each directory that was captured.
     pub fn stat_caches(&self) -> PathBuf {
         self.workspaces().join("stat")

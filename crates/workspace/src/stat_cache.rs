@@ -2,9 +2,10 @@
 //! A file that looks the same is not read again. The cache costs about 100 bytes a file, in memory and on disk; a missing or
 //! damaged one costs time and nothing else. When an entry is trusted is decided in `stamp.rs` and by the sink.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rekindle_domain::blob_id::BlobId;
@@ -51,7 +52,10 @@ impl StatCache {
     /// that a power cut leaves half written is found by its checksum and costs time only.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        fs::write(&beside, &self.bytes)
+        let mut new = OpenOptions::new();
+        // Names of files are nobody else's business.
+        let mut file = new.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(&self.bytes)
             .and_then(|()| fs::rename(&beside, path))
             .inspect_err(|_| _ = fs::remove_file(&beside))
     }

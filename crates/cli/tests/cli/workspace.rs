@@ -131,6 +131,49 @@ fn a_name_that_stands_for_nothing_says_what_to_do() {
     assert_eq!(refused(&home, &["workspace", "show", tree])["error"]["code"], "manifest_version");
 }
 
+#[test]
+fn a_directory_is_restored_and_the_way_back_restores_it_again() {
+    let home = Home::empty();
+    let work = work(&home);
+    project(&work);
+    let path = work.to_str().expect("a path");
+    let name = |json: &Value, field: &str| json[field].as_str().expect("a name").to_owned();
+    let before = home.json(&["workspace", "snapshot", path]);
+
+    fs::write(work.join("src/main.rs"), "broken").expect("written");
+    fs::remove_dir_all(work.join("src/deep")).expect("removed");
+    fs::remove_file(work.join("entry")).expect("removed");
+    fs::create_dir_all(work.join("entry/inside")).expect("a directory");
+    fs::write(work.join("entry/inside/file"), "in the way").expect("written");
+    fs::set_permissions(work.join("run.sh"), PermissionsExt::from_mode(0o644)).expect("a mode");
+    fs::write(work.join("target/built"), "still not kept").expect("written");
+    let after = home.json(&["workspace", "snapshot", path]);
+
+    let told =
+        home.json(&["workspace", "restore", &name(&before, "snapshot"), "--dry-run", "--directory", path]);
+    assert!(told["files"].as_array().is_some_and(|files| files.len() >= 4), "{told}");
+    assert_eq!(fs::read(work.join("src/main.rs")).expect("a file"), b"broken", "nothing was changed");
+    let restored = home.json(&["workspace", "restore", &name(&before, "snapshot"), "--directory", path]);
+    assert_eq!(
+        (&restored["tree"], &restored["left"]),
+        (&before["tree"], &Value::Array(Vec::new())),
+        "{restored}"
+    );
+    assert_eq!(restored["undo"], after["tree"], "{restored}");
+    assert_eq!(home.json(&["workspace", "snapshot", path])["tree"], before["tree"]);
+    assert_eq!(fs::read_link(work.join("entry")).expect("a link"), Path::new("src/main.rs"));
+    assert_eq!(fs::read(work.join("target/built")).expect("a file"), b"still not kept", "ignored files stay");
+
+    let back =
+        home.ok(&["workspace", "restore", &name(&restored, "undo_snapshot"), "--yes", "--directory", path]);
+    assert!(back.contains("the way back: rekindle workspace restore snap-"), "{back}");
+    assert_eq!(home.json(&["workspace", "snapshot", path])["tree"], after["tree"]);
+    assert!(fs::read_dir(home.path().join("workspaces/restoring")).expect("a directory").next().is_none());
+    // Nothing is left to do, and what is not there is not asked for.
+    let again = home.json(&["workspace", "restore", &name(&after, "snapshot"), "--directory", path]);
+    assert_eq!(again["done"], Value::Array(Vec::new()), "{again}");
+}
+
 // I12
 #[test]
 fn a_byte_of_a_pack_that_somebody_changed_is_found_and_named() {
@@ -140,7 +183,8 @@ fn a_byte_of_a_pack_that_somebody_changed_is_found_and_named() {
         fs::write(work.join(format!("f{index}")), format!("{index} ").repeat(50)).expect("written");
     }
     home.ok(&["workspace", "snapshot", work.to_str().expect("a path")]);
-    home.ok(&["doctor"]);
+    let report = home.json(&["doctor"]);
+    assert_eq!((&report["errors"], &report["warnings"]), (&0.into(), &0.into()), "{report}");
     let packs = home.path().join("blobs/packs");
     let pack = fs::read_dir(&packs)
         .expect("packs")

@@ -1,7 +1,9 @@
 //! Workspaces of a home: directories are captured into the blob store, kept by a manifest each, listed and compared. Works beside a
 //! daemon and without one: whoever collects objects is kept out by the lock of the batch until the manifest is on disk.
 
+mod capture_record;
 mod objects;
+mod restoring;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,16 +14,24 @@ use rekindle_store::blobs::{BlobError, Blobs};
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_store::layout::Layout;
 use rekindle_workspace::manifest::MANIFEST_VERSION;
+use rekindle_workspace::restore::{
+    DirRoot, RestoreError, Restored, Side, SkippedPaths, Tools, TreeRules, restore,
+};
 use rekindle_workspace::tree::{Limits, NotResolved, Snap, SnapError, TreeWalk, WalkError};
 use rekindle_workspace::{
     CaptureError, CaptureOptions, Captured, Comparison, Manifest, ObjectSource, StatCache, capture, compare,
 };
 
+use self::capture_record::{CaptureRecord, git_head};
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
+use self::restoring::{HomeJournal, RestoreObjects};
 
 /// Largest manifest that is read: it has four fields.
 const MAX_MANIFEST: u64 = 1 << 20;
+
+/// Largest record of a capture that is read: it has some hundred paths.
+const MAX_RECORD: u64 = 16 << 20;
 
 /// Why something cannot be done with a workspace.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +51,9 @@ pub enum WorkspaceError {
     /// A tree cannot be read.
     #[error(transparent)]
     Tree(#[from] WalkError),
+    /// A restore was refused, or did not come to its end.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     /// A newer version wrote a manifest; it is left alone.
     #[error(
         "{path} has version {found}, newer than version {MANIFEST_VERSION} which this Rekindle knows; use a newer Rekindle for it"
@@ -71,6 +84,9 @@ impl WorkspaceError {
             WorkspaceError::Capture(_) => "capture_failed",
             WorkspaceError::Blobs(_) | WorkspaceError::Io { .. } => "home_unusable",
             WorkspaceError::Tree(_) => "tree_damaged",
+            WorkspaceError::Restore(RestoreError::NameCollision { .. }) => "name_collision",
+            WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "restore_unfinished",
+            WorkspaceError::Restore(_) => "restore_failed",
             WorkspaceError::NewerManifest { .. } => "manifest_version",
         }
     }
@@ -108,30 +124,88 @@ impl Workspaces {
 
     /// Captures a directory and keeps it by name: on disk, with everything in it, when this returns.
     pub fn snapshot(&self, options: CaptureOptions<'_>) -> Result<Captured, WorkspaceError> {
-        self.capture(options, |captured| {
-            let manifest = Manifest::new(captured.tree, captured.totals.files, captured.totals.bytes);
-            self.write_manifest(&manifest)
-        })
+        let keep = |captured: &Captured, root: &Path| self.keep(captured.tree, captured, root);
+        self.capture(options, keep).map(|(captured, ())| captured)
     }
 
     /// Captures a directory to compare it with something: nobody keeps it, and its objects are collected in a day.
     pub fn capture_for_now(&self, options: CaptureOptions<'_>) -> Result<Captured, WorkspaceError> {
-        self.capture(options, |_| Ok(()))
+        self.capture(options, |_, _| Ok(())).map(|(captured, ())| captured)
+    }
+
+    /// Makes a directory what a tree says. What was there is kept by name first: restoring that is the way back.
+    pub fn restore(&self, wanted: BlobId, options: CaptureOptions<'_>) -> Result<Restored, WorkspaceError> {
+        let selection = options.selection.clone();
+        let restored = self.capture(options, |captured, root| {
+            self.make_directory(&self.layout.restoring()).map_err(unusable(&self.layout.restoring()))?;
+            let objects = RestoreObjects::new(self.blobs.clone());
+            let journal =
+                HomeJournal { disk: &self.disk, path: self.layout.restore_journal(root), objects: &objects };
+            let unread = |source| RestoreError::Journal { doing: "read", source };
+            let record = self.capture_record(wanted);
+            let skipped_then = record.as_ref().map(CaptureRecord::skipped).unwrap_or_default();
+            let skipped_then = SkippedPaths::of(&skipped_then, &objects).map_err(unread)?;
+            let skipped_now = SkippedPaths::of(&captured.skipped, &objects).map_err(unread)?;
+            let rules = TreeRules::new(&objects, wanted, &selection, root);
+            let head_now = git_head(captured);
+            let now = Side {
+                tree: captured.tree,
+                ignores: &|_, _| false,
+                skipped: &skipped_now,
+                git_head: head_now.as_deref(),
+            };
+            let then = Side {
+                tree: wanted,
+                ignores: &|path, is_dir| rules.ignores(path, is_dir),
+                skipped: &skipped_then,
+                git_head: record.as_ref().and_then(|record| record.git_head.as_deref()),
+            };
+            let directory = DirRoot::open(root).map_err(unusable(root))?;
+            let (limits, source, sink) = (Limits::default(), &objects, &objects);
+            let tools = Tools { root: &directory, source, sink, journal: &journal, limits };
+            let restored = restore(&tools, &now, &then)?;
+            self.keep(restored.undo, captured, root)?;
+            Ok(restored)
+        });
+        restored.map(|(_, restored)| restored)
+    }
+
+    /// Keeps a tree by name, with the facts of a capture.
+    fn keep(&self, tree: BlobId, captured: &Captured, root: &Path) -> Result<(), WorkspaceError> {
+        let manifest = if tree == captured.tree {
+            Manifest::new(tree, captured.totals.files, captured.totals.bytes)
+        } else {
+            Manifest::rebuild(&self.source, tree, Limits::default())?
+        };
+        let record = CaptureRecord::new(tree, root.as_os_str().as_encoded_bytes(), captured);
+        let path = self.layout.capture_record(&tree);
+        let write = || {
+            self.make_directory(&self.layout.workspaces())?;
+            replace(&*self.disk, &path, &serde_json::to_vec(&record)?)?;
+            replace(&*self.disk, &self.layout.manifest(&tree), &serde_json::to_vec(&manifest)?)
+        };
+        write().map_err(unusable(&path))
+    }
+
+    /// Returns the facts of the latest capture of a tree that is kept by name; without them nothing is known to have been skipped.
+    fn capture_record(&self, tree: BlobId) -> Option<CaptureRecord> {
+        let bytes = read_all(&*self.disk, &self.layout.capture_record(&tree), MAX_RECORD).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Captures a directory; while `named` is called, nothing that was captured is collected.
-    fn capture(
+    fn capture<T>(
         &self,
         options: CaptureOptions<'_>,
-        named: impl FnOnce(&Captured) -> Result<(), WorkspaceError>,
-    ) -> Result<Captured, WorkspaceError> {
+        named: impl FnOnce(&Captured, &Path) -> Result<T, WorkspaceError>,
+    ) -> Result<(Captured, T), WorkspaceError> {
         let options = CaptureOptions { home: Some(self.layout.home().to_owned()), ..options };
         let root = options.root.canonicalize().unwrap_or_else(|_| options.root.clone());
         let stat_cache = self.layout.stat_cache(&root);
         let batch = self.blobs.batch()?;
         let captured = capture(&options, &BatchSink(&batch), &StatCache::load(&stat_cache))?;
         let pins = batch.commit()?;
-        named(&captured)?;
+        let done = named(&captured, &root)?;
         drop(pins);
         if let Some(cache) = &captured.cache {
             // Without it the next capture takes longer.
@@ -139,7 +213,7 @@ impl Workspaces {
                 self.make_directory(&self.layout.stat_caches()).and_then(|()| cache.save(&stat_cache));
             let _ = saved.inspect_err(|error| tracing::warn!("the stat cache cannot be written: {error}"));
         }
-        Ok(captured)
+        Ok((captured, done))
     }
 
     /// Lists the snapshots that are kept by name, the latest first. One whose manifest is damaged is read from its tree.
@@ -192,15 +266,6 @@ impl Workspaces {
     /// Compares two trees.
     pub fn compare(&self, old: BlobId, new: BlobId) -> Comparison<'_> {
         compare(&self.source, Some(old), Some(new), Limits::default())
-    }
-
-    fn write_manifest(&self, manifest: &Manifest) -> Result<(), WorkspaceError> {
-        let path = self.layout.manifest(&manifest.tree);
-        let write = || {
-            self.make_directory(&self.layout.workspaces())?;
-            replace(&*self.disk, &path, &serde_json::to_vec(manifest)?)
-        };
-        write().map_err(unusable(&path))
     }
 
     /// Makes a directory of the home, and those above it.

@@ -7,7 +7,7 @@ use rekindle_store::blobs::{Batch, BlobError, Blobs};
 use rekindle_workspace::{ObjectSink, ObjectSource};
 
 /// Returns an error of the blob store as one of input and output, with its kind where that matters.
-fn io_error(error: BlobError) -> io::Error {
+pub(super) fn io_error(error: BlobError) -> io::Error {
     match error {
         BlobError::Missing(_) => io::Error::new(io::ErrorKind::NotFound, error),
         // A sink that the disk has no room for ends the capture with that reason.

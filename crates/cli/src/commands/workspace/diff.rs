@@ -47,15 +47,25 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             workspaces.capture_for_now(options).map_err(failure)?.tree
         }
     };
+    show(context, &workspaces, (from, to), args.stat)
+}
+
+/// Shows what is different between two trees.
+pub(super) fn show(
+    context: &Context,
+    workspaces: &Workspaces,
+    (from, to): (BlobId, BlobId),
+    only_stat: bool,
+) -> Result<Exit, Failure> {
     let mut out = output::stdout();
     if context.json {
-        let files = changes(&workspaces, from, to, |changed| described(&workspaces, changed))?;
+        let files = changes(workspaces, from, to, |changed| described(workspaces, changed))?;
         let body = json!({"from": from, "to": to, "files": files});
         writeln!(out, "{body}")?;
-    } else if args.stat {
-        stat(&mut out, &workspaces, from, to)?;
+    } else if only_stat {
+        stat(&mut out, workspaces, from, to)?;
     } else {
-        changes(&workspaces, from, to, |changed| {
+        changes(workspaces, from, to, |changed| {
             let mut text = Vec::new();
             write_unified(workspaces.source(), changed, &mut text)?;
             write_coloured(&mut out, &text)

@@ -1,7 +1,8 @@
-//! `rekindle workspace`: snapshots of a directory's files, kept in the home, listed, shown and compared.
+//! `rekindle workspace`: snapshots of a directory's files, kept in the home, listed, shown, compared and restored.
 
 mod diff;
 mod list;
+mod restore;
 mod show;
 mod snapshot;
 
@@ -13,13 +14,14 @@ use rekindle_domain::time::Timestamp;
 use rekindle_service::workspaces::{WorkspaceError, Workspaces};
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
+use rekindle_workspace::restore::RestoreError;
 use rekindle_workspace::rules::Selection;
 use rekindle_workspace::{CaptureError, CaptureOptions};
 
 use super::Context;
 use crate::config::Config;
 
-/// Snapshots of a directory: take, list, show, compare
+/// Snapshots of a directory: take, list, show, compare, restore
 ///
 /// A snapshot has every file that git tracks or would track, with its mode, links and empty directories: what `.gitignore`,
 /// `.rekindleignore` and `[workspace]` in the configuration leave out is not in it, nor is `.git`. Equal contents have the same
@@ -29,7 +31,8 @@ use crate::config::Config;
   rekindle workspace snapshot                keeps this directory as it is
   rekindle workspace ls                      which snapshots there are
   rekindle workspace diff snap-1a2b3c4d5e6f  what changed here since
-  rekindle workspace show snap-1a2b3c4d5e6f  what is in it")]
+  rekindle workspace show snap-1a2b3c4d5e6f  what is in it
+  rekindle workspace restore snap-1a2b3c4d5e6f  makes this directory what it was")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -41,6 +44,7 @@ enum Command {
     Ls(list::Args),
     Show(show::Args),
     Diff(diff::Args),
+    Restore(restore::Args),
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
@@ -49,6 +53,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Command::Ls(args) => list::run(context, args),
         Command::Show(args) => show::run(context, args),
         Command::Diff(args) => diff::run(context, args),
+        Command::Restore(args) => restore::run(context, args),
     }
 }
 
@@ -82,6 +87,8 @@ fn failure(error: WorkspaceError) -> Failure {
         WorkspaceError::Capture(CaptureError::Root { .. }) => "name another directory",
         WorkspaceError::Capture(_) => "make room or raise the limit, and try again",
         WorkspaceError::Tree(_) | WorkspaceError::Blobs(_) => "rekindle doctor looks at the home",
+        WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "run the same command again",
+        WorkspaceError::Restore(_) => "put right what is named, and run it again",
         WorkspaceError::NewerManifest { .. } => "nothing was touched",
         WorkspaceError::Io { .. } => "rekindle doctor looks at the home",
     };
