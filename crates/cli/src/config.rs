@@ -21,6 +21,23 @@ pub(crate) struct Config {
     /// Which files of a working directory count.
     #[serde(default)]
     pub(crate) workspace: WorkspaceConfig,
+    /// How long snapshots of working directories are kept.
+    #[serde(default)]
+    pub(crate) checkpoints: CheckpointConfig,
+}
+
+/// The section `[checkpoints]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct CheckpointConfig {
+    /// Days.
+    pub(crate) keep_days: u32,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> CheckpointConfig {
+        CheckpointConfig { keep_days: 30 }
+    }
 }
 
 /// The section `[workspace]` of the configuration: patterns as in a `.gitignore`.
@@ -94,6 +111,10 @@ mod tests {
         assert!(parse("[serve]\nlisten = [\"nowhere\"]\n").is_err());
         let log = parse("[log]\nfilter = \"debug\"\nformat = \"json\"\n").expect("settings").log;
         assert_eq!((log.filter.as_deref(), log.format.as_deref()), (Some("debug"), Some("json")));
+        let config =
+            parse("[workspace]\nexclude = [\"*.mp4\"]\n[checkpoints]\nkeep_days = 7\n").expect("settings");
+        assert_eq!((config.workspace.exclude.len(), config.checkpoints.keep_days), (1, 7));
+        assert_eq!(parse("").expect("settings").checkpoints.keep_days, 30);
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

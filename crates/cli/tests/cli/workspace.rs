@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
@@ -172,6 +173,32 @@ fn a_directory_is_restored_and_the_way_back_restores_it_again() {
     // Nothing is left to do, and what is not there is not asked for.
     let again = home.json(&["workspace", "restore", &name(&after, "snapshot"), "--directory", path]);
     assert_eq!(again["done"], Value::Array(Vec::new()), "{again}");
+}
+
+#[test]
+fn old_snapshots_are_let_go_and_younger_ones_stay() {
+    let home = Home::empty();
+    let work = work(&home);
+    fs::write(work.join("a"), "a").expect("written");
+    let path = work.to_str().expect("a path");
+    let old = home.json(&["workspace", "snapshot", path]);
+    fs::write(work.join("a"), "another").expect("written");
+    let young = home.json(&["workspace", "snapshot", path]);
+    let manifest =
+        home.path().join(format!("workspaces/{}.manifest.json", old["tree"].as_str().expect("a hash")));
+    let long_ago = SystemTime::now() - Duration::from_secs(40 * 24 * 60 * 60);
+    fs::File::options().write(true).open(&manifest).expect("a file").set_modified(long_ago).expect("a time");
+
+    let told = home.json(&["workspace", "gc", "--dry-run"]);
+    assert_eq!(told["expired"][0]["tree"], old["tree"], "{told}");
+    assert!(manifest.exists(), "only told");
+    let kept = home.json(&["workspace", "gc", "--older-than", "60d"]);
+    assert_eq!(kept["expired"], Value::Array(Vec::new()), "{kept}");
+    let gone = home.json(&["workspace", "gc"]);
+    assert_eq!(gone["expired"].as_array().map(Vec::len), Some(1), "{gone}");
+    let listed = home.json(&["workspace", "ls"]);
+    assert_eq!(listed["snapshots"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed["snapshots"][0]["tree"], young["tree"]);
 }
 
 // I12

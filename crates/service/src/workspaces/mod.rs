@@ -7,7 +7,7 @@ mod restoring;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_store::blobs::{BlobError, Blobs};
@@ -231,6 +231,31 @@ impl Workspaces {
         }
         kept.sort_by_key(|kept| (std::cmp::Reverse(kept.taken), kept.manifest.tree));
         Ok(kept)
+    }
+
+    /// Lets go of the snapshots that were last taken longer ago than this, and returns them. Their objects go with the next collection,
+    /// unless somebody else names them.
+    pub fn expire(
+        &self,
+        most: Duration,
+        now: SystemTime,
+        dry_run: bool,
+    ) -> Result<Vec<KeptTree>, WorkspaceError> {
+        let is_old = |kept: &KeptTree| now.duration_since(kept.taken).is_ok_and(|age| age > most);
+        let expired: Vec<KeptTree> = self.list()?.into_iter().filter(is_old).collect();
+        if expired.is_empty() || dry_run {
+            return Ok(expired);
+        }
+        for kept in &expired {
+            // The manifest last: it is what the next call finds it by, and the facts of a capture alone would keep the tree for ever.
+            let tree = &kept.manifest.tree;
+            for path in [self.layout.capture_record(tree), self.layout.manifest(tree)] {
+                if_exists(self.disk.remove_file(&path)).map_err(unusable(&path))?;
+            }
+        }
+        let directory = self.layout.workspaces();
+        self.disk.sync_dir(&directory).map_err(unusable(&directory))?;
+        Ok(expired)
     }
 
     /// Returns the tree that somebody named: one that is kept by name, or any whose whole hash is given.

@@ -1,6 +1,7 @@
 //! `rekindle workspace`: snapshots of a directory's files, kept in the home, listed, shown, compared and restored.
 
 mod diff;
+mod gc;
 mod list;
 mod restore;
 mod show;
@@ -32,7 +33,8 @@ use crate::config::Config;
   rekindle workspace ls                      which snapshots there are
   rekindle workspace diff snap-1a2b3c4d5e6f  what changed here since
   rekindle workspace show snap-1a2b3c4d5e6f  what is in it
-  rekindle workspace restore snap-1a2b3c4d5e6f  makes this directory what it was")]
+  rekindle workspace restore snap-1a2b3c4d5e6f
+                                             makes this directory what it was")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -45,6 +47,7 @@ enum Command {
     Show(show::Args),
     Diff(diff::Args),
     Restore(restore::Args),
+    Gc(gc::Args),
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
@@ -54,6 +57,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(context, args),
         Command::Diff(args) => diff::run(context, args),
         Command::Restore(args) => restore::run(context, args),
+        Command::Gc(args) => gc::run(context, args),
     }
 }
 

@@ -48,9 +48,12 @@ pub(super) fn collect(
     let blobs = Blobs::reading(disk.clone(), layout.clone());
     let now = SystemTime::now();
     // Begun before the names are read: whatever is kept or reused from here on is left alone.
-    let collection = blobs.begin_collection().map_err(io::Error::other)?;
+    let has_packs = blobs.has_packs().map_err(io::Error::other)?;
+    // What is only told needs no lock, unless packs have to be looked into; where there are some, there is one already.
+    let begins = !dry_run || has_packs;
+    let collection = begins.then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
-    if candidates.is_empty() && !blobs.has_packs().map_err(io::Error::other)? {
+    if candidates.is_empty() && !has_packs {
         return Ok(());
     }
     let references = referenced_blobs(&**disk, layout)?;
@@ -68,16 +71,16 @@ pub(super) fn collect(
     }
     crash_point("gc.blobs_named");
     let unnamed: Vec<(BlobId, u64)> = candidates.into_iter().filter(|(id, _)| !named.contains(id)).collect();
-    let gone: HashSet<BlobId> = if dry_run {
-        unnamed.iter().map(|(id, _)| *id).collect()
-    } else {
-        collection.collect_blobs(&named, now)?.into_iter().collect()
+    let gone: HashSet<BlobId> = match &collection {
+        Some(collection) if !dry_run => collection.collect_blobs(&named, now)?.into_iter().collect(),
+        _ => unnamed.iter().map(|(id, _)| *id).collect(),
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
         let why = "no record names it".into();
         freed.gone.push(Gone { kind: "blob", path: layout.blob(&id), bytes, why });
     }
+    let Some(collection) = collection else { return Ok(()) };
     let packs = collection.collect_packs(&named, now, dry_run).map_err(io::Error::other)?;
     for (path, bytes) in packs.removed {
         let why = "nothing in it is named by a record, a snapshot or a tree".into();
