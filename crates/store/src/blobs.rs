@@ -240,14 +240,6 @@ impl Blobs {
         let hold = self.packs.hold(COLLECTED_WITHIN)?;
         Ok(Collection { blobs: self.clone(), round: self.packs.begin_round(), _hold: hold })
     }
-
-    /// Removes the blobs with files of their own that no record names and that are older than a day; returns them.
-    ///
-    /// The caller brings every name in every log it could read; with a log it could not read it must not
-    /// call this, because that log may name anything.
-    pub fn collect(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
-        self.begin_collection().map_err(io::Error::other)?.collect_blobs(named, now)
-    }
 }
 
 /// A collection that has begun, and from then on leaves alone what others rely on.
@@ -259,6 +251,9 @@ pub struct Collection {
 
 impl Collection {
     /// Removes the blobs with files of their own that nobody names and that are older than a day; returns them.
+    ///
+    /// The caller brings every name in every log it could read; with a log it could not read it must not
+    /// call this, because that log may name anything.
     pub fn collect_blobs(&self, named: &HashSet<BlobId>, now: SystemTime) -> io::Result<Vec<BlobId>> {
         let blobs = &self.blobs;
         let is_old = |path: &Path| blobs.age(path, now).is_ok_and(|age| age >= COLLECT_AFTER);

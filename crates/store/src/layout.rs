@@ -285,8 +285,7 @@ impl Layout {
 
     /// The journal of a restore of a directory.
     pub fn restore_journal(&self, root: &Path) -> PathBuf {
-        let hash = BlobId::of(root.as_os_str().as_encoded_bytes()).to_string();
-        self.restoring().join(format!("{}.json", &hash[..32]))
+        self.restoring().join(format!("{}.json", path_key(root)))
     }
 
     /// Stat caches, one for each directory that was captured.
@@ -296,8 +295,7 @@ impl Layout {
 
     /// The stat cache of a directory.
     pub fn stat_cache(&self, root: &Path) -> PathBuf {
-        let hash = BlobId::of(root.as_os_str().as_encoded_bytes()).to_string();
-        self.stat_caches().join(format!("{}.cache", &hash[..32]))
+        self.stat_caches().join(format!("{}.cache", path_key(root)))
     }
 
     /// Where sessions go whose log is damaged, when someone says so.
@@ -339,6 +337,13 @@ impl Layout {
     pub fn directories(&self) -> [PathBuf; 4] {
         [self.home.clone(), self.wal(), self.sessions(), self.blobs()]
     }
+}
+
+/// Returns what stands for a directory in the names of files about it.
+fn path_key(directory: &Path) -> String {
+    let mut digits = BlobId::of(directory.as_os_str().as_encoded_bytes()).to_string();
+    digits.truncate(32);
+    digits
 }
 
 /// Returns the number of a segment's file name.

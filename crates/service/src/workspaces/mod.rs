@@ -3,7 +3,10 @@
 
 mod capture_record;
 mod objects;
-mod restoring;
+mod restore_journal;
+mod restore_objects;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +28,8 @@ use rekindle_workspace::{
 use self::capture_record::{CaptureRecord, git_head};
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
-use self::restoring::{HomeJournal, RestoreObjects};
+use self::restore_journal::HomeJournal;
+use self::restore_objects::RestoreObjects;
 
 /// Largest manifest that is read: it has four fields.
 const MAX_MANIFEST: u64 = 1 << 20;

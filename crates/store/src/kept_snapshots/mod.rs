@@ -1,7 +1,7 @@
 //! Kept snapshots on disk: `sessions/<id>.snapshots/<seq>-<n>.json`, compressed or not. Each is written once, atomically and
 //! durably, before the record that tells of it, and never changed.
 
-mod file;
+mod format;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::kept_snapshot::{KEPT_SNAPSHOT_VERSION, KeptSnapshot, SnapshotName};
 
-pub use self::file::{BadCompression, Compression};
-use self::file::{Unusable, decode, encode, file_name, parse_file_name};
+pub use self::format::{BadCompression, Compression};
+use self::format::{Unusable, decode, encode, file_name, parse_file_name};
 use crate::disk::{EntryKind, SharedDisk, if_exists, read_all, replace};
 use crate::error::{AtPath, PathError};
 use crate::layout::Layout;

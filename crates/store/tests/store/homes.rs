@@ -514,10 +514,17 @@ fn blobs_are_checked_limited_and_collected_late() {
     let (half, foreign) = ("/home/blobs/ab/x.zst.tmp", "/home/blobs/ab/notes.txt");
     home.disk.write_file(half, b"half");
     home.disk.write_file(foreign, b"mine");
-    assert_eq!(blobs.collect(&named, now).expect("listed"), [], "too young");
+    assert_eq!(
+        blobs.begin_collection().expect("begun").collect_blobs(&named, now).expect("listed"),
+        [],
+        "too young"
+    );
     assert!(home.disk.read_file(half).is_some(), "too young");
     let later = now + 400 * COLLECT_AFTER;
-    assert_eq!(blobs.collect(&named, later).expect("listed"), vec![unnamed.blob]);
+    assert_eq!(
+        blobs.begin_collection().expect("begun").collect_blobs(&named, later).expect("listed"),
+        vec![unnamed.blob]
+    );
     assert!(matches!(blobs.get(&unnamed.blob), Err(BlobError::Missing(_))));
     blobs.get(&kept.blob).expect("a named one stays");
     assert_eq!(home.disk.read_file(half), None, "what a crash left goes");

@@ -4,7 +4,7 @@ use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::time::Clock;
 use rekindle_service::workspaces::KeptTree;
-use rekindle_terminal::output::{self, BOLD, DIM, PLAIN, grouped, table};
+use rekindle_terminal::output::{self, BOLD, DIM, PLAIN, plural, table};
 use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
@@ -32,14 +32,7 @@ pub(super) fn run(context: &Context, _: &Args) -> Result<Exit, Failure> {
         let row = |KeptTree { manifest, taken }: &KeptTree| {
             vec![
                 (BOLD, short_name(&manifest.tree)),
-                (
-                    PLAIN,
-                    format!(
-                        "{} {}",
-                        grouped(manifest.files),
-                        if manifest.files == 1 { "file" } else { "files" }
-                    ),
-                ),
+                (PLAIN, plural(manifest.files, "file")),
                 (PLAIN, output::size(manifest.bytes)),
                 (DIM, output::ago(timestamp(*taken), now)),
             ]

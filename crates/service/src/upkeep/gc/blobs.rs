@@ -12,7 +12,7 @@ use rekindle_store::check::{Finding, Report, Severity};
 use rekindle_store::disk::{Disk, SharedDisk, if_exists};
 use rekindle_store::layout::Layout;
 
-use super::tree_names::add_tree_names;
+use super::reachable::add_reachable;
 use super::{Freed, Gone};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
@@ -47,9 +47,9 @@ pub(super) fn collect(
     }
     let blobs = Blobs::reading(disk.clone(), layout.clone());
     let now = SystemTime::now();
-    // Begun before the names are read: whatever is kept or reused from here on is left alone.
     let has_packs = blobs.has_packs().map_err(io::Error::other)?;
-    // What is only told needs no lock, unless packs have to be looked into; where there are some, there is one already.
+    // Begun before the names are read: whatever is kept or reused from here on is left alone. What is only told needs no lock, unless
+    // packs have to be looked into; where there are some, there is one already.
     let begins = !dry_run || has_packs;
     let collection = begins.then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
@@ -64,7 +64,7 @@ pub(super) fn collect(
     }
     let mut named = references.referenced;
     named.extend(kept_trees(&**disk, layout)?);
-    if let Err(error) = add_tree_names(&BlobSource(blobs.clone()), &mut named) {
+    if let Err(error) = add_reachable(&BlobSource(blobs.clone()), &mut named) {
         let why = format!("all are kept, because this may name any of them: {}", chain(&error));
         freed.leave("blobs", layout.blobs(), why);
         return Ok(());

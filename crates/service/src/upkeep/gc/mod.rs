@@ -5,7 +5,7 @@
 mod blobs;
 mod executables;
 mod holders;
-mod tree_names;
+mod reachable;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

@@ -53,7 +53,14 @@ fn what_a_batch_wrote_or_reused_stays_while_it_is_pinned() {
     let new = batch.put(&content(1, 400)).expect("put");
     let everything_stays = |blobs: &Blobs| {
         assert_eq!(collect(blobs, &[]), CollectedPacks::default());
-        assert_eq!(blobs.collect(&HashSet::new(), much_later()).expect("collected"), []);
+        assert_eq!(
+            blobs
+                .begin_collection()
+                .expect("begun")
+                .collect_blobs(&HashSet::new(), much_later())
+                .expect("collected"),
+            []
+        );
         assert!(old.iter().all(|id| blobs.copy_to(id, &mut std::io::sink()).is_ok()));
     };
     everything_stays(&blobs);
@@ -62,7 +69,14 @@ fn what_a_batch_wrote_or_reused_stays_while_it_is_pinned() {
     blobs.get(&new).expect("there");
     drop(pins);
     assert_eq!(collect(&blobs, &[]).removed.len(), 2);
-    assert_eq!(blobs.collect(&HashSet::new(), much_later()).expect("collected"), [old[1]]);
+    assert_eq!(
+        blobs
+            .begin_collection()
+            .expect("begun")
+            .collect_blobs(&HashSet::new(), much_later())
+            .expect("collected"),
+        [old[1]]
+    );
 }
 
 /// The names were read, then somebody reused an old object, named it in a record and let go: the names are out of date.
@@ -81,7 +95,14 @@ fn what_was_reused_since_a_collection_began_stays() {
     assert_eq!(collection.collect_blobs(&nothing_named, much_later()).expect("collected"), []);
     drop(collection);
     assert_eq!(collect(&blobs, &[]).removed.len(), 1, "the next one knows the record");
-    assert_eq!(blobs.collect(&nothing_named, much_later()).expect("collected"), [old[1]]);
+    assert_eq!(
+        blobs
+            .begin_collection()
+            .expect("begun")
+            .collect_blobs(&nothing_named, much_later())
+            .expect("collected"),
+        [old[1]]
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What trees name: a record or a manifest names the first tree of a snapshot alone, that names contents and further trees.
+//! Reachable objects: a record or a manifest names the root tree of a snapshot alone, that names contents and further trees.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -9,10 +9,7 @@ use rekindle_workspace::tree::{MAGIC, Node, WalkError, load};
 
 /// Adds everything that trees among some objects name, and what those name. An error is of a tree that is there and cannot be
 /// read: it may name anything.
-pub(super) fn add_tree_names(
-    source: &dyn ObjectSource,
-    named: &mut HashSet<BlobId>,
-) -> Result<(), WalkError> {
+pub(super) fn add_reachable(source: &dyn ObjectSource, named: &mut HashSet<BlobId>) -> Result<(), WalkError> {
     let mut open = Vec::new();
     for id in named.iter() {
         if is_tree(source, id).map_err(|source| WalkError::Read { id: *id, source })? {

@@ -1,19 +1,13 @@
-//! What a restore works with in a home: objects that are put and read while it goes on, and its journal.
+//! Objects of a restore: put and read while it goes on, and collected by nobody until it is over.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_store::blobs::{Batch, Blobs, Pins};
-use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
-use rekindle_workspace::restore::{Journal, JournalFile};
 use rekindle_workspace::{ObjectSink, ObjectSource};
 
 use super::objects::{BatchSink, BlobSource, io_error};
-
-/// Largest journal that is read: it names some trees.
-const MAX_JOURNAL: u64 = 1 << 20;
 
 /// Objects of one restore: what it puts is collected by nobody until it is over.
 pub(super) struct RestoreObjects {
@@ -52,7 +46,7 @@ impl RestoreObjects {
     }
 
     /// Makes everything durable that was put; tells whether there was anything.
-    fn commit(&self) -> io::Result<bool> {
+    pub(super) fn commit(&self) -> io::Result<bool> {
         let mut open = self.lock();
         let Some(batch) = open.batch.take() else { return Ok(false) };
         let pins = batch.commit().map_err(io_error)?;
@@ -94,34 +88,5 @@ impl ObjectSource for RestoreObjects {
             }
             found => found,
         }
-    }
-}
-
-/// The journal of the restores of one directory.
-pub(super) struct HomeJournal<'a> {
-    pub(super) disk: &'a SharedDisk,
-    pub(super) path: PathBuf,
-    pub(super) objects: &'a RestoreObjects,
-}
-
-impl JournalFile for HomeJournal<'_> {
-    fn read(&self) -> io::Result<Option<Journal>> {
-        let Some(bytes) = if_exists(read_all(&**self.disk, &self.path, MAX_JOURNAL))? else {
-            return Ok(None);
-        };
-        let damaged = |error| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{} is damaged: {error}", self.path.display()))
-        };
-        serde_json::from_slice(&bytes).map(Some).map_err(damaged)
-    }
-
-    fn write(&self, journal: &Journal) -> io::Result<()> {
-        self.objects.commit()?;
-        replace(&**self.disk, &self.path, &serde_json::to_vec(journal)?)
-    }
-
-    fn remove(&self) -> io::Result<()> {
-        if_exists(self.disk.remove_file(&self.path))?;
-        self.path.parent().map_or(Ok(()), |directory| self.disk.sync_dir(directory))
     }
 }
