@@ -5,7 +5,6 @@ mod args;
 mod cargo;
 mod failure;
 mod fuzz;
-mod house;
 mod plan;
 mod slowest;
 mod steps;
@@ -58,7 +57,7 @@ fn run(command: Command) -> Result<bool> {
             show(&root, "", "chaos", args)
         }
         Command::FuzzApi(args) => fuzz::api(&root, args).map(|()| true),
-        Command::House => house::report(&root, &mut io::stdout()),
+        Command::House => Ok(plan::house(&root).status()?.success()),
         Command::Help(text) => {
             println!("{text}");
             Ok(true)

@@ -5,7 +5,7 @@
 
 use super::code::strings_only;
 use super::words::is_test;
-use super::{SourceFile, Violation};
+use crate::{SourceFile, Violation};
 
 /// Where no command is named.
 const SILENT: &[&str] = &["domain", "store", "holder", "agent", "wire", "service"];

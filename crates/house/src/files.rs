@@ -6,11 +6,10 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::SourceFile;
-use crate::failure::{Context, Result};
+use crate::SourceFile;
 
 /// Reads the Rust files, the manifests and the map of the workspace, sorted by path.
-pub(crate) fn read(root: &Path) -> Result<Vec<SourceFile>> {
+pub(crate) fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
     let mut paths = match from_git(root) {
         Some(paths) => paths,
         None => walk(root)?,
@@ -25,7 +24,7 @@ pub(crate) fn read(root: &Path) -> Result<Vec<SourceFile>> {
             Ok(text) => files.push(SourceFile { path, text }),
             // Git still lists a file whose removal is not committed yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error).context(|| format!("cannot read {path}")),
+            Err(error) => return Err(failed("read", &path)(error)),
         }
     }
     Ok(files)
@@ -52,17 +51,17 @@ fn from_git(root: &Path) -> Option<Vec<String>> {
 }
 
 /// Lists all files below `root` except build output and git's own; follows no links.
-fn walk(root: &Path) -> Result<Vec<String>> {
+fn walk(root: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     let mut pending = vec![String::new()];
     while let Some(directory) = pending.pop() {
         let place = root.join(&directory);
-        let entries = fs::read_dir(&place).context(|| format!("cannot list {}", place.display()))?;
+        let entries = fs::read_dir(&place).map_err(failed("list", &directory))?;
         for entry in entries {
-            let entry = entry.context(|| format!("cannot list {}", place.display()))?;
+            let entry = entry.map_err(failed("list", &directory))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
-            let kind = entry.file_type().context(|| format!("cannot look at {path}"))?;
+            let kind = entry.file_type().map_err(failed("look at", &path))?;
             if kind.is_dir() && name != "target" && name != ".git" {
                 pending.push(path);
             } else if kind.is_file() {
@@ -71,6 +70,11 @@ fn walk(root: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(files)
+}
+
+/// Says what could not be done with which file.
+fn failed(doing: &str, path: &str) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("cannot {doing} {path:?}: {error}"))
 }
 
 #[cfg(test)]
@@ -85,7 +89,7 @@ mod tests {
     fn the_walk_finds_files_by_their_path_below_the_root() {
         let paths = walk(own_sources()).expect("our own directory can be listed");
         assert!(paths.contains(&"Cargo.toml".to_owned()), "{paths:?}");
-        assert!(paths.contains(&"src/house/files.rs".to_owned()), "{paths:?}");
+        assert!(paths.contains(&"src/files.rs".to_owned()), "{paths:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::code::{code_only, is_word};
-use super::{SourceFile, Violation};
+use crate::{SourceFile, Violation};
 
 const MAP: &str = "docs/promises.md";
 

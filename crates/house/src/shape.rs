@@ -1,6 +1,6 @@
 //! Rules on the shape of a Rust file: it starts by saying what it is for, and it is not too long.
 
-use super::{SourceFile, Violation};
+use crate::{SourceFile, Violation};
 
 /// Files are comfortable at 100 to 250 lines and want a seam at 500; this leaves room to find it.
 const MAX_LINES: usize = 600;

@@ -2,7 +2,7 @@
 //! Comments and literals may say anything.
 
 use super::code::{code_only, is_word, without_tests};
-use super::{SourceFile, Violation};
+use crate::{SourceFile, Violation};
 
 /// Words that code below some directory does not use.
 struct Ban {
@@ -37,7 +37,7 @@ const BANS: &[Ban] = &[
         except: UNSAFE_ALLOWED,
         tests: Tests::Checked,
         words: &["unsafe"],
-        remedy: "find a safe way, or argue for an entry in UNSAFE_ALLOWED in xtask/src/house/words.rs",
+        remedy: "find a safe way, or argue for an entry in UNSAFE_ALLOWED in crates/house/src/words.rs",
     },
     Ban {
         below: "crates/domain/src/",

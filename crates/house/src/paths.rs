@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::SourceFile;
 use super::code::{code_only, is_word, without_tests};
+use crate::SourceFile;
 
 /// Exports of exports that are followed: more than anyone writes.
 const MOST_EXPORTS: usize = 8;

@@ -1,4 +1,4 @@
-//! The house rules: what the compiler cannot check and a reviewer should not have to.
+//! `rekindle-house`: checks the house rules, what the compiler cannot check and a reviewer should not have to.
 //! Each rule reads the same list of files and reports what is wrong and what to do about it.
 
 mod circles;
@@ -12,10 +12,9 @@ mod shape;
 mod words;
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
-
-use crate::failure::Result;
+use std::process::ExitCode;
 
 /// A file of the workspace, read whole.
 #[derive(Debug)]
@@ -47,8 +46,20 @@ impl fmt::Display for Violation {
     }
 }
 
+fn main() -> ExitCode {
+    // The directory of the workspace is where cargo runs us from, whichever directory the command was given in.
+    match report(Path::new("."), &mut io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Checks the workspace at `root`, prints a line for each violation, and returns whether there was none.
-pub(crate) fn report(root: &Path, out: &mut impl Write) -> Result<bool> {
+fn report(root: &Path, out: &mut impl Write) -> io::Result<bool> {
     let files = files::read(root)?;
     let violations = check(&files);
     for violation in &violations {
