@@ -126,7 +126,8 @@ impl Lab {
     /// Makes a session with our own agent and returns its id.
     pub(crate) fn session(&self, link: &mut Connection, prompt: Option<&str>) -> anyhow::Result<String> {
         let agent = json!({"profile": "acp", "command": actors::chatter_command()?});
-        let mut body = json!({"working_dir": self.temp.at("work"), "agent": agent});
+        // What is measured is the daemon, not a directory.
+        let mut body = json!({"working_dir": self.temp.at("work"), "agent": agent, "checkpoints": "off"});
         if let Some(prompt) = prompt {
             body["prompt"] = json!(prompt);
         }

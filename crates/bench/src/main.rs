@@ -1,4 +1,4 @@
-//! `rekindle-bench`: measures the store, the holder and the daemon beside raw programs, interleaved, in the same run on
+//! `rekindle-bench`: measures the store, the holder, the daemon and workspaces beside raw programs, interleaved, in the same run on
 //! the same disk. Reads the arguments, picks the rows, prints the table. It measures; what is right is for tests to
 //! judge.
 
@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::rows::Bench;
 use crate::system_info::SystemInfo;
 
-/// Measure the store, the holder and the daemon beside raw programs that do the least a correct one could do.
+/// Measure the store, the holder, the daemon and workspaces beside raw programs that do the least a correct one could do.
 ///
 /// Where there is something to compare with, a figure of ours stands beside a raw one of the same run, and its goal is
 /// a ratio, so that it holds on any machine.
@@ -74,6 +74,7 @@ Examples:
   rekindle-bench store replay open   two rows, by name
   rekindle-bench holder latency      one row of another benchmark
   rekindle-bench daemon fleet        fifty agents and two hundred subscribers at once
+  rekindle-bench workspace           directories, beside git and tar
   rekindle-bench store 1 2 --json    two rows, by number, for programs";
 
 fn main() -> ExitCode {
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn unknown_names_are_answered_with_the_known_ones() {
         let error = benches(Some("stork")).map(|_| ()).expect_err("no such benchmark");
-        assert!(error.to_string().ends_with("known: store, holder, daemon"), "{error}");
+        assert!(error.to_string().ends_with("known: store, holder, daemon, workspace"), "{error}");
         let error = rows::BENCHES[0].choose(&["replays".into()]).map(|_| ()).expect_err("no such row");
         assert!(error.to_string().contains("replay, "), "{error}");
     }
@@ -151,7 +152,7 @@ mod tests {
     fn rows_are_chosen_by_name_and_by_number() {
         let all = rows::BENCHES[0].choose(&[]).expect("all rows");
         let two = rows::BENCHES[0].choose(&["replay".into(), "1".into()]).expect("known rows");
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 12);
         assert_eq!(two.iter().map(|row| row.name).collect::<Vec<_>>(), ["replay", "append-one"]);
     }
 }

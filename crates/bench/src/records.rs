@@ -25,8 +25,12 @@ pub(crate) fn beginning() -> Vec<Draft> {
         provider,
         options: Options::default(),
         env_names: vec!["PATH".into(), "HOME".into()],
+        key: None,
+        imported_from: None,
         idempotency_key: None,
         created_at: None,
+        forked_from: None,
+        restoring: None,
     };
     let launching = AgentLaunching {
         holder_id: holder(),

@@ -1,11 +1,16 @@
 //! What a person set once for all: `config.toml` in `$XDG_CONFIG_HOME/rekindle`, or wherever `$REKINDLE_CONFIG` says.
 
 use std::path::Path;
+use std::time::Duration;
 
 use rekindle_client::default_home::{config_home, variable};
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
+use rekindle_domain::event::CheckpointMode;
+use rekindle_service::upkeep::CheckpointRetention;
 use serde::Deserialize;
+
+use crate::persistence_config::PersistenceConfig;
 
 /// The settings. A key that is not known is of another version.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -21,22 +26,71 @@ pub(crate) struct Config {
     /// Which files of a working directory count.
     #[serde(default)]
     pub(crate) workspace: WorkspaceConfig,
-    /// How long snapshots of working directories are kept.
+    /// Whether working directories are captured, and how long what was captured is kept.
     #[serde(default)]
     pub(crate) checkpoints: CheckpointConfig,
+    /// How snapshots of sessions are kept.
+    #[serde(default)]
+    pub(crate) persistence: PersistenceConfig,
 }
 
 /// The section `[checkpoints]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct CheckpointConfig {
-    /// Days.
+    /// Whether a session's directory is captured before and after each run: `auto`, `on` or `off`.
+    pub(crate) mode: CheckpointMode,
+    /// How many days what was captured is kept.
     pub(crate) keep_days: u32,
+    /// How much room it may take, as `20GiB`: the oldest goes first.
+    pub(crate) max_bytes: Bytes,
+}
+
+impl CheckpointConfig {
+    /// Returns how long checkpoints of runs are kept.
+    pub(crate) fn retention(&self) -> CheckpointRetention {
+        CheckpointRetention { keep: days(self.keep_days), max_bytes: self.max_bytes.0 }
+    }
+}
+
+/// Returns so many days.
+pub(crate) fn days(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count) * 24 * 60 * 60)
+}
+
+/// A number of bytes as people write it: `20GiB`, `500MiB`, `1000`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "BytesWritten")]
+pub(crate) struct Bytes(pub(crate) u64);
+
+/// How a number of bytes may be written.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a number of bytes, as 500000000 or \"20GiB\"")]
+enum BytesWritten {
+    Number(u64),
+    Text(String),
+}
+
+impl TryFrom<BytesWritten> for Bytes {
+    type Error = String;
+
+    fn try_from(written: BytesWritten) -> Result<Bytes, String> {
+        let text = match written {
+            BytesWritten::Number(bytes) => return Ok(Bytes(bytes)),
+            BytesWritten::Text(text) => text,
+        };
+        let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
+        let bytes = units.into_iter().find_map(|(unit, power)| {
+            let number: u64 = text.trim().strip_suffix(unit)?.trim_end().parse().ok()?;
+            number.checked_mul(1 << power)
+        });
+        bytes.map(Bytes).ok_or_else(|| format!("{text:?} is no number of bytes: write one as in 20GiB"))
+    }
 }
 
 impl Default for CheckpointConfig {
     fn default() -> CheckpointConfig {
-        CheckpointConfig { keep_days: 30 }
+        CheckpointConfig { mode: CheckpointMode::Auto, keep_days: 30, max_bytes: Bytes(20 << 30) }
     }
 }
 
@@ -114,7 +168,22 @@ mod tests {
         let config =
             parse("[workspace]\nexclude = [\"*.mp4\"]\n[checkpoints]\nkeep_days = 7\n").expect("settings");
         assert_eq!((config.workspace.exclude.len(), config.checkpoints.keep_days), (1, 7));
-        assert_eq!(parse("").expect("settings").checkpoints.keep_days, 30);
+        let usual = parse("").expect("settings").checkpoints;
+        assert_eq!(
+            (usual.mode, usual.keep_days, usual.max_bytes),
+            (CheckpointMode::Auto, 30, Bytes(20 << 30))
+        );
+        for (written, bytes) in [("\"5GiB\"", 5 << 30), ("\"100 KiB\"", 100 << 10), ("\"7\"", 7), ("7", 7)] {
+            let text = format!("[checkpoints]\nmax_bytes = {written}\n");
+            assert_eq!(parse(&text).expect("settings").checkpoints.max_bytes, Bytes(bytes), "{written}");
+        }
+        for wrong in ["\"\"", "\"5 apples\"", "-1", "\"99999999999TiB\"", "true"] {
+            assert!(parse(&format!("[checkpoints]\nmax_bytes = {wrong}\n")).is_err(), "{wrong}");
+        }
+        let off = parse("[checkpoints]\nmode = \"off\"\n").expect("settings").checkpoints;
+        assert_eq!((off.mode, off.keep_days), (CheckpointMode::Off, 30));
+        assert!(parse("[checkpoints]\nmode = \"sometimes\"\n").is_err());
+        assert!(!parse("[persistence]\nenabled = false\n").expect("settings").persistence.policy().enabled);
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

@@ -1,6 +1,8 @@
 //! The `rekindle` command: arguments in, text and exit codes out. It has no rules of its own.
 
 mod agent_choice;
+mod bundle_progress;
+mod checkpoint_text;
 mod commands;
 mod config;
 mod context;
@@ -12,6 +14,7 @@ mod home_arg;
 mod live;
 mod offline_session;
 mod payloads;
+mod persistence_config;
 mod possible_values;
 mod prompt_arg;
 mod record_text;
@@ -20,6 +23,7 @@ mod session_arg;
 #[cfg(test)]
 mod session_fixture;
 mod status_text;
+mod workspace_failure;
 
 use std::io::Write;
 use std::process::ExitCode;

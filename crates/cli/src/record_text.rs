@@ -14,6 +14,7 @@ use rekindle_terminal::output::{
 use rekindle_terminal::sanitise;
 use serde_json::Value;
 
+use crate::checkpoint_text;
 use crate::payloads::Payloads;
 
 /// The columns before a gist: number, time and kind.
@@ -159,6 +160,7 @@ fn style(kind: &str) -> Style {
         "message.agent" => BOLD,
         "run.failed" | "run.interrupted" | "snapshot.failed" | "log.repaired" => BAD,
         "run.waiting" | "run.cancel_requested" | "run.cancelled" => WARN,
+        "run.checkpoint" => DIM,
         _ if kind.starts_with("run.") || kind.starts_with("session.") => COURSE,
         "message.thought" | "tool.call" | "tool.update" => PLAIN,
         _ => DIM,
@@ -170,11 +172,28 @@ fn gist(event: &Event<'_>) -> String {
     match event {
         Event::SessionCreated(created) => {
             let agent = created.provider.agent.as_deref().unwrap_or(&created.provider.profile);
-            format!("{:?} by {agent} in {}", created.title, created.working_dir)
+            let forked =
+                created.forked_from.as_ref().map(|from| format!(", forked from {}", from.session_id));
+            let forked = forked.unwrap_or_default();
+            format!("{:?} by {agent} in {}{forked}", created.title, created.working_dir)
+        }
+        Event::SessionUpdated(updated) if updated.imported.is_some() => {
+            let from = updated.imported.as_ref().and_then(|imported| imported.machine.as_deref());
+            let from = from.map(|machine| format!(" from {machine}")).unwrap_or_default();
+            let place = updated.working_dir.as_ref().map(|place| format!(", works in {place} now"));
+            format!("imported{from}{}", place.unwrap_or_default())
         }
         Event::SessionUpdated(updated) => {
             updated.title.as_deref().map_or_else(String::new, |title| format!("{title:?}"))
         }
+        Event::SessionFilesRestored(restored) => match &restored.error {
+            Some(error) => format!("files are left as they are: {error}"),
+            None => {
+                let left =
+                    if restored.left > 0 { format!(", {} left alone", restored.left) } else { String::new() };
+                format!("{} changed{left}", plural(restored.changed, "path"))
+            }
+        },
         Event::SessionClosed(closed) => by(closed.by.as_deref()),
         Event::SessionDeleted(deleted) => by(deleted.by.as_deref()),
         Event::MessageUser(message) => {
@@ -248,12 +267,17 @@ fn gist(event: &Event<'_>) -> String {
                 if tools.is_empty() { String::new() } else { format!("; uncertain: {}", tools.join(", ")) };
             format!("{}{uncertain}", word(&cut.reason))
         }
+        Event::RunCheckpoint(checkpoint) => checkpoint_text::gist(checkpoint),
         Event::TokenMinted(token) => token.resume_token_id.to_string(),
         Event::TokenConsumed(token) => format!("{} {}", token.resume_token_id, by(token.by.as_deref())),
         Event::TokenRevoked(token) => format!("{} {}", token.resume_token_id, token.reason),
         Event::TokenExpired(token) => token.resume_token_id.to_string(),
         Event::SessionRestored(restored) => format!("by {}: {}", restored.method, restored.verdict),
-        Event::SnapshotCreated(snapshot) => size(snapshot.size_bytes),
+        Event::SnapshotCreated(kept) => {
+            let name = kept.snapshot.as_ref().map(|name| format!("{name}, ")).unwrap_or_default();
+            let why = kept.reason.map(|reason| format!(" ({})", word(&reason))).unwrap_or_default();
+            format!("{name}{}{why}", size(kept.size_bytes))
+        }
         Event::SnapshotFailed(failed) => failed.error.as_ref().into(),
         Event::SnapshotRestored(restored) => restored.snapshot.as_ref().into(),
         Event::LogRepaired(repaired) => format!(

@@ -27,6 +27,11 @@ pub(crate) struct SessionArg {
 }
 
 impl SessionArg {
+    /// Returns what names a session like this, or none.
+    pub(crate) fn named(session: Option<String>) -> SessionArg {
+        SessionArg { session }
+    }
+
     /// Finds the session that is meant, in a home without a daemon.
     pub(crate) fn find(&self, home: &Offline) -> Result<SessionId, Failure> {
         match &self.session {
@@ -171,7 +176,7 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
     })
 }
 
-fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
+pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
     let here = current_dir()?;
     let mut latest: Option<(Timestamp, SessionId)> = None;
     let surveyed = home.survey(|id, loaded| {

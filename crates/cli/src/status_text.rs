@@ -19,6 +19,8 @@ enum Course {
     Failed,
     Cancelled,
     Cancelling,
+    /// Its directory is captured, and its prompt waits for that.
+    Checkpointing,
     /// Nobody works on it: its agent cannot be launched without variables that the daemon does not have.
     Held,
     Usual,
@@ -30,6 +32,7 @@ fn course(session: &SessionView) -> Course {
         (SessionStatus::Idle, Some(RunState::Failed)) => Course::Failed,
         (SessionStatus::Idle, Some(RunState::Cancelled)) => Course::Cancelled,
         (SessionStatus::Running | SessionStatus::Waiting, Some(RunState::Cancelling)) => Course::Cancelling,
+        (SessionStatus::Running, Some(RunState::Checkpointing)) => Course::Checkpointing,
         (SessionStatus::Running, _) if !session.missing_env.is_empty() => Course::Held,
         _ => Course::Usual,
     }
@@ -75,6 +78,7 @@ pub(crate) fn label(session: &SessionView) -> String {
         Course::Failed => "idle, failed".into(),
         Course::Cancelled => "idle, cancelled".into(),
         Course::Cancelling => "cancelling".into(),
+        Course::Checkpointing => "checkpointing".into(),
         Course::Held => "held".into(),
         Course::Usual => session.status.to_string(),
     }
@@ -98,7 +102,7 @@ pub(crate) fn style(session: &SessionView) -> Style {
             | SessionStatus::InterruptedAgent,
         ) => BAD,
         (Course::Usual, SessionStatus::Waiting) => WARN,
-        (Course::Usual, SessionStatus::Running) => COURSE,
+        (Course::Checkpointing, _) | (Course::Usual, SessionStatus::Running) => COURSE,
         (Course::Usual, SessionStatus::Idle) => GOOD,
     }
 }
@@ -108,10 +112,16 @@ pub(crate) fn last_run(session: &SessionView) -> Option<String> {
     let (how, colon) = match course(session) {
         Course::Failed => ("failed", ":"),
         Course::Cancelled => ("was cancelled", ""),
-        Course::Cancelling | Course::Held | Course::Usual => return None,
+        Course::Cancelling | Course::Checkpointing | Course::Held | Course::Usual => return None,
     };
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
     Some(format!("last run {how}{}", detail.map(|detail| format!("{colon} {detail}")).unwrap_or_default()))
+}
+
+/// Returns what a session was forked from.
+pub(crate) fn forked_from(session: &SessionView) -> Option<String> {
+    let from = session.forked_from?;
+    Some(format!("from {} behind record {}", from.session_id, from.seq))
 }
 
 /// Tells whether a session's holder is known to live.
@@ -155,6 +165,9 @@ pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
             return format!(
                 "held, no agent works on its run: it needs {names}, which the daemon does not have"
             );
+        }
+        SessionStatus::Running if course(session) == Course::Checkpointing => {
+            "its directory is captured before its agent is given the prompt".into()
         }
         SessionStatus::Running => match alone {
             Some(why) => format!("its agent works on; {why}"),

@@ -6,6 +6,7 @@ use rekindle_wire::hint::Hint;
 pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
     Some(match hint {
         Hint::ListSessions => "rekindle ps -a",
+        Hint::ListSnapshots => "rekindle snapshot ls",
         Hint::ListWaits => "rekindle waits",
         Hint::AnswerWaits => "answer them: rekindle waits",
         Hint::ListAgents => "rekindle agents lists them; any other command: rekindle run TEXT -- COMMAND",

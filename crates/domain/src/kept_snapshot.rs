@@ -3,6 +3,8 @@
 //! Messages are in the log, up to the record that a snapshot names, so a snapshot is small. The state cache beside the log is
 //! another thing: it is replaced all the time, and nobody misses it.
 
+mod policy;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
@@ -12,33 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
-use crate::event::{Event, Kind};
+use crate::event::Event;
+pub use crate::event::SnapshotReason;
 use crate::id::SessionId;
 use crate::session::SessionState;
-use crate::string_enum::string_enums;
 use crate::time::Timestamp;
+pub use policy::{Activity, Policy};
 
 /// The version of the format that this code writes.
 pub const KEPT_SNAPSHOT_VERSION: u32 = 1;
-
-string_enums! {
-    /// Why a snapshot was taken.
-    pub enum SnapshotReason {
-        /// Something had happened since the last one, and time had passed.
-        Interval = "interval",
-        /// A run ended.
-        RunEnd = "run_end",
-        /// The daemon left, or the session was closed.
-        Exit = "exit",
-        /// Somebody asked for it.
-        Request = "request",
-        /// The session was about to be taken back to an earlier one.
-        BeforeRestore = "before_restore",
-        /// A reason that a newer version wrote.
-        #[serde(other)]
-        Unknown = "unknown",
-    }
-}
 
 /// The name of a snapshot within its session: the record it was taken at, and which one of those taken there it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,11 +140,14 @@ impl Retention {
     }
 }
 
+/// Kinds of records that say nothing of the session that a snapshot would have to keep.
+const NOT_WORTH_KEEPING: [&str; 5] =
+    ["snapshot.created", "snapshot.failed", "snapshot.restored", "run.checkpoint", "status.derived"];
+
 /// Tells whether a record gives a reason to take another snapshot: records about snapshots themselves do not, or a session in which
 /// nothing goes on would be kept for ever anew.
 pub fn is_worth_keeping(event: &Event<'_>) -> bool {
-    let about_snapshots = [Kind::SnapshotCreated, Kind::SnapshotFailed, Kind::SnapshotRestored];
-    event.kind().is_none_or(|kind| !about_snapshots.contains(&kind) && kind != Kind::StatusDerived)
+    !NOT_WORTH_KEEPING.contains(&event.name())
 }
 
 #[cfg(test)]
@@ -221,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_no_reason_for_the_next() {
-        assert!(!is_worth_keeping(&SnapshotCreated { size_bytes: 1 }.into()));
+        assert!(!is_worth_keeping(&SnapshotCreated::default().into()));
         assert!(!is_worth_keeping(&StatusDerived { status: "idle".into() }.into()));
         assert!(is_worth_keeping(&crate::event::SessionClosed::default().into()));
     }

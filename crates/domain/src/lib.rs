@@ -4,13 +4,17 @@
 
 pub mod access;
 pub mod blob_id;
+pub mod bundle;
 pub mod chain;
+pub mod checkpoint;
 pub mod compose;
 pub mod event;
+pub mod fork;
 pub mod id;
 pub mod kept_snapshot;
 pub mod line;
 pub mod message_outcome;
+pub mod path_name;
 pub mod projector;
 pub mod quarantine;
 pub mod recovery;
@@ -19,3 +23,4 @@ pub mod session;
 mod string_enum;
 pub mod time;
 pub mod token;
+pub mod whole_number;

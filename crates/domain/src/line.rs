@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{ChainHash, Link};
-use crate::event::Event;
+use crate::event::{Event, ForkedFrom, Kind};
 use crate::id::{HolderId, StreamId};
 use crate::time::Timestamp;
 
@@ -203,8 +203,23 @@ impl<'a> Line<'a> {
         &self.text.as_bytes()[..len]
     }
 
-    /// Tells whether this record continues a history; lines without a hash never do.
+    /// Returns where this record goes on from the history of another session, if it is the first of a fork's own.
+    pub fn forked_from(&self) -> Option<ForkedFrom> {
+        #[derive(Deserialize)]
+        struct Beginning {
+            #[serde(default)]
+            forked_from: Option<ForkedFrom>,
+        }
+        if self.kind != Kind::SessionCreated.as_str() {
+            return None;
+        }
+        serde_json::from_str::<Beginning>(self.text).ok()?.forked_from
+    }
+
+    /// Tells whether this record continues a history; lines without a hash never do. The first record of a fork says itself which
+    /// hash it continues.
     pub fn follows(&self, stream: impl Into<StreamId>, last: Option<ChainHash>) -> bool {
+        let last = last.or_else(|| self.forked_from()?.h);
         self.hash.is_some_and(|hash| Link::new(stream, last).fits(self.hashed_bytes(), hash))
     }
 

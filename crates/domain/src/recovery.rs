@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::checkpoint::due;
 use crate::event::{CancelReason, InterruptReason, OnUncertain, ResumePolicy};
 use crate::id::MessageId;
 use crate::projector::HolderProof;
@@ -80,6 +81,8 @@ pub struct Circumstances {
     pub interrupted_for: Duration,
     /// How long the agent's own session must not be brought back yet, because that would destroy it.
     pub load_in: Duration,
+    /// Checkpoints of its directory are taken.
+    pub takes_checkpoints: bool,
 }
 
 /// Why a session that was cut does not go on by itself.
@@ -144,6 +147,8 @@ pub enum Step {
         /// Why its run was cut.
         reason: InterruptReason,
     },
+    /// Take the checkpoints that are due: no agent is launched and no run begun before they are recorded.
+    Checkpoint,
     /// The run's prompt has reached no agent: launch one, the same run goes on.
     Launch,
     /// The run is to end, and has no agent that could say so.
@@ -157,6 +162,8 @@ pub enum Step {
     },
     /// The oldest prompt in the queue gets its turn.
     Begin(MessageId),
+    /// Its directory is to be what a tree says before anything begins in it.
+    RestoreFiles,
     /// The deletion is recorded: remove the files.
     Remove,
     /// Ask again then.
@@ -185,8 +192,14 @@ pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
     if state.deleted {
         return Step::Remove;
     }
+    if state.restoring.is_some() {
+        return Step::RestoreFiles;
+    }
     if let Some(run) = state.open_run() {
-        return with_open_run(run, about);
+        return with_open_run(state, run, about);
+    }
+    if about.takes_checkpoints && !due(state).is_nothing() {
+        return Step::Checkpoint;
     }
     if let (Some(run), Some(cut)) = (&state.run, &state.recovery.interruption) {
         return after_interruption(state, run, cut, about);
@@ -200,7 +213,7 @@ fn next_in_queue(state: &SessionState) -> Step {
 }
 
 /// Nobody has the run: had its prompt reached an agent, that one's end would have ended the run.
-fn with_open_run(run: &Run, about: &Circumstances) -> Step {
+fn with_open_run(state: &SessionState, run: &Run, about: &Circumstances) -> Step {
     if run.cancel.is_some() {
         return Step::Cancel;
     }
@@ -214,6 +227,10 @@ fn with_open_run(run: &Run, about: &Circumstances) -> Step {
     match about.shortage.and_then(still_to_wait) {
         Some(left) => Step::Wait(left),
         None if !about.load_in.is_zero() => Step::AwaitLoad(about.load_in),
+        // As late as can be: whoever waits for variables may change the directory meanwhile.
+        None if about.takes_checkpoints && about.has_environment && !due(state).is_nothing() => {
+            Step::Checkpoint
+        }
         None => Step::Launch,
     }
 }

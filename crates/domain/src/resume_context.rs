@@ -4,9 +4,13 @@
 mod memory;
 mod prompt;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use crate::event::{CancelReason, Event, InputKind, InterruptReason, Raw, UncertainTool, tool_label};
+use crate::event::{
+    CancelReason, CheckpointAt, CheckpointHow, Event, InputKind, InterruptReason, Raw, UncertainTool,
+    tool_label,
+};
 use crate::id::{MessageId, RunId, WaitId};
 
 pub use memory::Memory;
@@ -133,6 +137,18 @@ impl ConversationHistory {
                 self.cut = Some((reason, uncertain));
                 self.change(Some(cut.run_id), |turn| turn.cut = true);
             }
+            // What was captured late may be somebody else's work.
+            Event::RunCheckpoint(checkpoint)
+                if checkpoint.at == CheckpointAt::End && checkpoint.how == CheckpointHow::Live =>
+            {
+                let files = checkpoint.files_touched.iter().flat_map(|touched| &touched.first);
+                let paths: Vec<Cow<'_, str>> = files
+                    .filter_map(|file| {
+                        Some(format!("{}/{}", checkpoint.root, file.path.path.as_ref()?).into())
+                    })
+                    .collect();
+                self.change(Some(checkpoint.run_id), |turn| turn.add_files(&paths));
+            }
             Event::RunWaiting(waiting) if !waiting.wait_kind.is_outside() => {
                 let tool = waiting.tool_call_id.as_ref().map(ToString::to_string);
                 self.asked.push((waiting.wait_id, tool));
@@ -215,7 +231,7 @@ impl Turn {
         }
     }
 
-    fn add_files(&mut self, files: &[std::borrow::Cow<'_, str>]) {
+    fn add_files(&mut self, files: &[Cow<'_, str>]) {
         for file in files {
             if self.files.len() < FILES && !self.files.iter().any(|known| known == file) {
                 self.files.push(file.to_string());

@@ -10,6 +10,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use rekindle_domain::id::{SessionId, WaitId};
+use rekindle_domain::kept_snapshot::{BadSnapshotName, SnapshotName};
 use rekindle_service::daemon::BlobId;
 use rekindle_service::idempotency::Key;
 use rekindle_wire::code::Code;
@@ -31,6 +32,9 @@ const MAX_KEY: usize = 255;
 
 /// The session a path names.
 pub(crate) struct Session(pub(crate) SessionId);
+
+/// The session and its snapshot that a path names.
+pub(crate) struct SessionSnapshot(pub(crate) SessionId, pub(crate) SnapshotName);
 
 /// The wait a path names.
 pub(crate) struct Wait(pub(crate) WaitId);
@@ -55,6 +59,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
             .parse()
             .map_err(|bad| ApiError::new(Code::SessionUnknown, bad).advise(Hint::ListSessions))?;
         Ok(Session(id))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SessionSnapshot {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<SessionSnapshot, ApiError> {
+        let names = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let (session, name) = names.map(|Path(names)| names).unwrap_or_default();
+        let id = session
+            .parse()
+            .map_err(|bad| ApiError::new(Code::SessionUnknown, bad).advise(Hint::ListSessions))?;
+        let name = name.parse().map_err(|bad: BadSnapshotName| {
+            ApiError::new(Code::SnapshotNotFound, bad).advise(Hint::ListSnapshots)
+        })?;
+        Ok(SessionSnapshot(id, name))
     }
 }
 

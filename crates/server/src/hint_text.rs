@@ -7,6 +7,7 @@ use rekindle_wire::hint::Hint;
 pub(crate) fn hint_text(hint: &Hint) -> String {
     let text = match hint {
         Hint::ListSessions => "GET /api/sessions lists them",
+        Hint::ListSnapshots => "GET /api/sessions/{id}/snapshots lists them",
         Hint::ListWaits => "GET /api/waits lists those that are open",
         Hint::AnswerWaits => "GET /api/waits lists them; POST /api/waits/{id}/answer answers one",
         Hint::ListAgents => {
@@ -36,6 +37,7 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::FreeDiskSpace => "free some room on the disk and try again",
         Hint::RepeatWithSameKey => "repeat it with the same Idempotency-Key",
         Hint::UseNewKey => "use a new Idempotency-Key for a new request",
+        Hint::UseOtherKey => "use another key, or close the session that has it",
         Hint::RestartList => {
             "take `next` of the page before as it is, or leave the cursor out to begin at the beginning"
         }

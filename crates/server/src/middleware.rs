@@ -13,54 +13,64 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
-use rekindle_service::session_span;
+use rekindle_service::{AtWork, session_span};
 use tracing::Span;
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
 use crate::openapi;
 
-/// Who counts answers: the method, the pattern that the path matched, the status, how long it took.
-pub(crate) type Count = Arc<dyn Fn(&str, Option<&str>, u16, Duration) + Send + Sync>;
+/// What hears of requests: the daemon, and in tests nobody.
+pub(crate) trait Requests: Clone + Send + Sync + 'static {
+    /// A guard for as long as a thread works on a session's request.
+    type AtWork;
+    /// Notes that this thread works on a request that is for a session.
+    fn at_request(&self, session: SessionId) -> Option<Self::AtWork>;
+    /// Counts an answer: the method, the pattern that the path matched, the status, how long it took.
+    fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration);
+}
 
-/// Answers a request whatever happens, counts it and logs it.
-pub(crate) async fn observe_request(State(count): State<Count>, request: Request, next: Next) -> Response {
+impl Requests for Arc<Daemon> {
+    type AtWork = AtWork;
+
+    fn at_request(&self, session: SessionId) -> Option<AtWork> {
+        Daemon::at_request(self, session)
+    }
+
+    fn answered(&self, method: &str, route: Option<&str>, status: u16, took: Duration) {
+        Daemon::answered(self, method, route, status, took);
+    }
+}
+
+/// Answers a request whatever happens, counts it and logs it. While it is handled, it is noted which session it is for: that of a
+/// panic is found by it, and the log says it.
+pub(crate) async fn observe_request<R: Requests>(
+    State(requests): State<R>,
+    request: Request,
+    next: Next,
+) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
-    let response = check_declared(&method, path.as_ref(), reshape(next.run(request).await));
-    let line = Line {
-        method,
-        path,
-        by,
-        status: response.status(),
-        noted: response.extensions().get::<Noted>().cloned(),
-        took: begun.elapsed(),
-    };
-    let route = line.path.as_ref().map(MatchedPath::as_str);
-    count(line.method.as_str(), route, line.status.as_u16(), line.took);
-    // Whoever asked does not wait for it: it is written when the answer is.
-    let span = Span::current();
-    tokio::spawn(async move { span.in_scope(|| line.log()) });
-    response
-}
-
-/// Notes, while a request is handled, which session it is for: that of a panic is found by it, and the log says it.
-pub(crate) async fn note_session(
-    State(daemon): State<Arc<Daemon>>,
-    request: Request,
-    next: Next,
-) -> Response {
     let session = session_of(request.uri().path());
     let span = session.map_or_else(Span::none, session_span);
     let mut handled = pin!(next.run(request));
-    poll_fn(|context| {
-        let _at_work = session.and_then(|session| daemon.at_request(session));
+    let response = poll_fn(|context| {
+        let _at_work = session.and_then(|session| requests.at_request(session));
         let _in_session = span.enter();
         handled.as_mut().poll(context)
-    })
-    .await
+    });
+    let response = check_declared(&method, path.as_ref(), reshape(response.await));
+    let noted = response.extensions().get::<Noted>().cloned();
+    let line = Line { method, path, by, status: response.status(), noted, took: begun.elapsed() };
+    let route = line.path.as_ref().map(MatchedPath::as_str);
+    requests.answered(line.method.as_str(), route, line.status.as_u16(), line.took);
+    if line.is_wanted(&span) {
+        // Whoever asked does not wait for it: it is written when the answer is.
+        tokio::spawn(async move { span.in_scope(|| line.log()) });
+    }
+    response
 }
 
 /// Returns the session that a path is about.
@@ -109,22 +119,36 @@ struct Line {
 }
 
 impl Line {
+    /// Tells whether anybody wants to read it.
+    fn is_wanted(&self, span: &Span) -> bool {
+        self.is_remarkable() || span.in_scope(|| tracing::enabled!(tracing::Level::DEBUG))
+    }
+
+    /// Tells whether it is said even if nobody looks for it: it was refused, or what it did is in no session's log.
+    fn is_remarkable(&self) -> bool {
+        let looks = self.method == Method::GET || self.method == Method::HEAD;
+        self.is_broken() || !looks && (!self.status.is_success() || self.method == Method::DELETE)
+    }
+
+    /// Tells whether something is wrong with us. 503 is said to callers who come too early or too late, and passes.
+    fn is_broken(&self) -> bool {
+        self.status.is_server_error() && self.status != StatusCode::SERVICE_UNAVAILABLE
+    }
+
     fn log(&self) {
-        let (method, status) = (&self.method, self.status);
+        let (method, status) = (&self.method, self.status.as_u16());
         let path = self.path.as_ref().map_or("-", MatchedPath::as_str);
         let by = self.by.as_ref().map(Caller::name);
-        // 503 is said to callers who come too early or too late, and passes.
-        let broken = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
-        let (status, code) = (status.as_u16(), self.noted.as_ref().map(|noted| noted.code));
+        let code = self.noted.as_ref().map(|noted| noted.code);
         // With its fraction: most requests of a daemon on the same machine take less than one.
         let ms = self.took.as_secs_f64() * 1000.0;
-        if broken {
+        if self.is_broken() {
             let message = self.noted.as_ref().map(|noted| noted.message.as_str());
             tracing::error!(%method, path, by, status, ms, code, message, "request");
-        } else if *method == Method::GET || *method == Method::HEAD {
-            tracing::debug!(%method, path, by, status, ms, code, "request");
-        } else {
+        } else if self.is_remarkable() {
             tracing::info!(%method, path, by, status, ms, code, "request");
+        } else {
+            tracing::debug!(%method, path, by, status, ms, code, "request");
         }
     }
 }
@@ -138,14 +162,23 @@ mod tests {
 
     use super::*;
 
+    #[derive(Clone)]
+    struct Nobody;
+
+    impl Requests for Nobody {
+        type AtWork = ();
+        fn at_request(&self, _: SessionId) -> Option<()> {
+            None
+        }
+        fn answered(&self, _: &str, _: Option<&str>, _: u16, _: Duration) {}
+    }
+
     async fn ask(path: &str) -> (Response<()>, serde_json::Value) {
         async fn framework() -> (StatusCode, [(&'static str, &'static str); 1], &'static str) {
             (StatusCode::NOT_ACCEPTABLE, [("allow", "PUT")], "plain words")
         }
-        let router = Router::new().route("/framework", get(framework)).layer(middleware::from_fn_with_state(
-            Arc::new(|_: &str, _: Option<&str>, _, _| {}) as Count,
-            observe_request,
-        ));
+        let layer = middleware::from_fn_with_state(Nobody, observe_request::<Nobody>);
+        let router = Router::new().route("/framework", get(framework)).layer(layer);
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
         let (head, body) = router.oneshot(request).await.expect("an answer").into_parts();
         let body = to_bytes(body, 10_000).await.expect("a body");
@@ -163,6 +196,25 @@ mod tests {
             ("/api/waits/wait_1", None),
         ] {
             assert_eq!(session_of(path).as_ref().map(SessionId::as_str), session, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_was_refused_or_is_in_no_log_is_remarkable() {
+        for (method, status, remarkable) in [
+            (Method::GET, 200, false),
+            (Method::GET, 404, false),
+            (Method::GET, 500, true),
+            (Method::GET, 503, false),
+            (Method::POST, 201, false),
+            (Method::PATCH, 200, false),
+            (Method::POST, 409, true),
+            (Method::POST, 503, true),
+            (Method::DELETE, 204, true),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let line = Line { method, path: None, by: None, status, noted: None, took: Duration::ZERO };
+            assert_eq!(line.is_remarkable(), remarkable, "{} {status}", line.method);
         }
     }
 

@@ -13,9 +13,13 @@ use crate::error::ApiError;
 /// What a handler comes to.
 pub(crate) type Answer = Result<Response, ApiError>;
 
+/// Room for most answers, a session's among them: they are written down without moving.
+const USUAL: usize = 2048;
+
 /// Answers with a value.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
-    let body = serde_json::to_vec(value)
+    let mut body = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut body, value)
         .map_err(|error| ApiError::internal(format_args!("cannot write the answer: {error}")))?;
     Ok(bytes(status, body))
 }

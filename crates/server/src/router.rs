@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use axum::http::{Method, Uri};
 use axum::{Router, middleware};
+use rekindle_service::daemon::Daemon;
 use rekindle_wire::code::Code;
 
 use crate::app::App;
 use crate::error::ApiError;
 use crate::guard::HEALTH;
-use crate::middleware::{Count, note_session, observe_request};
-use crate::openapi::{self, Api, describe};
-use crate::routes::{daemon, sessions, waits};
+use crate::middleware::observe_request;
+use crate::openapi::{self, Api, describe, describe_diff, describe_forks, describe_snapshots};
+use crate::routes::{daemon, diff, forks, sessions, snapshots, waits};
 use crate::sse::{all_sessions, session};
+
+const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
+const SNAPSHOT: &str = "/api/sessions/{id}/snapshots/{name}";
 
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
@@ -25,6 +29,7 @@ pub(crate) fn api() -> Api {
         .route(Method::GET, "/api/agents", daemon::agents, describe::list_agents())
         .route(Method::GET, "/api/holders", daemon::holders, describe::list_holders())
         .route(Method::POST, "/api/shutdown", daemon::shutdown, describe::shut_down())
+        .route(Method::POST, "/api/imports", daemon::import_staged, describe::take_in_import())
         .route(Method::GET, "/api/events", all_sessions::follow, describe::follow_all_sessions())
         .route(Method::GET, "/api/sessions", sessions::list, describe::list_sessions())
         .route(Method::POST, "/api/sessions", sessions::create, describe::create_session())
@@ -34,12 +39,20 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/sessions/{id}/messages", sessions::message, describe::send_message())
         .route(Method::POST, "/api/sessions/{id}/cancel", sessions::cancel, describe::cancel_session())
         .route(Method::POST, "/api/sessions/{id}/resume", sessions::resume, describe::resume_session())
+        .route(Method::POST, "/api/sessions/{id}/fork", forks::fork, describe_forks::fork_session())
+        .route(Method::GET, "/api/sessions/{id}/rewind", forks::plan_rewind, describe_forks::plan_rewind())
+        .route(Method::POST, "/api/sessions/{id}/rewind", forks::rewind, describe_forks::rewind_session())
         .route(Method::POST, "/api/sessions/{id}/close", sessions::close, describe::close_session())
         .route(Method::POST, "/api/sessions/{id}/release", sessions::release, describe::release_session())
         .route(Method::POST, "/api/sessions/{id}/waits", waits::open, describe::open_wait())
         .route(Method::GET, "/api/sessions/{id}/log", sessions::log, describe::get_session_log())
         .route(Method::GET, "/api/sessions/{id}/status", sessions::status, describe::get_session_status())
+        .route(Method::GET, "/api/sessions/{id}/diff", diff::show, describe_diff::get_session_diff())
         .route(Method::GET, "/api/sessions/{id}/events", session::follow, describe::follow_session())
+        .route(Method::GET, SNAPSHOTS, snapshots::list, describe_snapshots::list_snapshots())
+        .route(Method::POST, SNAPSHOTS, snapshots::take, describe_snapshots::take_snapshot())
+        .route(Method::GET, SNAPSHOT, snapshots::show, describe_snapshots::get_snapshot())
+        .route(Method::DELETE, SNAPSHOT, snapshots::remove, describe_snapshots::remove_snapshot())
         .route(Method::GET, "/api/blobs/{id}", sessions::blob, describe::get_blob())
         .route(Method::GET, "/api/waits", waits::list, describe::list_waits())
         .route(Method::GET, "/api/waits/{id}", waits::show, describe::get_wait())
@@ -53,15 +66,8 @@ pub(crate) fn router(app: App) -> Router {
         .into_router()
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(middleware::from_fn_with_state(count(&app), observe_request))
-        .layer(middleware::from_fn_with_state(app.daemon.clone(), note_session))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app.daemon), observe_request::<Arc<Daemon>>))
         .with_state(app)
-}
-
-/// Has the daemon count what was answered.
-fn count(app: &App) -> Count {
-    let daemon = Arc::clone(&app.daemon);
-    Arc::new(move |method, route, status, took| daemon.answered(method, route, status, took))
 }
 
 async fn no_such_path(uri: Uri) -> ApiError {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use rekindle_domain::id::{SessionId, WaitId};
 use rekindle_domain::token::Rejection;
 use rekindle_store::blobs::BlobError;
+use rekindle_store::kept_snapshots::SnapshotError;
 use rekindle_store::log::Damage;
-use rekindle_store::{AppendError, LoadError, OpenSessionError};
+use rekindle_store::{AppendError, ForkError, KeepError, LoadError, OpenSessionError};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 use rekindle_wire::view::{Health, HealthState};
@@ -160,6 +161,40 @@ impl From<BlobError> for ServiceError {
     }
 }
 
+/// Returns the code of a snapshot's trouble.
+pub(crate) fn snapshot_code(error: &SnapshotError) -> Code {
+    match error {
+        SnapshotError::NotFound { .. } => Code::SnapshotNotFound,
+        SnapshotError::Version { .. } => Code::SnapshotVersion,
+        SnapshotError::Corrupted { .. } => Code::SnapshotCorrupted,
+        SnapshotError::Io(error) if is_full(&error.source) => Code::StorageFull,
+        SnapshotError::Io(_) => Code::Storage,
+    }
+}
+
+impl From<SnapshotError> for ServiceError {
+    fn from(error: SnapshotError) -> ServiceError {
+        let code = snapshot_code(&error);
+        let hint = match code {
+            Code::SnapshotNotFound => Some(Hint::ListSnapshots),
+            Code::SnapshotVersion => Some(Hint::UseNewerVersion),
+            Code::StorageFull => Some(Hint::FreeDiskSpace),
+            _ => Some(Hint::ExamineHome),
+        };
+        ServiceError { hint, ..ServiceError::caused_by(code, error) }
+    }
+}
+
+impl From<KeepError> for ServiceError {
+    fn from(error: KeepError) -> ServiceError {
+        match error {
+            KeepError::Write(error) => error.into(),
+            KeepError::Append(error) => error.into(),
+            KeepError::Unusable(_) => ServiceError::caused_by(Code::NotNow, error),
+        }
+    }
+}
+
 fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
@@ -183,6 +218,19 @@ impl From<AppendError> for ServiceError {
             _ => None,
         };
         ServiceError { hint, ..ServiceError::caused_by(code, error) }
+    }
+}
+
+impl From<ForkError> for ServiceError {
+    fn from(error: ForkError) -> ServiceError {
+        match error {
+            ForkError::Append(error) => error.into(),
+            ForkError::Parent(error) => error.into(),
+            ForkError::ParentGone(session) => ServiceError::no_session(session),
+            ForkError::File(error) => ServiceError::caused_by(Code::Storage, error).hint(Hint::ExamineHome),
+            error @ ForkError::NoSuchRecord { .. } => ServiceError::caused_by(Code::HistoryMissing, error),
+            error @ (ForkError::NoFork | ForkError::Exists(_)) => ServiceError::internal(error),
+        }
     }
 }
 

@@ -2,12 +2,13 @@
 //! are below, in the domain and the agent crate; here they meet files and processes.
 //!
 //! From the top: `daemon` is the door; `commands` handle what is asked; `metrics` and `feed` tell how things stand and what
-//! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session. What lies beside
+//! is new; `show` turns state into what callers see; `drive` runs agents, one worker for each session; `snapshots` keeps what sessions were. What lies beside
 //! these folders is what they stand on: `worker_pool` has workers whatever they do, `records` what they write, `session_span` whose lines
 //! are in the log.
 
 pub mod access;
 pub mod boottime;
+pub mod bundles;
 mod commands;
 pub mod daemon;
 mod drive;
@@ -16,6 +17,7 @@ pub mod feed;
 pub mod home;
 pub mod idempotency;
 mod ids;
+pub mod importers;
 mod lock;
 mod log_search;
 pub mod metrics;
@@ -24,6 +26,7 @@ mod session_span;
 mod show;
 #[cfg(test)]
 mod situations;
+pub mod snapshots;
 pub mod storage;
 mod test_knobs;
 mod ticks;
@@ -35,4 +38,7 @@ pub use drive::{live, look_for_holder};
 pub use rekindle_store::crash_report::{self, AtWork};
 pub use rekindle_store::disk::is_out_of_descriptors;
 pub use session_span::session_span;
-pub use show::{last_words, log, run_end_reason, run_view, session_view};
+pub use show::{
+    RunCheckpoints, all_checkpoints, find_run_checkpoints, last_words, log, run_end_reason, run_view,
+    session_view, skipped_paths,
+};

@@ -4,12 +4,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use rekindle_domain::event::ForkedFrom;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::commit::{Append, Commits, Current, Receipt};
 use rekindle_store::log::{Damage, LogReader};
-use rekindle_store::{AppendError, LoadError, Loaded, OpenSessionError, Store, Visitor, Want};
+use rekindle_store::{
+    AppendError, ForkError, History, LoadError, Loaded, OpenSessionError, Store, Visitor, Want,
+};
 
 /// A function that is told the outcome of an append, on the committer's thread: it must not block.
 pub type AppendReply = Box<dyn FnOnce(Result<Receipt, AppendError>) + Send>;
@@ -32,6 +35,12 @@ pub trait Sessions: Send + Sync {
     fn sync(&self) -> Result<(), AppendError>;
     /// Opens a session's log for reading.
     fn reader(&self, session: SessionId) -> io::Result<LogReader>;
+    /// Opens a session's whole history for reading: its log, and before it what it was forked from.
+    fn history(&self, session: SessionId) -> io::Result<History>;
+    /// Returns the point at which a session can be forked behind a record of its history; none if it has no such record.
+    fn fork_point(&self, session: SessionId, seq: u64) -> io::Result<Option<ForkedFrom>>;
+    /// Makes a fork with its first records, and whatever is recorded elsewhere with them.
+    fn fork(&self, append: Append) -> Result<Receipt, ForkError>;
     /// Returns where large payloads are.
     fn blobs(&self) -> Blobs;
     /// Writes a session's caches, and returns their size.
@@ -89,6 +98,18 @@ impl Sessions for Store {
 
     fn reader(&self, session: SessionId) -> io::Result<LogReader> {
         Store::reader(self, session)
+    }
+
+    fn history(&self, session: SessionId) -> io::Result<History> {
+        Store::history(self, session)
+    }
+
+    fn fork_point(&self, session: SessionId, seq: u64) -> io::Result<Option<ForkedFrom>> {
+        Store::fork_point(self, session, seq)
+    }
+
+    fn fork(&self, append: Append) -> Result<Receipt, ForkError> {
+        Store::fork(self, append).map(|receipts| receipts.first)
     }
 
     fn blobs(&self) -> Blobs {

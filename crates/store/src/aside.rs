@@ -132,7 +132,12 @@ pub fn keep_prefix(
 }
 
 /// Writes records as the continuation of a log; what cannot follow there is an error.
-fn lines(codec: Codec, replay: &mut Replay, drafts: &[Draft], now: Timestamp) -> Result<Vec<u8>, String> {
+pub(crate) fn lines(
+    codec: Codec,
+    replay: &mut Replay,
+    drafts: &[Draft],
+    now: Timestamp,
+) -> Result<Vec<u8>, String> {
     let (mut out, mut room) = (Vec::new(), Vec::new());
     let (ts, odd) = (now.to_string(), replay.oddities.len());
     for (index, draft) in drafts.iter().enumerate() {
@@ -220,4 +225,13 @@ fn present(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<V
 fn make(disk: &dyn Disk, parent: &Path, directory: &Path) -> io::Result<()> {
     disk.create_dir(directory)?;
     disk.sync_dir(parent)
+}
+/// Tells whether a home has anything that is called by a session's id and is more than a cache.
+pub(crate) fn is_taken(disk: &dyn Disk, layout: &Layout, session: SessionId) -> io::Result<bool> {
+    for path in [layout.log(session), layout.damage_note(session), layout.crash_report(session)] {
+        if if_exists(disk.stat(&path))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(newest(disk, layout, session)?.is_some())
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::blobs::BlobId;
 use crate::disk::{Disk, EntryKind, OpenMode, if_exists, read_up_to};
+use crate::kept_snapshots;
 use crate::layout::Layout;
 
 /// How much is read at a time.
@@ -33,19 +34,37 @@ pub struct BlobReferences {
 /// Looks for the names of blobs in everything that may have some. Someone may be writing to the home: what they keep while
 /// this looks is young, and nobody collects what is young.
 pub fn referenced_blobs(disk: &dyn Disk, layout: &Layout) -> io::Result<BlobReferences> {
+    referenced_blobs_elsewhere(disk, layout, &|_| false)
+}
+
+/// The same, but for files that are passed over: whoever does so has looked into them.
+pub fn referenced_blobs_elsewhere(
+    disk: &dyn Disk,
+    layout: &Layout,
+    passes_over: &dyn Fn(&Path) -> bool,
+) -> io::Result<BlobReferences> {
     let mut references = BlobReferences::default();
     for entry in disk.list(layout.home())? {
         if entry.kind == EntryKind::Dir && !NOT_THERE.contains(&entry.name.as_str()) {
-            collect_references(disk, &layout.home().join(&entry.name), DEPTH, &mut references)?;
+            let directory = layout.home().join(&entry.name);
+            collect_references(disk, &directory, DEPTH, passes_over, &mut references)?;
         }
     }
     Ok(references)
+}
+
+/// Adds every blob that a text names.
+pub fn add_names(text: &[u8], named: &mut HashSet<BlobId>) {
+    let mut run = Vec::with_capacity(DIGITS + 1);
+    text.iter().for_each(|byte| push_byte(*byte, &mut run, named));
+    push_byte(b' ', &mut run, named);
 }
 
 fn collect_references(
     disk: &dyn Disk,
     directory: &Path,
     depth: usize,
+    passes_over: &dyn Fn(&Path) -> bool,
     references: &mut BlobReferences,
 ) -> io::Result<()> {
     // One that is gone was removed since it was listed: its session was deleted, or a segment dropped.
@@ -53,8 +72,21 @@ fn collect_references(
         let path = directory.join(&entry.name);
         match entry.kind {
             EntryKind::Dir if depth == 0 => references.unreadable.push(path),
-            EntryKind::Dir => collect_references(disk, &path, depth - 1, references)?,
-            EntryKind::File if is_packed(&entry.name) => references.unreadable.push(path),
+            EntryKind::Dir => collect_references(disk, &path, depth - 1, passes_over, references)?,
+            EntryKind::File if passes_over(&path) => {}
+            EntryKind::File if is_packed(&entry.name) => {
+                match if_exists(kept_snapshots::read_text(disk, &path)) {
+                    Ok(Some(Some(text))) => {
+                        let mut run = Vec::with_capacity(DIGITS + 1);
+                        text.iter()
+                            .chain(b" ")
+                            .for_each(|byte| push_byte(*byte, &mut run, &mut references.referenced));
+                    }
+                    // Gone since it was listed: a snapshot that was kept long enough.
+                    Ok(None) => {}
+                    Ok(Some(None)) | Err(_) => references.unreadable.push(path),
+                }
+            }
             EntryKind::File => {
                 if if_exists(read_references(disk, &path, &mut references.referenced)).is_err() {
                     references.unreadable.push(path);
@@ -66,9 +98,23 @@ fn collect_references(
     Ok(())
 }
 
-/// Tells whether names in a file could not be seen.
+/// Tells whether names in a file cannot be seen as it is.
 fn is_packed(name: &str) -> bool {
     [".zst", ".gz", ".age", ".enc"].iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// Finds the names of blobs in whatever a reader gives.
+pub fn references_in(reader: &mut dyn io::Read, named: &mut HashSet<BlobId>) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut run = Vec::with_capacity(DIGITS + 1);
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => break,
+            read => buffer[..read].iter().for_each(|byte| push_byte(*byte, &mut run, named)),
+        }
+    }
+    push_byte(b' ', &mut run, named);
+    Ok(())
 }
 
 fn read_references(disk: &dyn Disk, path: &Path, named: &mut HashSet<BlobId>) -> io::Result<()> {

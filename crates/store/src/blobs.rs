@@ -194,6 +194,12 @@ impl Blobs {
         is_packed()
     }
 
+    /// Returns how much room a blob takes; none if it is not there.
+    pub fn stored_size(&self, id: &BlobId) -> Result<Option<u64>, BlobError> {
+        let packed = self.packs.find(id, |_, row| u64::from(row.stored))?;
+        Ok(packed.or_else(|| self.disk.stat(&self.layout.blob(id)).ok().map(|stat| stat.len)))
+    }
+
     /// Tells whether there are packs. What is in them may name further blobs: whoever collects has to know those too.
     pub fn has_packs(&self) -> Result<bool, BlobError> {
         self.packs.refresh()?;

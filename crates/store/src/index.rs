@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::SystemTime;
 
+use rekindle_domain::event::ForkedFrom;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::session::{SNAPSHOT_VERSION, SessionState};
 
@@ -16,6 +17,9 @@ const MAX_INDEX: u64 = 512 << 20;
 
 const HEAD: &[u8] = b"{\"version\":1,\"sessions\":[\n";
 const END: &[u8] = b"}\n";
+
+/// How an entry says that its session is a fork; inside a string its quotes would be escaped.
+const FORKED: &[u8] = b"\"forked_from\":{";
 
 /// How the last line says who left the home in order after writing this: from then on only another owner changed anything.
 const LEFT_BY: &str = "left_by";
@@ -84,6 +88,15 @@ impl Index {
     /// Returns a session's state if the list has it as of a log of this length.
     pub(crate) fn state(&self, session: SessionId, log_len: u64) -> Option<SessionState> {
         self.entry(session).filter(|state| state.log_offset == log_len && state.version <= SNAPSHOT_VERSION)
+    }
+
+    /// Returns what a session is forked from, if it is in the list: that never changes. Most are no forks, and are not parsed.
+    pub(crate) fn forked_from(&self, session: SessionId) -> Option<Option<ForkedFrom>> {
+        let (start, end) = *self.lines.get(&session)?;
+        if memchr::memmem::find(&self.bytes[start..end], FORKED).is_none() {
+            return Some(None);
+        }
+        self.entry(session).map(|state| state.forked_from)
     }
 
     fn entry(&self, session: SessionId) -> Option<SessionState> {

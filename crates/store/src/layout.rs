@@ -9,6 +9,7 @@ use rekindle_domain::id::{SessionId, StreamId, StreamKind};
 use crate::line_codec::Codec;
 
 const LOG_SUFFIX: &str = ".messages.jsonl";
+const BASE_SUFFIX: &str = ".base.jsonl";
 const TOKENS_SUFFIX: &str = ".tokens.json";
 const HISTORY_SUFFIX: &str = ".snapshots";
 const SNAPSHOT_SUFFIX: &str = ".json";
@@ -61,6 +62,8 @@ impl Streams {
 pub enum SessionFile {
     /// The log.
     Log(SessionId),
+    /// The history that a fork goes on from.
+    Base(SessionId),
     /// The snapshot.
     Snapshot(SessionId),
     /// The token index.
@@ -193,6 +196,11 @@ impl Layout {
         self.stream_log(id.into())
     }
 
+    /// The history that a fork goes on from, once its parent's log is gone: the lines before its own.
+    pub fn base(&self, id: SessionId) -> PathBuf {
+        self.sessions().join(format!("{id}{BASE_SUFFIX}"))
+    }
+
     /// A session's snapshot.
     pub fn snapshot(&self, id: SessionId) -> PathBuf {
         self.sessions().join(format!("{id}{SNAPSHOT_SUFFIX}"))
@@ -298,6 +306,21 @@ impl Layout {
         self.stat_caches().join(format!("{}.cache", path_key(root)))
     }
 
+    /// Bundles that are being imported: a directory for each until its sessions are moved to their place.
+    pub fn imports(&self) -> PathBuf {
+        self.home.join("imports")
+    }
+
+    /// The lock of whoever imports a bundle, for as long as that takes.
+    pub fn imports_lock(&self) -> PathBuf {
+        self.imports().join("lock")
+    }
+
+    /// The directory in which a bundle is staged: it has the layout of a home, with nothing but sessions.
+    pub fn staging(&self, name: &str) -> PathBuf {
+        self.imports().join(name)
+    }
+
     /// Where sessions go whose log is damaged, when someone says so.
     pub fn damaged(&self) -> PathBuf {
         self.home.join("damaged")
@@ -357,9 +380,10 @@ pub fn segment_number(name: &str) -> Option<u64> {
 pub fn session_file(name: &str) -> SessionFile {
     // Each name of a session ends differently, and that of a snapshot as several others do: it comes last.
     type Suffix = (&'static str, fn(SessionId) -> SessionFile);
-    const SUFFIXES: [Suffix; 5] = [
+    const SUFFIXES: [Suffix; 6] = [
         (DAMAGE_NOTE_SUFFIX, SessionFile::DamageNote),
         (LOG_SUFFIX, SessionFile::Log),
+        (BASE_SUFFIX, SessionFile::Base),
         (TOKENS_SUFFIX, SessionFile::Tokens),
         (HISTORY_SUFFIX, SessionFile::History),
         (SNAPSHOT_SUFFIX, SessionFile::Snapshot),
@@ -383,6 +407,7 @@ mod tests {
         let name = |path: PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
         for (path, expected) in [
             (layout.log(id), SessionFile::Log(id)),
+            (layout.base(id), SessionFile::Base(id)),
             (layout.snapshot(id), SessionFile::Snapshot(id)),
             (layout.tokens(id), SessionFile::Tokens(id)),
             (layout.history(id), SessionFile::History(id)),

@@ -4,6 +4,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rekindle_domain::id::StreamId;
+use rekindle_domain::kept_snapshot::Activity;
+use rekindle_domain::line::Draft;
 
 use crate::commit::{Append, Receipt, Receipts};
 
@@ -13,6 +15,8 @@ pub trait Observer: Send + Sync {
     fn committed(&self, stream: StreamId, receipt: &Receipt);
     /// Whoever made it is being answered.
     fn answered(&self, stream: StreamId, receipt: &Receipt);
+    /// Whoever made it has been answered; told what its records mean for the stream's snapshots.
+    fn happened(&self, _stream: StreamId, _activity: Activity) {}
 }
 
 /// All observers of a store.
@@ -22,8 +26,8 @@ pub(crate) struct Observers(RwLock<Arc<[Arc<dyn Observer>]>>);
 /// The audience of an append: who is to be told of it, and which streams it touches.
 pub(crate) struct Audience {
     observers: Arc<[Arc<dyn Observer>]>,
-    first: StreamId,
-    more: Vec<StreamId>,
+    first: (StreamId, Activity),
+    more: Vec<(StreamId, Activity)>,
 }
 
 impl Observers {
@@ -36,23 +40,27 @@ impl Observers {
     /// Returns who is told of an append.
     pub(crate) fn of(&self, append: &Append) -> Audience {
         let observers = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let more = append.more.iter().map(|part| part.stream).collect();
-        Audience { observers, first: append.stream, more }
+        let activity = |records: &[Draft]| Activity::of(records.iter().map(|draft| &draft.event));
+        let more = append.more.iter().map(|part| (part.stream, activity(&part.records))).collect();
+        Audience { observers, first: (append.stream, activity(&append.records)), more }
     }
 }
 
 impl Audience {
     /// Says that the append is committed.
     pub(crate) fn committed(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, stream, receipt| observer.committed(stream, receipt));
+        self.each(receipts, |observer, (stream, _), receipt| observer.committed(stream, receipt));
     }
 
     /// Says that whoever made it is being answered.
     pub(crate) fn answered(&self, receipts: &Receipts) {
-        self.each(receipts, |observer, stream, receipt| observer.answered(stream, receipt));
+        self.each(receipts, |observer, (stream, activity), receipt| {
+            observer.answered(stream, receipt);
+            observer.happened(stream, activity);
+        });
     }
 
-    fn each(&self, receipts: &Receipts, tell: impl Fn(&dyn Observer, StreamId, &Receipt)) {
+    fn each(&self, receipts: &Receipts, tell: impl Fn(&dyn Observer, (StreamId, Activity), &Receipt)) {
         for observer in &*self.observers {
             tell(&**observer, self.first, &receipts.first);
             for (stream, receipt) in self.more.iter().zip(&receipts.more) {

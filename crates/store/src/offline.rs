@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use rekindle_domain::id::{SessionId, StreamId};
 
+use crate::aside::is_taken;
 use crate::blobs::Blobs;
 use crate::disk::{RetryDisk, SharedDisk};
 use crate::error::AtPath;
+use crate::history::{self, History};
 use crate::home::{self, HomeError};
 use crate::home_files::HomeFiles;
 use crate::index::Index;
@@ -166,6 +168,16 @@ impl Offline {
     /// Opens a session's log for reading, unless it is quarantined.
     pub fn reader(&self, session: SessionId) -> io::Result<LogReader> {
         self.home.reader(session)
+    }
+
+    /// Opens the history of a session: its log, and before it what it was forked from.
+    pub fn history(&self, session: SessionId) -> io::Result<History> {
+        history::open(&self.home, session)
+    }
+
+    /// Tells whether anything here is called by a session's id, be it lost, set aside or quarantined.
+    pub fn has_any(&self, session: SessionId) -> io::Result<bool> {
+        is_taken(&*self.home.disk, &self.home, session)
     }
 
     /// Lists the sessions.

@@ -120,10 +120,23 @@ pub(crate) fn plan_for(
         return Ok(Plan::Leave(Completion::SetAside));
     }
     if home.is_quarantined(stream) {
-        plan_bytes(reader, tail)
-    } else {
-        plan(home.codec(), reader, stream, tail)
+        return plan_bytes(reader, tail);
     }
+    if let (None, Some(session)) = (reader, stream.session())
+        && tail.is_deleted(home.codec())
+        && !is_needed(home, tail)
+    {
+        return Ok(Plan::Remove(session));
+    }
+    plan(home.codec(), reader, stream, tail)
+}
+
+/// Tells whether a fork reads its history through a log. Whoever removes the session writes the base files before, so without one
+/// the log was not removed but never on disk: it is made again, and goes in order.
+fn is_needed(home: &HomeFiles, tail: &Tail<'_>) -> bool {
+    let without_base = |fork: &SessionId| home.disk.stat(&home.base(*fork)).is_err();
+    // Of one that a checkpoint knows the beginning is not here.
+    tail.base() == Some(0) && tail.forks.iter().any(without_base)
 }
 
 /// Compares the bytes of a log with those that the write-ahead log has of it, and looks into no record: one of them made daemons
@@ -143,11 +156,6 @@ fn plan_bytes(reader: Option<&LogReader>, tail: &Tail<'_>) -> io::Result<Plan> {
 
 /// Compares a log with what the write-ahead log knows of it. Reads only.
 fn plan(codec: Codec, reader: Option<&LogReader>, stream: StreamId, tail: &Tail<'_>) -> io::Result<Plan> {
-    if let (None, Some(session)) = (reader, stream.session())
-        && tail.is_deleted(codec)
-    {
-        return Ok(Plan::Remove(session));
-    }
     let Some(base) = tail.base() else { return Ok(Plan::Leave(Completion::Whole)) };
     if let Some(damage) =
         check_base(reader, stream, base, tail.checkpoint.map(|position| position.last_hash))?

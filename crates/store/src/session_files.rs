@@ -26,8 +26,13 @@ pub(crate) fn every_file(disk: &dyn Disk, layout: &Layout, session: SessionId) -
     let history = layout.history(session);
     let kept = if_exists(disk.list(&history))?.unwrap_or_default();
     let mut every: Vec<PathBuf> = kept.into_iter().map(|entry| history.join(entry.name)).collect();
-    let files =
-        [layout.snapshot(session), layout.tokens(session), layout.damage_note(session), layout.log(session)];
+    let files = [
+        layout.snapshot(session),
+        layout.tokens(session),
+        layout.damage_note(session),
+        layout.base(session),
+        layout.log(session),
+    ];
     // What a crash left of rewriting one of them is a copy of it, and goes first.
     every.extend(files.iter().map(|file| temporary(file)));
     every.extend(files);

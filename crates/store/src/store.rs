@@ -2,6 +2,10 @@
 
 mod announce;
 mod catalog;
+mod fork;
+mod import_history;
+mod import_staged;
+mod keep_snapshots;
 mod stream_locks;
 
 use std::collections::HashMap;
@@ -16,6 +20,9 @@ use rekindle_domain::session::SessionState;
 use rekindle_domain::time::Clock;
 use rekindle_domain::token::TokenIndex;
 
+pub use self::fork::ForkError;
+pub use self::import_staged::ImportStagedError;
+pub use self::keep_snapshots::KeepError;
 use self::stream_locks::StreamLocks;
 use crate::blobs::Blobs;
 use crate::cache::{self, Cached};
@@ -26,6 +33,7 @@ use crate::crash_report::{self, at_work};
 use crate::disk::{OpenMode, RealDisk, RetryDisk, SharedDisk};
 use crate::error::{AppendError, AtPath, PathError};
 use crate::fold::Fold;
+use crate::forks::Forks;
 use crate::home::{self, HomeError, HomeId, HomeLock, Origin};
 use crate::home_files::HomeFiles;
 use crate::lagging::{LaggingLogs, LogOverlay};
@@ -75,8 +83,12 @@ pub struct Store<C: Commits = Committer> {
     unannounced: Mutex<HashMap<SessionId, Vec<LogRepaired<'static>>>>,
     /// Held while a stream is loaded, so that two callers do not load the same one.
     loading: StreamLocks,
+    /// Held while a snapshot of a session is kept, or its files go: none is kept of a session that is gone.
+    keeping: StreamLocks,
     /// The list that the last owner left has been compared with the logs.
     list_compared: Mutex<bool>,
+    /// The forks of all sessions, once somebody needed them. Held while one is made and while a session's history is kept for them.
+    forks: Mutex<Option<Forks>>,
     /// Caches and blobs are written one at a time, so that two callers do not share a temporary file.
     writing: Arc<Mutex<()>>,
     blobs: Blobs,
@@ -189,7 +201,9 @@ impl<C: Commits> Store<C> {
             committer: C::start(machine, lock.clone()).map_err(OpenError::Thread)?,
             unannounced: Mutex::new(announce::repairs(&recovered)),
             loading: StreamLocks::default(),
+            keeping: StreamLocks::default(),
             list_compared: Mutex::default(),
+            forks: Mutex::default(),
             writing,
             blobs,
             observers: Observers::default(),
@@ -405,12 +419,18 @@ impl<C: Commits> Store<C> {
             Ok(loaded) if !loaded.state.deleted && self.current(session).is_none() => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, "the session's deletion is not recorded"))
             }
-            _ => self.committer.remove(session),
+            _ => {
+                self.keep_history_for_forks(session)?;
+                let _none_is_kept = self.keeping.lock(session.into());
+                self.committer.remove(session)
+            }
         }
     }
 
     /// Sets the files of a damaged session aside, where no session is looked for, and tells where.
     pub fn set_aside(&self, session: SessionId) -> io::Result<PathBuf> {
+        self.keep_history_for_forks(session)?;
+        let _none_is_kept = self.keeping.lock(session.into());
         self.committer.set_aside(session)
     }
 

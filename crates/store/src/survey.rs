@@ -43,7 +43,8 @@ pub(crate) fn list(home: &HomeFiles) -> io::Result<Listing> {
             SessionFile::Log(id) => listing.sessions.push(id),
             SessionFile::Snapshot(id) => drop(listing.snapshots.insert(id)),
             SessionFile::DamageNote(id) => drop(listing.noted.insert(id)),
-            SessionFile::Tokens(_)
+            SessionFile::Base(_)
+            | SessionFile::Tokens(_)
             | SessionFile::History(_)
             | SessionFile::Index
             | SessionFile::Temporary => {}

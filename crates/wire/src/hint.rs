@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Hint {
     /// List the sessions.
     ListSessions,
+    /// List the snapshots of the session.
+    ListSnapshots,
     /// List the waits that are open.
     ListWaits,
     /// Answer the waits that are open.
@@ -59,6 +61,8 @@ pub enum Hint {
     RepeatWithSameKey,
     /// Use a new idempotency key for a new request.
     UseNewKey,
+    /// Use another key for another session, or close the one that has it.
+    UseOtherKey,
     /// Begin the list again, or take the cursor as it was given.
     RestartList,
     /// Ask for a number of entries that is possible.

@@ -6,7 +6,6 @@ pub mod capture;
 pub mod compare;
 pub mod manifest;
 pub mod objects;
-pub mod path_name;
 mod record;
 pub mod restore;
 pub mod rules;
@@ -23,6 +22,7 @@ pub use capture::{CaptureError, CaptureOptions, Captured, Totals, capture};
 pub use compare::{Change, Changed, Comparison, compare};
 pub use manifest::Manifest;
 pub use objects::{MemoryObjects, ObjectSink, ObjectSource};
+pub use rekindle_domain::path_name;
 pub use skipped::{Skip, SkipReason, Skipped};
 pub use stat_cache::StatCache;
 

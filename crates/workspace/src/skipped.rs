@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// How many skipped paths are told in a record; the others are in an object.
 pub const MAX_TOLD: usize = 200;
 
+/// Bytes of their paths, likewise: a record has a limit, whatever the paths are.
+pub const MAX_TOLD_BYTES: usize = 32 << 10;
+
 /// Why a path is not in a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -42,7 +45,7 @@ pub struct Skip {
 pub struct Skipped {
     /// How many paths, by reason.
     pub totals: BTreeMap<SkipReason, u64>,
-    /// The first [`MAX_TOLD`], in the order of their paths.
+    /// The first of them in the order of their paths: at most [`MAX_TOLD`], with at most [`MAX_TOLD_BYTES`].
     pub first: Vec<Skip>,
     /// The object with all of them, one JSON object a line, if there are more.
     pub all: Option<BlobId>,

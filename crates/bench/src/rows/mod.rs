@@ -6,7 +6,9 @@ mod batch;
 mod bytes;
 mod checkpoint;
 mod daemon;
+mod fork;
 mod holder;
+mod kept_snapshots;
 mod last;
 mod open;
 mod process;
@@ -14,6 +16,7 @@ mod replay;
 pub(crate) mod replay_memory;
 mod snapshot;
 mod sweep;
+mod workspace;
 
 use anyhow::Context as _;
 
@@ -36,7 +39,7 @@ pub(crate) struct Bench {
 }
 
 /// Every benchmark there is.
-pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON];
+pub(crate) const BENCHES: &[Bench] = &[STORE, HOLDER, DAEMON, WORKSPACE];
 
 const STORE: Bench = Bench {
     name: "store",
@@ -52,6 +55,8 @@ const STORE: Bench = Bench {
         Program { name: "last", run: last::run },
         Program { name: "bytes", run: bytes::run },
         Program { name: "checkpoint", run: checkpoint::run },
+        Program { name: "kept-snapshots", run: kept_snapshots::run },
+        Program { name: "fork", run: fork::run },
     ],
 };
 
@@ -81,6 +86,18 @@ const DAEMON: Bench = Bench {
         Program { name: "memory", run: daemon::memory::run },
         Program { name: "looks", run: daemon::looks::run },
         Program { name: "command", run: daemon::command::run },
+    ],
+};
+
+const WORKSPACE: Bench = Bench {
+    name: "workspace",
+    check: workspace::check,
+    programs: &[
+        Program { name: "first-capture", run: workspace::first_capture::run },
+        Program { name: "incremental-capture", run: workspace::incremental_capture::run },
+        Program { name: "restore", run: workspace::restore::run },
+        Program { name: "warm-capture", run: workspace::warm_capture::run },
+        Program { name: "disk-usage", run: workspace::disk_usage::run },
     ],
 };
 

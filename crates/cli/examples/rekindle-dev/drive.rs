@@ -162,8 +162,12 @@ fn session(store: &Store, args: &Args) -> Result<SessionId, Failure> {
         provider: Provider { profile: args.profile().name().into(), ..Provider::default() },
         options: Default::default(),
         env_names: Vec::new(),
+        key: None,
+        imported_from: None,
         idempotency_key: None,
         created_at: None,
+        forked_from: None,
+        restoring: None,
     };
     store.create(session).map_err(failed)?;
     store.append(Append::durable(session, vec![created.into()])).map_err(failed)?;

@@ -10,11 +10,13 @@ use serde_json::json;
 
 use super::Context;
 use super::doctor::below;
+use crate::config::Config;
 
 /// Remove what nobody needs any more: dead holders, unnamed blobs, unused executables
 ///
 /// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
-/// of the holder's program when nobody runs them (not beside a daemon, which does). Everything by proof; what stays is
+/// of the holder's program when nobody runs them (not beside a daemon, which does), files of checkpoints when `keep_days` or
+/// `max_bytes` of `[checkpoints]` in the configuration says so. Everything by proof; what stays is
 /// said with the reason. Works with a daemon and without one. Exits 1 if something could not be removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -41,6 +43,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         dry_run: args.dry_run,
         repairs_older_than: args.repairs_older_than.map(|age| age.0),
         orphans_older_than: args.orphans_older_than.map(|age| age.0),
+        checkpoints: Some(Config::read()?.checkpoints.retention()),
     };
     let freed = gc(&context.disk(), &context.home, options)?;
     let mut body = json!(freed);
@@ -67,6 +70,13 @@ fn print_text(out: &mut dyn Write, context: &Context, dry_run: bool, freed: &Fre
             writeln!(out, "  {} {}{more}", styled(style, word), shown(&left.path))?;
             writeln!(out, "{}", wrap(&sanitise::line(&left.why), width, "    ", "    "))?;
         }
+    }
+    if freed.expired_checkpoints > 0 {
+        let count = plural(freed.expired_checkpoints, "checkpoint");
+        let text = format!(
+            "the files of {count} of runs are not kept any more: [checkpoints] says how long they are"
+        );
+        writeln!(out, "{}", wrap(&text, width, "  ", "  "))?;
     }
     let count = plural(freed.gone.len() as u64, "thing");
     let text = match (freed.gone.is_empty(), dry_run) {

@@ -5,7 +5,7 @@ use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
 use rekindle_store::log::{Cursor, LogReader};
-use rekindle_store::{LoadError, Want};
+use rekindle_store::{History, LoadError, Want};
 use rekindle_terminal::output;
 
 use super::{Context, log_from_daemon};
@@ -60,9 +60,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(LoadError::Newer { .. }) => (None, None),
         Err(error) => return Err(error.into()),
     };
-    let reader = home.reader(session).map_err(|error| unreadable(session, error))?;
-    let end = torn.map_or(reader.end(), |torn| torn.begin());
-    let walk = Walk::new(session, reader, end, args)?;
+    let history = home.history(session).map_err(|error| unreadable(session, error))?;
+    if let Some(why) = &history.missing {
+        anstream::eprintln!("note: what it was forked from cannot be read: {why}");
+    }
+    let end = torn.map_or(history.reader.end(), |torn| history.place(torn.begin()));
+    let walk = Walk::new(session, history, end, args)?;
     let mut printer = RecordPrinter::new(context.json, Payloads::Here(home.blobs()));
     let walked = walk.each(|line| printer.print_line(line));
     printer.flush()?;
@@ -87,7 +90,8 @@ fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
 /// Goes through the records that are wanted, checking that each follows the one before.
 struct Walk {
     session: SessionId,
-    reader: LogReader,
+    /// Of a fork together with what it goes on from.
+    history: History,
     start: Cursor,
     end: Cursor,
     /// The record before the first that is shown.
@@ -95,25 +99,27 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(session: SessionId, reader: LogReader, end: Cursor, args: &Args) -> Result<Walk, Failure> {
+    fn new(session: SessionId, history: History, end: Cursor, args: &Args) -> Result<Walk, Failure> {
         let fail = |error| unreadable(session, error);
+        let reader = &history.reader;
         let mut from = args.from;
         if let Some(count) = args.last {
             let newest = reader.last(end, 1).map_err(fail)?;
             let newest = newest.first().and_then(|(_, line)| peek_seq(line)).unwrap_or(0);
             from = from.max(newest.saturating_sub(count).saturating_add(1));
         }
-        let start = if from <= 1 { Cursor::START } else { find(&reader, from).map_err(fail)?.min(end) };
+        let start = if from <= 1 { Cursor::START } else { find(reader, from).map_err(fail)?.min(end) };
         let before = reader.last(start, 1).map_err(fail)?;
         let before =
             before.first().filter(|_| start > Cursor::START).and_then(|(_, line)| Line::parse(line).ok());
         let before = before.map(|line| (line.seq, line.hash));
-        Ok(Walk { session, reader, start, end, before })
+        Ok(Walk { session, history, start, end, before })
     }
 
     /// Hands each good record to `show`, up to the first that does not follow the one before it.
     fn each(&self, mut show: impl FnMut(&Line<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        let mut lines = self.reader.forward(self.start);
+        let reader = &self.history.reader;
+        let mut lines = reader.forward(self.start);
         let mut last = self.before;
         loop {
             let raw = match lines.next() {
@@ -122,13 +128,13 @@ impl Walk {
                 Err(error) => return Err(unreadable(self.session, error)),
             };
             // What a crash had left was seen before: half a line at the very end is being written just now.
-            if !raw.whole && raw.end >= self.reader.end() {
+            if !raw.whole && raw.end >= reader.end() {
                 return Ok(());
             }
             let bad = match Line::parse(raw.bytes) {
                 _ if !raw.whole => "a line has no end".to_owned(),
                 Err(error) => error.to_string(),
-                Ok(line) => match follows(self.session, last, &line) {
+                Ok(line) => match follows(self.history.root, last, &line) {
                     Ok(()) => {
                         show(&line)?;
                         last = Some((line.seq, line.hash));
@@ -137,6 +143,12 @@ impl Walk {
                     Err(why) => why,
                 },
             };
+            if raw.start < self.history.own() {
+                // What it was forked from is damaged, and not the session: its own log says itself what it follows.
+                anstream::eprintln!("note: what it was forked from is damaged at {}: {bad}", raw.start);
+                (lines, last) = (reader.forward(self.history.own()), None);
+                continue;
+            }
             return Err(Failure::damaged(self.session, raw.start, &bad));
         }
     }
@@ -166,7 +178,8 @@ fn follows(
         Some((seq, _)) if seq.checked_add(1) != Some(line.seq) => {
             Err(format!("record {} stands where {} belongs", line.seq, seq.saturating_add(1)))
         }
-        None if line.hash.is_some() && line.seq != 1 => {
+        // The first record of a fork says itself what it follows.
+        None if line.hash.is_some() && line.seq != 1 && line.forked_from().is_none() => {
             Err(format!("record {} stands where 1 belongs", line.seq))
         }
         // Lines of older logs have no hash, and may stand only before those that have one.

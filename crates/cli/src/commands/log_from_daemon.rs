@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use rekindle_client::follow::{Follow, Heard};
 use rekindle_client::{Client, Exit, Failure};
+use rekindle_terminal::sanitise;
 use rekindle_wire::view::LogPage;
 
 use super::Context;
@@ -31,6 +32,12 @@ pub(super) fn fetch(
     loop {
         let path = format!("/api/sessions/{session}/log?after={after}&limit={PAGE}");
         let page: LogPage = client.get(&path)?;
+        if let Some(missing) = &page.history_missing {
+            anstream::eprintln!(
+                "note: what it was forked from cannot be read: {}",
+                sanitise::line(&missing.detail)
+            );
+        }
         for record in &page.records {
             printer.print(record.get())?;
         }

@@ -8,24 +8,32 @@ mod chaos;
 mod completions;
 mod demo;
 mod demo_agent;
+mod diff;
 mod doctor;
+mod export;
+mod fork;
 mod gc;
 mod holders;
+mod import;
 mod late_answer;
 mod log;
 mod log_from_daemon;
 mod ps;
 mod resume;
+mod rewind;
 mod rm;
 mod run;
 mod send;
 mod serve;
 pub(crate) mod service;
+mod snapshot;
 mod status;
 mod stop;
 mod token;
+mod tree_diff;
 mod waits;
 mod workspace;
+pub(crate) use workspace::capture_options;
 
 use std::path::PathBuf;
 
@@ -43,10 +51,14 @@ pub(crate) enum Command {
     Waits(waits::Args),
     Answer(answer::Args),
     Resume(resume::Args),
+    Fork(fork::Args),
+    Rewind(rewind::Args),
+    Export(export::Args),
     Cancel(cancel::Args),
     Rm(rm::Args),
     Log(log::Args),
     Status(status::Args),
+    Snapshot(snapshot::Args),
     Agents(agents::Args),
     Serve(serve::Args),
     Restart(stop::RestartArgs),
@@ -55,7 +67,9 @@ pub(crate) enum Command {
     Service(service::Args),
     Doctor(doctor::Args),
     Gc(gc::Args),
+    Diff(diff::Args),
     Workspace(workspace::Args),
+    Import(import::Args),
     Demo(demo::Args),
     Chaos(chaos::Args),
     Completions(completions::Args),
@@ -92,10 +106,14 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Waits(args) => waits::run(&context()?, &args),
         Command::Answer(args) => answer::run(&context()?, &args),
         Command::Resume(args) => resume::run(&context()?, &args),
+        Command::Fork(args) => fork::run(&context()?, args),
+        Command::Rewind(args) => rewind::run(&context()?, args),
+        Command::Export(args) => export::run(&here("export")?, &args),
         Command::Cancel(args) => cancel::run(&context()?, &args),
         Command::Rm(args) => rm::run(&context()?, &args),
         Command::Log(args) => log::run(&context()?, &args),
         Command::Status(args) => status::run(&context()?, &args),
+        Command::Snapshot(args) => snapshot::run(&context()?, &args),
         Command::Serve(args) => serve::run(&here("serve")?, &args),
         Command::Restart(args) => stop::restart(&here("restart")?, &args),
         Command::Stop(args) => stop::run(&context()?, &args),
@@ -104,7 +122,9 @@ pub(crate) fn run(shared: Shared, command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => homeless()?.only_here("demo").and_then(|_| demo::run(&shared, &args)),
         Command::Chaos(args) => homeless()?.only_here("chaos").and_then(|_| chaos::run(&shared, &args)),
         Command::Gc(args) => gc::run(&here("gc")?, &args),
+        Command::Diff(args) => diff::run(&context()?, &args),
         Command::Workspace(args) => workspace::run(&here("workspace")?, &args),
+        Command::Import(args) => import::run(&here("import")?, &args),
         Command::Service(args) => service::run(&here("service")?, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Holders(args) => holders::run(&context()?, &args),

@@ -43,8 +43,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Err(failure) if failure.code() == "nothing_to_resume" => {
             let now = client.session(&id)?;
             let old = session.run.as_ref().map(|run| run.run_id);
-            let goes_on =
-                |run: &RunView| run.attempt > 1 && matches!(run.state, RunState::Running | RunState::Waiting);
+            let goes_on = |run: &RunView| {
+                run.attempt > 1
+                    && matches!(run.state, RunState::Checkpointing | RunState::Running | RunState::Waiting)
+            };
             let run = now.run.filter(|run| old != Some(run.run_id) || goes_on(run)).ok_or(failure)?;
             json!({"run_id": run.run_id}).to_string().into()
         }

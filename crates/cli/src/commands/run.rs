@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rekindle_agent::known::{by_program, seems_acp};
 use rekindle_client::target::Target;
 use rekindle_client::{Exit, Failure, logout, read};
-use rekindle_domain::event::{Permissions, ResumePolicy};
+use rekindle_domain::event::{CheckpointMode, Permissions, Persistence, ResumePolicy};
 use rekindle_wire::request::{AgentChoice, Content, NewSession};
-use rekindle_wire::view::SessionView;
+use rekindle_wire::view::KeyedSession;
 
 use super::Context;
 use crate::agent_choice;
@@ -26,6 +26,7 @@ use crate::prompt_arg::prompt;
 #[command(after_help = "Examples:
   rekindle run \"fix the failing test\"
   rekindle run -f task.md --agent codex --detach
+  rekindle run --key my-project \"and now the documentation\"
   git diff | rekindle run \"review this\" -f - --permissions deny > review.md
   rekindle run \"fix it\" -- my-agent --acp
   rekindle run \"count these words\" -- wc -w
@@ -71,6 +72,20 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of::<ResumePolicy>(RESUME_POLICIES), default_value = "auto", value_name = "POLICY")]
     resume: ResumePolicy,
 
+    /// Whether the directory is captured before and after each run, so that `rekindle diff` shows what it did [default: as the
+    /// daemon is configured, else auto]
+    #[arg(long, value_parser = one_of::<CheckpointMode>(CHECKPOINT_MODES), value_name = "MODE")]
+    checkpoints: Option<CheckpointMode>,
+
+    /// Go on in the session with this key, or begin it if there is none: its run is resumed if it was interrupted, and
+    /// the prompt is its next message
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// Take no snapshots of the session by themselves; `rekindle snapshot create` still does
+    #[arg(long)]
+    no_snapshots: bool,
+
     /// Hand the agent a variable of ours, or one with a value
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
@@ -100,8 +115,15 @@ const RESUME_POLICIES: &[(&str, &str)] = &[
     ("never", "It stays as it was left; a message, or rekindle resume, still goes on with it"),
 ];
 
+/// Whether the directory is captured.
+const CHECKPOINT_MODES: &[(&str, &str)] = &[
+    ("auto", "Unless it is a home directory, or has more than 50,000 files or 2 GiB"),
+    ("on", "Always"),
+    ("off", "Never"),
+];
+
 /// What a command speaks.
-const PROFILES: &[(&str, &str)] = &[
+pub(super) const PROFILES: &[(&str, &str)] = &[
     ("acp", "The Agent Client Protocol"),
     ("exec", "Nothing: what it writes is the answer, and its exit code ends the run"),
 ];
@@ -130,6 +152,11 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         mode: args.mode,
         permissions: args.permissions,
         resume: args.resume,
+        checkpoints: args.checkpoints,
+        key: args.key,
+        persistence: args
+            .no_snapshots
+            .then(|| Persistence { enabled: Some(false), ..Persistence::default() }),
         env,
         umask: umask_for(context),
         ..NewSession::new(working_dir, agent)
@@ -139,7 +166,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         None => context.daemon_or_start()?,
     };
     let body = client.post_once("/api/sessions", &body)?;
-    let session: SessionView = read(&body)?;
+    let KeyedSession { session, message } = read(&body)?;
     // It is told once, and not into a file that nobody reads.
     if let Target::Local { home, place } = client.target()
         && !context.json
@@ -156,17 +183,24 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         anstream::eprintln!("it works in the background; watch it with: {}", attach(session.id));
         return Ok(Exit::Ok);
     }
+    if let Some(message) = message {
+        if message.queued {
+            anstream::eprintln!("queued behind what goes on");
+        }
+        let goal = Goal::Message(message.message_id.to_string());
+        return watch(context, &client, session.id.to_string(), message.seq, goal);
+    }
     let goal = session.run.map_or(Goal::Next, |run| Goal::Run(run.run_id.to_string()));
     watch(context, &client, session.id.to_string(), 0, goal)
 }
 
 /// Returns what a command speaks, if nobody says.
-fn usual_profile(command: &[String]) -> &'static str {
+pub(super) fn usual_profile(command: &[String]) -> &'static str {
     if seems_acp(command) { "acp" } else { "exec" }
 }
 
 /// Returns the working directory, whole: what was named, or this one. Here it must be there; of a daemon elsewhere that is for it to say.
-fn directory(named: Option<&Path>, is_here: bool) -> Result<String, Failure> {
+pub(super) fn directory(named: Option<&Path>, is_here: bool) -> Result<String, Failure> {
     let Some(path) = named else { return crate::session_arg::current_dir() };
     let bad = |path: &Path, why: &str| Failure::usage("no_directory", format!("{}: {why}", path.display()));
     let whole = if is_here {
@@ -185,7 +219,7 @@ fn directory(named: Option<&Path>, is_here: bool) -> Result<String, Failure> {
 }
 
 /// Returns the command with its program's path made whole, if it is one from here: the daemon is elsewhere.
-fn whole_program(command: &[String]) -> Vec<String> {
+pub(super) fn whole_program(command: &[String]) -> Vec<String> {
     let mut command = command.to_vec();
     if let Some(program) = command.first_mut()
         && program.contains('/')

@@ -15,13 +15,14 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
+use crate::checkpoint_text::files_text;
 use crate::evidence_text;
 use crate::live::Ask;
 use crate::offline_session::{Looker, agent_presence, load_or_stand_in, read_last_words, to_json};
 use crate::record_text::word;
 use crate::session_arg::SessionArg;
 use crate::status_text::{
-    agent_lives, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
+    agent_lives, forked_from, held, is_unknown, meaning, next, silent_command, style, trouble, uncertain,
 };
 
 /// Show what a session is doing, since when, and how that is known
@@ -120,6 +121,7 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
             ("since", when(session.since, now)),
         ]
     };
+    rows.extend(forked_from(session).map(|from| ("forked", from)));
     let known =
         if is_unknown(session) { Vec::new() } else { evidence_text::sentences(&session.evidence, now) };
     for (index, known) in known.into_iter().enumerate() {
@@ -133,6 +135,7 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
         };
         rows.push(("daemon", format!("{}{kept}", unheard.daemon_text())));
     }
+    rows.extend(session.run.as_ref().and_then(files_text).map(|files| ("files", files)));
     if session.queued > 0 {
         rows.push(("queued", plural(session.queued as u64, "message")));
     }

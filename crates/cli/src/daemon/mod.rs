@@ -30,12 +30,12 @@ use rekindle_holder::client::{Scopes, runtime_dir_or_another};
 use rekindle_holder::identity::Identity;
 use rekindle_holder::tree::MARK;
 use rekindle_server::{Ending, Listeners};
-use rekindle_service::daemon::{Daemon, OpenDaemonError, Settings};
+use rekindle_service::daemon::{CheckpointSettings, Daemon, OpenDaemonError, Settings};
 use rekindle_store::disk::RealDisk;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::tcp::Tcp;
-use crate::config::{Config, LogConfig};
+use crate::config::{Config, LogConfig, WorkspaceConfig};
 use crate::context::Context;
 
 /// How often we look whether another daemon has taken over.
@@ -70,7 +70,9 @@ pub(crate) fn run(
     let umask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode();
     RealDisk::raise_descriptor_limit();
     let config = Config::read();
+    let checkpoints = config.as_ref().map(checkpoint_settings).unwrap_or_default();
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
+    let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
     let wanted = listen::choose(start.flags, before, config, start.foreground);
@@ -88,6 +90,8 @@ pub(crate) fn run(
         env: environment(),
         umask,
         scopes: scopes(),
+        checkpoints,
+        persistence,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;
@@ -145,6 +149,12 @@ fn scopes() -> Option<Scopes> {
     let safer = scopes_are_safer(&facts_of(None));
     tracing::debug!(safer, "the user's service manager can be reached");
     safer.then_some(scopes)
+}
+
+/// Returns how directories of sessions are captured.
+fn checkpoint_settings(config: &Config) -> CheckpointSettings {
+    let WorkspaceConfig { exclude, include } = config.workspace.clone();
+    CheckpointSettings { mode: config.checkpoints.mode, exclude, include }
 }
 
 /// Returns our environment as far as it is text, and anyone else's business.

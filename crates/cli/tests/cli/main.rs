@@ -5,6 +5,7 @@ mod damage;
 mod demo;
 mod homes;
 mod ids;
+mod import;
 mod kill;
 mod log;
 mod repair;

@@ -191,6 +191,7 @@ fn last_words_are_those_of_the_latest_turn_however_often_they_are_shown() {
     wait_for("the second turn's words", || (lab.show(&id)["last_words"] == "two").then_some(()));
     // Without a daemon its log has them.
     lab.wait_end(&id);
+    wait_for("the last checkpoint", || (lab.count(&id, "run.checkpoint") == 4).then_some(()));
     let told = lab.show(&id);
     lab.kill();
     lab.ran(&["ps"]).exits(0).shows("two");

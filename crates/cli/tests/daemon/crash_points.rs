@@ -117,9 +117,13 @@ fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
         (true, "append.before", false),
         (true, "append.after", true),
         (true, "append.told", true),
-        // Its turn comes: recorded as begun, queued to the agent, sent.
+        // Its turn comes: the end of the one before is captured, its own is recorded as begun, captured, queued to the agent, sent.
         (true, "append.before#2", true),
         (true, "append.after#2", true),
+        (true, "append.before#3", true),
+        (true, "append.after#3", true),
+        (true, "append.before#4", true),
+        (true, "append.after#4", true),
         (true, "live.send.before", true),
         (true, "live.send.after", true),
     ] {
@@ -129,6 +133,8 @@ fn dying_while_a_message_is_taken_leaves_it_unsaid_or_answered_once() {
         if !busy {
             lab.pass("here");
             lab.wait_end(&id);
+            // Whoever comes next has nothing to record but the message.
+            wait_for("its checkpoints", || (lab.count(&id, "run.checkpoint") == 2).then_some(()));
         }
         lab.kill();
         lab.start_to_die(place);

@@ -13,8 +13,11 @@ fn whoever_follows_a_session_that_cannot_be_read_is_not_told_that_it_is_gone() {
     lab.wait_end(&id);
     let mut events = lab.follow(&id, None);
     let mut last = None;
-    while last.as_ref().is_none_or(|(event, _)| event != "run.completed") {
+    let mut is_over = false;
+    while !is_over {
         let heard = events.next().expect("an event");
+        // The last record of a run is what it left behind.
+        is_over = heard.event == "run.checkpoint" && heard.data["at"] == "end";
         last = heard.id.map(|id| (heard.event, id)).or(last);
     }
     let mut visitor = lab.connect().expect("a connection");
@@ -49,8 +52,11 @@ fn with_no_descriptor_left_whoever_asks_is_answered_and_followers_make_way_for_o
     lab.wait_end(&id);
     let mut first = lab.follow(&id, None);
     let mut last = None;
-    while last.as_ref().is_none_or(|(event, _)| event != "run.completed") {
+    let mut is_over = false;
+    while !is_over {
         let heard = first.next().expect("an event");
+        // The last record of a run is what it left behind.
+        is_over = heard.event == "run.checkpoint" && heard.data["at"] == "end";
         last = heard.id.map(|id| (heard.event, id)).or(last);
     }
     let daemon = lab.daemon_pid();
@@ -65,7 +71,7 @@ fn with_no_descriptor_left_whoever_asks_is_answered_and_followers_make_way_for_o
         assert_eq!(follower.next().expect("an event").event, "session.created", "of follower {number}");
         others.push(follower);
         assert_eq!(lab.get(&format!("/api/sessions/{id}"))["status"], "idle", "with {number} followers");
-        assert_eq!(lab.log(&id).last().expect("records")["kind"], "run.completed");
+        assert_eq!(lab.log(&id).last().expect("records")["kind"], "run.checkpoint");
     }
     // The oldest has made way: its stream has an end.
     while first.next().is_some() {}

@@ -51,3 +51,34 @@ fn a_home_of_format_1_is_recovered_and_worked_on() {
     lab.ran(&["stop", "--all"]).exits(0);
     lab.ran(&["doctor"]).exits(0);
 }
+
+// I1, I8, I14: with kept snapshots and a key, which are known again.
+#[test]
+fn a_home_of_format_2_is_recovered_and_worked_on() {
+    let mut lab = Lab::without_daemon();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/home-2"), &lab.home());
+    lab.start();
+    for (id, status) in [
+        ("sess_01m7m2p3zd6h5n2wv8jjkdp0v7", "idle"),
+        ("sess_01m7m2p44gngphp2c96vpjvdbp", "idle"),
+        ("sess_01m7m2p6s2r3zecwajpat60dsq", "idle"),
+        ("sess_01m7m2p86bgv79vsygkec62y50", "interrupted_waiting"),
+        ("sess_01m7m2p86tzap32g69qr09xbg1", "interrupted_startup"),
+    ] {
+        lab.wait_status(id, status);
+        lab.ask("PATCH", &format!("/api/sessions/{id}"), &json!({"title": "worked on"}));
+        assert_eq!(lab.show(id)["title"], "worked on");
+    }
+    let answered = "sess_01m7m2p6s2r3zecwajpat60dsq";
+    let kept = lab.get(&format!("/api/sessions/{answered}/snapshots"));
+    let kept = kept["snapshots"].as_array().expect("a list");
+    assert!(kept.len() == 4 && kept.iter().all(|one| one["problem"].is_null()), "{kept:?}");
+    lab.post(&format!("/api/sessions/{answered}/snapshots"), &json!({}));
+    let agent = json!({"profile": "exec", "command": ["true"]});
+    let body = json!({"working_dir": lab.path("work"), "agent": agent, "key": "my-project"});
+    let reply = lab.ask("POST", "/api/sessions", &body);
+    assert_eq!((reply.status, &reply.body["error"]["code"]), (409, &json!("key_conflict")), "{}", reply.body);
+    lab.ran(&["stop", "--all"]).exits(0);
+    lab.ran(&["doctor"]).exits(0);
+    lab.ran(&["workspace", "ls"]).exits(0);
+}

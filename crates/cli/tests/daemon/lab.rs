@@ -15,6 +15,10 @@ use serde_json::{Value, json};
 
 pub(crate) const REKINDLE: &str = env!("CARGO_BIN_EXE_rekindle");
 
+/// The configuration of daemons that tests start. They take no snapshots by themselves: those who count records are about something
+/// else.
+const CONFIG: &str = "daemon.toml";
+
 /// A session's events, as they come.
 pub(crate) struct Events(EventStream);
 
@@ -36,6 +40,7 @@ impl Lab {
     pub(crate) fn without_daemon() -> Lab {
         let temp = TempHome::new("rk").expect("a directory");
         std::fs::create_dir(temp.at("barriers")).expect("a directory");
+        std::fs::write(temp.at(CONFIG), "[persistence]\nenabled = false\n").expect("a file");
         Lab { daemon: None, vars: Vec::new(), temp }
     }
 
@@ -125,8 +130,14 @@ impl Lab {
 
     fn serving(&self, arguments: &[&str], env: &[(&str, &str)]) -> Command {
         let mut command = self.rekindle(&["serve", "--background"]);
-        command.args(arguments).env("REKINDLE_LOG", "debug").envs(env.iter().copied());
+        command.args(arguments).env("REKINDLE_LOG", "debug").env("REKINDLE_CONFIG", self.path(CONFIG));
+        command.envs(env.iter().copied());
         command
+    }
+
+    /// Has daemons from now on take snapshots by themselves, as they usually do, or as a section of the configuration says.
+    pub(crate) fn take_snapshots(&self, section: &str) {
+        std::fs::write(self.path(CONFIG), format!("[persistence]\n{section}")).expect("a file");
     }
 
     /// Returns what daemons have logged, up to this moment if one lives: lines are written in their order, by a thread of its
@@ -288,12 +299,17 @@ impl Lab {
         })
     }
 
-    /// Waits until the latest run has ended, and tells how.
+    /// Waits until the latest run has ended and what its directory contains then is recorded, and tells how it ended.
     #[track_caller]
     pub(crate) fn wait_end(&self, id: &str) -> String {
         let ended = look_for(PATIENCE, Duration::from_millis(5), || {
-            let state = self.show(id)["run"]["state"].as_str().unwrap_or_default().to_owned();
-            (!matches!(state.as_str(), "" | "running" | "waiting" | "cancelling")).then_some(state)
+            let run = self.show(id)["run"].clone();
+            let state = run["state"].as_str().unwrap_or_default().to_owned();
+            let is_over =
+                !matches!(state.as_str(), "" | "checkpointing" | "running" | "waiting" | "cancelling");
+            let checkpoints = &run["checkpoints"];
+            let is_owed = !checkpoints["start"].is_null() && checkpoints["end"].is_null();
+            (is_over && !is_owed).then_some(state)
         });
         ended.unwrap_or_else(|| panic!("the run does not end: {:#?}", self.kinds(id)))
     }

@@ -20,6 +20,7 @@ fn json_lines_parse_and_say_which_session_they_are_about() {
     let ids = [lab.run("say one"), lab.run("say two")];
     ids.iter().for_each(|id| drop(lab.wait_end(id)));
     lab.post(&format!("/api/sessions/{}/close", ids[0]), &json!({}));
+    lab.ask("DELETE", &format!("/api/sessions/{}", ids[0]), &json!(null));
     let log = lab.daemon_log();
     let lines: Vec<Value> = log
         .lines()
@@ -28,12 +29,17 @@ fn json_lines_parse_and_say_which_session_they_are_about() {
     for id in &ids {
         assert!(about(&lines, id).any(|line| line["message"] == "next step"), "its worker's: {log}");
     }
-    let closed = |line: &&Value| line["message"] == "request" && line["path"] == "/api/sessions/{id}/close";
-    let closed = about(&lines, &ids[0]).find(closed).unwrap_or_else(|| panic!("a request's: {log}"));
-    assert_eq!(
-        (&closed["level"], &closed["method"], &closed["status"]),
-        (&json!("INFO"), &json!("POST"), &json!(202))
-    );
+    // What a session's own log tells is for those who look closely; a deletion is told nowhere else.
+    for (path, method, level, status) in
+        [("/api/sessions/{id}/close", "POST", "DEBUG", 202), ("/api/sessions/{id}", "DELETE", "INFO", 204)]
+    {
+        let is_it = |line: &&Value| {
+            (&line["message"], &line["path"], &line["method"])
+                == (&json!("request"), &json!(path), &json!(method))
+        };
+        let line = about(&lines, &ids[0]).find(is_it).unwrap_or_else(|| panic!("{method} {path}: {log}"));
+        assert_eq!((&line["level"], &line["status"]), (&json!(level), &json!(status)), "{log}");
+    }
     assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["target"].is_string()), "{log}");
 }
 

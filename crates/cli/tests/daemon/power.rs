@@ -59,6 +59,7 @@ fn a_subscriber_who_heard_what_the_power_cut_took_is_reset_and_gets_everything()
     lab.as_if_rebooted();
     lab.start();
     wait_for("the interruption", || (lab.count(&id, "run.interrupted") == 1).then_some(()));
+    wait_for("the checkpoint of its end", || (lab.count(&id, "run.checkpoint") == 2).then_some(()));
     let log = lab.log(&id);
     assert_eq!(log[..acknowledged.len()], acknowledged, "what was acknowledged is there");
     let cut = log.iter().find(|record| record["kind"] == "run.interrupted").expect("it was cut");

@@ -111,8 +111,12 @@ impl Home {
             provider: Provider { profile: "exec".into(), ..Provider::default() },
             options: Default::default(),
             env_names: Vec::new(),
+            key: None,
+            imported_from: None,
             idempotency_key: None,
             created_at: None,
+            forked_from: None,
+            restoring: None,
         };
         store.create(session()).expect("a session");
         store.append(Append::durable(session(), vec![created.into()])).expect("appended");

@@ -154,8 +154,12 @@ fn make_home(lab: &Lab, held: &Held) -> PathBuf {
             provider: Provider { profile: "exec".into(), ..Provider::default() },
             options: Default::default(),
             env_names: Vec::new(),
+            key: None,
+            imported_from: None,
             idempotency_key: None,
             created_at: None,
+            forked_from: None,
+            restoring: None,
         };
         let holder_id: HolderId = held.holder_id.parse().expect("an id");
         let launching = AgentLaunching { holder_id, run_id: None, argv: Vec::new() };

@@ -74,7 +74,8 @@ pub fn message(
     run_id: RunId,
     life: &Life,
 ) -> Result<Given, QueueFull> {
-    let at_rest = state.open_run().is_none();
+    // While files are being restored nothing begins.
+    let at_rest = state.open_run().is_none() && state.restoring.is_none();
     // What someone answers to a question is not put behind what was said before it.
     if at_rest && (state.queue.is_empty() || message.wait_id.is_some()) {
         let mut records = with_message(message, run_id, life);

@@ -7,8 +7,10 @@
 pub mod answer;
 pub mod begin;
 pub mod cancel;
+pub mod checkpoint;
 pub mod environment;
 pub mod expire;
+pub mod import;
 pub mod interrupt;
 pub mod launch;
 pub mod wait;

@@ -3,7 +3,9 @@
 
 mod begin;
 mod cancel;
+mod checkpoint;
 mod environment;
+mod import;
 mod interrupt;
 mod launch;
 mod wait;

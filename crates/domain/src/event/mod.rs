@@ -4,7 +4,9 @@
 //! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
 
 mod agent;
+mod checkpoint;
 pub(crate) mod legacy;
+mod persistence;
 mod raw;
 mod run;
 mod session;
@@ -15,19 +17,25 @@ pub use agent::{
     AgentExited, AgentLaunching, AgentNotice, AgentReady, AgentStarted, InputKind, InputQueued, ModeUpdated,
     PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
 };
+pub use checkpoint::{
+    CheckpointAt, CheckpointHow, FileChange, FilesTouched, GitState, NotTaken, NotTakenReason, RunCheckpoint,
+    SkippedPath, SkippedPaths, TouchedFile,
+};
+pub use persistence::{BadCompression, Compression, Persistence};
 pub use raw::Raw;
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
-    MessageAgent, MessageUser, OnUncertain, Options, Permissions, Provider, ResumePolicy, SessionClosed,
-    SessionCreated, SessionDeleted, SessionUpdated,
+    CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
+    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionFilesRestored,
+    SessionUpdated,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{
-    LogRepaired, RestoredCounts, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotRestored,
-    StatusDerived,
+    LogRepaired, RestoredCounts, SessionRestored, SnapshotCreated, SnapshotFailed, SnapshotReason,
+    SnapshotRestored, StatusDerived,
 };
 
 /// Declares the table of kinds: variant, payload, name on disk, whether the fold looks at it, and what it must survive.
@@ -151,6 +159,13 @@ pub enum Effect {
     Position,
 }
 
+impl Kind {
+    /// Tells whether a record of this kind ends a run.
+    pub fn ends_run(self) -> bool {
+        matches!(self, Kind::RunCompleted | Kind::RunFailed | Kind::RunCancelled | Kind::RunInterrupted)
+    }
+}
+
 /// What a record must survive before anything follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -166,6 +181,7 @@ kinds! {
     SessionUpdated(SessionUpdated<'a>) = "session.updated", State, Disk;
     SessionClosed(SessionClosed<'a>) = "session.closed", State, Disk;
     SessionDeleted(SessionDeleted<'a>) = "session.deleted", State, Disk;
+    SessionFilesRestored(SessionFilesRestored<'a>) = "session.files_restored", State, Disk;
     MessageUser(MessageUser<'a>) = "message.user", State, Disk;
     MessageAgent(MessageAgent<'a>) = "message.agent", Position, Process;
     MessageThought(MessageThought<'a>) = "message.thought", Position, Process;
@@ -189,6 +205,7 @@ kinds! {
     RunFailed(RunFailed<'a>) = "run.failed", State, Disk;
     RunCancelled(RunCancelled<'a>) = "run.cancelled", State, Disk;
     RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State, Disk;
+    RunCheckpoint(RunCheckpoint) = "run.checkpoint", State, Disk;
     TokenMinted(TokenMinted<'a>) = "token.minted", Token, Disk;
     TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token, Disk;
     TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token, Disk;

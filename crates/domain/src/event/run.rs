@@ -50,6 +50,8 @@ pub enum CancelReason {
     NewMessage,
     /// Nobody answered in time.
     WaitTimeout,
+    /// The session came here from elsewhere: nothing starts by itself.
+    Imported,
     /// A reason a newer version wrote.
     #[serde(other)]
     Unknown,

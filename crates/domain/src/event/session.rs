@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Raw;
-use crate::id::{MessageId, RunId, WaitId};
+use super::{Persistence, Raw};
+use crate::blob_id::BlobId;
+use crate::chain::ChainHash;
+use crate::id::{MessageId, RunId, SessionId, WaitId};
 use crate::time::Timestamp;
 
 /// Who answers in a session: a known agent by name, or a command.
@@ -75,6 +77,19 @@ impl Permissions {
     }
 }
 
+/// Whether a run's directory is captured before and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointMode {
+    /// Unless it is a home directory, or more than can be captured in passing.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
 /// Settings of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(from = "StoredOptions")]
@@ -92,6 +107,12 @@ pub struct Options {
     /// How long a question of its agent's may wait for its answer, in seconds; for ever without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_timeout_s: Option<u64>,
+    /// Whether its directory is captured before and after each run; as the daemon is configured without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<CheckpointMode>,
+    /// How its snapshots are kept, where that is not as the daemon is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<Persistence>,
     /// Settings this version does not know, and values of those it knows that mean nothing to it; kept.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
@@ -120,6 +141,8 @@ impl Options {
 const MODE: &str = "mode";
 const PERMISSIONS: &str = "permissions";
 const WAIT_TIMEOUT: &str = "wait_timeout_s";
+const CHECKPOINTS: &str = "checkpoints";
+const PERSISTENCE: &str = "persistence";
 const UMASK: &str = "umask";
 
 /// Settings as they are stored. A value that another version wrote and that means nothing to this one is no reason to refuse
@@ -144,15 +167,24 @@ impl From<StoredOptions> for Options {
             _ => Permissions::Ask,
         };
         let wait_timeout_s = extra.get(WAIT_TIMEOUT).and_then(serde_json::Value::as_u64);
+        let checkpoints = match extra.get(CHECKPOINTS).and_then(|word| word.as_str()) {
+            Some("auto") => Some(CheckpointMode::Auto),
+            Some("on") => Some(CheckpointMode::On),
+            Some("off") => Some(CheckpointMode::Off),
+            _ => None,
+        };
+        let persistence = extra.get(PERSISTENCE).and_then(|value| Persistence::deserialize(value).ok());
         let understood = [
             (MODE, mode.is_some()),
             (PERMISSIONS, permissions != Permissions::Ask),
             (WAIT_TIMEOUT, wait_timeout_s.is_some()),
+            (CHECKPOINTS, checkpoints.is_some()),
+            (PERSISTENCE, persistence.is_some()),
         ];
         for (name, _) in understood.iter().filter(|(_, understood)| *understood) {
             extra.remove(*name);
         }
-        Options { resume, on_uncertain, mode, permissions, wait_timeout_s, extra }
+        Options { resume, on_uncertain, mode, permissions, wait_timeout_s, checkpoints, persistence, extra }
     }
 }
 
@@ -173,12 +205,56 @@ pub struct SessionCreated<'a> {
     /// Names of the environment variables the agent gets; never their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_names: Vec<String>,
+    /// A lasting name that callers gave it: whoever asks for a session of that name gets this one, until it is closed.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+    /// Where its history was imported from.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<Cow<'a, str>>,
     /// The caller's key, so that a repeated create finds this session.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<Cow<'a, str>>,
     /// When it was created, if that was before this record: of a session of the earlier layout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
+    /// Where it goes on from the history of another session, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<Box<ForkedFrom>>,
+    /// What its files are made before anything begins in it, if it is a rewind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restoring: Option<Restoring>,
+}
+
+/// Files that are being restored: no run begins before that is done, or was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restoring {
+    /// The tree that the session's directory is made.
+    pub tree: BlobId,
+}
+
+/// The fork point: the record of another session that a fork goes on behind. The fork's own records are numbered from the next
+/// one on and chained from its hash; what comes before them is read through the other session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    /// The other session: the parent.
+    pub session_id: SessionId,
+    /// The record.
+    pub seq: u64,
+    /// Its hash, unless it is a legacy line.
+    pub h: Option<ChainHash>,
+    /// How many bytes the history takes up to its end: where to look first, and no more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The session whose id the hash of the history's first record begins with, if that is not the parent: of a fork of a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<SessionId>,
+}
+
+impl ForkedFrom {
+    /// Returns the session whose id the hash of the history's first record begins with.
+    pub fn root(&self) -> SessionId {
+        self.root.unwrap_or(self.session_id)
+    }
 }
 
 /// Some property of a session changed; absent fields did not.
@@ -196,6 +272,42 @@ pub struct SessionUpdated<'a> {
     /// The new names of environment variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_names: Option<Vec<String>>,
+    /// Where the agent works from now on.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub working_dir: Option<Cow<'a, str>>,
+    /// It came here from elsewhere: what its agent remembered stayed there, and so did the keys of callers.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported<'a>>,
+}
+
+/// Where a session came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Imported<'a> {
+    /// The machine, as people call it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Cow<'a, str>>,
+    /// When the bundle was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<Timestamp>,
+}
+
+/// A session's files were restored, or could not be: what waited for that goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionFilesRestored<'a> {
+    /// The tree that was wanted.
+    pub tree: BlobId,
+    /// The tree that was there before: restoring it is the way back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<BlobId>,
+    /// How many paths were changed.
+    #[serde(default)]
+    pub changed: u64,
+    /// How many paths are not as the tree has them: each was left alone for a reason.
+    #[serde(default)]
+    pub left: u64,
+    /// Why nothing was restored.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cow<'a, str>>,
 }
 
 /// A session takes no more prompts.

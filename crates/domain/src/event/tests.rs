@@ -3,10 +3,11 @@
 use super::*;
 
 /// The kinds of the on-disk format, in its order.
-const NAMES: &str = "session.created session.updated session.closed session.deleted message.user message.agent \
+const NAMES: &str = "session.created session.updated session.closed session.deleted session.files_restored message.user message.agent \
     message.thought tool.call tool.update plan.updated usage.updated mode.updated agent.notice input.queued \
     agent.launching agent.started agent.ready agent.exited run.started run.cancel_requested run.waiting \
-    run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted token.minted token.consumed \
+    run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted run.checkpoint \
+    token.minted token.consumed \
     token.revoked token.expired session.restored snapshot.created snapshot.failed snapshot.restored \
     log.repaired status.derived";
 
@@ -100,9 +101,10 @@ fn settings_are_read_as_they_were_always_written_and_what_nobody_knows_is_kept()
             None,
             None,
         ),
+        (r#"{"resume":"auto","on_uncertain":"ask","checkpoints":"off"}"#, Permissions::Ask, None, None),
         // What another version means by these is not known, and says nothing; it is no reason to refuse a log.
         (
-            r#"{"resume":"auto","on_uncertain":"ask","mode":{"id":5},"permissions":"sometimes","wait_timeout_s":"1m"}"#,
+            r#"{"resume":"auto","on_uncertain":"ask","checkpoints":"twice","mode":{"id":5},"permissions":"sometimes","wait_timeout_s":"1m"}"#,
             Permissions::Ask,
             None,
             None,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::Raw;
+use crate::string_enum::string_enums;
 
 /// An agent's conversation was brought back, and how well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,19 +58,47 @@ impl RestoredCounts {
     }
 }
 
-/// A snapshot was kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+string_enums! {
+    /// Why a snapshot was taken.
+    pub enum SnapshotReason {
+        /// Something had happened since the last one, and time had passed.
+        Interval = "interval",
+        /// A run ended.
+        RunEnd = "run_end",
+        /// The daemon left, or the session was closed.
+        Exit = "exit",
+        /// Somebody asked for it.
+        Request = "request",
+        /// The session was about to be taken back to an earlier one.
+        BeforeRestore = "before_restore",
+        /// A reason that a newer version wrote.
+        #[serde(other)]
+        Unknown = "unknown",
+    }
+}
+
+/// A snapshot was kept: its file was on disk before this record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct SnapshotCreated {
     /// Its size on disk.
     pub size_bytes: u64,
+    /// Its name, which begins with the record it was taken at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// Why it was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<SnapshotReason>,
 }
 
-/// A snapshot could not be written.
+/// A snapshot could not be kept. Said once for a reason that lasts, such as a full disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotFailed<'a> {
-    /// Why.
+    /// Why not.
     #[serde(borrow)]
     pub error: Cow<'a, str>,
+    /// Why it was to be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<SnapshotReason>,
 }
 
 /// The session continues from a snapshot.

@@ -1,7 +1,10 @@
 //! Every row of the decision table, and what must never be decided.
 
 use super::*;
+use crate::blob_id::BlobId;
+use crate::event::{Event, Restoring, SessionFilesRestored};
 use crate::session::tests::log::Log;
+use crate::session::tests::script::draft;
 
 const STARTED: &str = "session.created; message.user; run.started msg=1";
 const AGENT: &str = "agent.launching; agent.started";
@@ -17,6 +20,7 @@ fn nobody() -> Circumstances {
         load_in: Duration::ZERO,
         shortage: None,
         interrupted_for: Duration::from_secs(3600),
+        takes_checkpoints: false,
     }
 }
 
@@ -161,4 +165,74 @@ fn a_deletion_is_finished_once_nobody_is_left() {
         Step::Remove,
     );
     check(&["session.created", "session.deleted"], &nobody(), Step::Remove);
+}
+
+const START: &str = "run.checkpoint at=start how=live";
+
+fn with_checkpoints() -> Circumstances {
+    Circumstances { takes_checkpoints: true, ..nobody() }
+}
+
+// I5: a prompt is given to nobody before its checkpoint is recorded, and nothing begins before that of the last run's end.
+#[test]
+fn checkpoints_come_before_what_would_change_the_directory() {
+    let about = with_checkpoints();
+    check(&[STARTED], &about, Step::Checkpoint);
+    check(&[STARTED, START], &about, Step::Launch);
+    check(&[STARTED, START, AGENT, GONE], &about, Step::Launch);
+    check(&[STARTED, AGENT, GONE], &about, Step::Checkpoint);
+    let completed = [STARTED, START, AGENT, "run.completed", GONE];
+    check(&completed, &about, Step::Checkpoint);
+    check(&[&completed[..], &["run.checkpoint at=end"]].concat(), &about, Step::Rest(None));
+    check(&[&completed[..], &["session.closed"]].concat(), &about, Step::Checkpoint);
+    check(&[STARTED, QUEUED, START, "run.completed"], &about, Step::Checkpoint);
+    let cut = [STARTED, START, AGENT, "run.interrupted reason=agent_exit", GONE];
+    check(&cut, &about, Step::Checkpoint);
+    check(&[&cut[..], &["run.checkpoint at=end"]].concat(), &about, Step::Continue { attempt: 2 });
+    check(&[&cut[..], &["run.started run=2 continues=1 attempt=2"]].concat(), &about, Step::Checkpoint);
+    // A log without checkpoints gets none for what is over.
+    check(&[STARTED, "run.completed"], &about, Step::Rest(None));
+}
+
+#[test]
+fn nothing_that_ends_a_run_waits_for_its_checkpoint() {
+    let about = with_checkpoints();
+    check(&[STARTED, "run.cancel_requested"], &about, Step::Cancel);
+    check(&[STARTED], &Circumstances { has_directory: false, ..about }, Step::Fail(Held::NoDirectory));
+    check(&[STARTED], &Circumstances { failed_launches: MOST_LAUNCHES, ..about }, Step::Fail(Held::Budget));
+    check(&[STARTED, START, "session.deleted"], &about, Step::Remove);
+    // What waits for something else is captured when that is there: its directory may change until then.
+    check(&[STARTED], &Circumstances { has_environment: false, ..about }, Step::Launch);
+    let short = Shortage { launches: 1, ago: Duration::ZERO };
+    check(
+        &[STARTED],
+        &Circumstances { shortage: Some(short), ..about },
+        Step::Wait(Duration::from_millis(250)),
+    );
+    let load_in = Duration::from_secs(5);
+    check(&[STARTED], &Circumstances { load_in, ..about }, Step::AwaitLoad(load_in));
+    // A living agent is met first, and one that is dead is read.
+    check(&[STARTED, AGENT], &Circumstances { found: AgentPresence::Lives, ..about }, Step::Adopt);
+    check(&[STARTED, AGENT], &Circumstances { found: AgentPresence::Dead, ..about }, Step::Harvest);
+}
+
+// I13, I14: whoever comes finishes it, and nothing begins before.
+#[test]
+fn files_that_are_being_restored_come_before_every_run() {
+    let mut state = state(&["session.created"]);
+    state.restoring = Some(Restoring { tree: BlobId::of(b"tree") });
+    assert_eq!(next_step(&state, &nobody()), Step::RestoreFiles);
+    let queued = draft(QUEUED);
+    state.apply(2, state.created_at, &queued.event).expect("prompts queue meanwhile");
+    assert_eq!(next_step(&state, &nobody()), Step::RestoreFiles);
+    let started = draft("run.started msg=2");
+    assert!(state.apply(3, state.created_at, &started.event).is_err(), "nothing begins");
+    let tree = BlobId::of(b"tree");
+    let done = Event::from(SessionFilesRestored { tree, undo: None, changed: 1, left: 0, error: None });
+    state.apply(3, state.created_at, &done).expect("it ends");
+    assert!(state.apply(4, state.created_at, &done).is_err(), "once");
+    assert_eq!(next_step(&state, &nobody()), Step::Begin(state.queue[0]));
+    state.restoring = Some(Restoring { tree });
+    state.deleted = true;
+    assert_eq!(next_step(&state, &nobody()), Step::Remove);
 }

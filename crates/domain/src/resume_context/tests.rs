@@ -42,6 +42,21 @@ fn a_continuation_says_what_is_done_what_is_uncertain_and_where_it_was_cut() {
 }
 
 #[test]
+fn files_that_the_cut_turn_touched_are_told_unless_somebody_else_may_have_touched_them() {
+    let touched = |how: &str| {
+        let first = r#"[{"path":"src/a.rs","change":"modified","lines_added":1,"lines_removed":0}]"#;
+        let touched = format!(r#"{{"total":1,"lines_added":1,"lines_removed":0,"first":{first}}}"#);
+        format!(r#"{{"run_id":"run_1","at":"end","how":"{how}","root":"/w","files_touched":{touched}}}"#)
+    };
+    for (how, told) in [("live", true), ("late", false)] {
+        let record = touched(how);
+        let records = [LAUNCH, MESSAGE, RUN, SENT, CUT, ("run.checkpoint", record.as_str()), AGAIN_LAUNCH];
+        let text = story(&records).continuation(2).before;
+        assert_eq!(text.contains("Files touched:\n- /w/src/a.rs\n"), told, "{how}: {text}");
+    }
+}
+
+#[test]
 fn the_request_is_told_unless_the_replay_has_shown_it() {
     let cut = [LAUNCH, MESSAGE, RUN, SENT, CUT, AGAIN_LAUNCH];
     for (how, restored, past, request) in [

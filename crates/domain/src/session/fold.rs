@@ -12,8 +12,8 @@ use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
 
 use super::{
-    Agent, AgentProcess, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED, MAX_WAIT_KEYS, MessageKey,
-    Run, SessionState, Wait, WaitKey,
+    Agent, AgentProcess, Checkpoints, End, Interruption, Journal, MAX_MESSAGE_KEYS, MAX_QUEUED,
+    MAX_WAIT_KEYS, MessageKey, Run, SessionState, Wait, WaitKey,
 };
 
 /// Most tool calls of one run that are kept as open; an agent that begins more never ended the others.
@@ -40,11 +40,19 @@ impl SessionState {
                 if self.is_created() && !nameless {
                     return Err("the session exists already".into());
                 }
+                if let Some(from) = &created.forked_from
+                    && from.seq.checked_add(1) != Some(seq)
+                {
+                    return Err(format!("a fork at record {} does not begin with record {seq}", from.seq));
+                }
+                (self.forked_from, self.restoring) =
+                    (created.forked_from.as_deref().copied(), created.restoring);
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();
                 self.options = created.options.clone();
                 self.env_names.clone_from(&created.env_names);
+                self.key = created.key.as_ref().map(ToString::to_string);
                 self.created_by_key = created.idempotency_key.as_ref().map(ToString::to_string);
                 let known = if nameless { self.created_at } else { ts };
                 self.created_at = created.created_at.unwrap_or(known);
@@ -56,6 +64,17 @@ impl SessionState {
                 set(&mut self.provider, updated.provider.as_ref());
                 set(&mut self.options, updated.options.as_ref());
                 set(&mut self.env_names, updated.env_names.as_ref());
+                if let Some(working_dir) = &updated.working_dir {
+                    self.working_dir = working_dir.as_ref().into();
+                }
+                if updated.imported.is_some() {
+                    self.leave_elsewhere();
+                }
+            }
+            Event::SessionFilesRestored(_) => {
+                if self.restoring.take().is_none() {
+                    return Err("no files are being restored".into());
+                }
             }
             Event::SessionClosed(_) => {
                 if self.closed {
@@ -97,6 +116,7 @@ impl SessionState {
             Event::RunFailed(failed) => self.end_run(failed.run_id, ts, End::Failed)?,
             Event::RunCancelled(cancelled) => self.end_run(cancelled.run_id, ts, End::Cancelled)?,
             Event::RunInterrupted(interrupted) => self.interrupt(ts, interrupted)?,
+            Event::RunCheckpoint(checkpoint) => self.note_checkpoint(seq, checkpoint)?,
             Event::AgentLaunching(launching) => {
                 // The conversation may go on in the next process: what was learnt of it stays.
                 let previous = self.agent.take();
@@ -146,6 +166,8 @@ impl SessionState {
                 agent.input_seq = input.input_seq;
                 if let (InputKind::Prompt, Some(run)) = (input.what, self.open_run_mut()) {
                     run.prompted = true;
+                    // From here on its agent changes what the run before left.
+                    self.owed_end = None;
                 }
             }
             Event::ToolCall(call) => self.begin_tool(call),
@@ -177,6 +199,9 @@ impl SessionState {
 
     fn start_run(&mut self, ts: Timestamp, started: &RunStarted<'_>) -> Result<(), String> {
         self.refuse_if_closed()?;
+        if self.restoring.is_some() {
+            return Err("its files are being restored".into());
+        }
         if let Some(open) = self.open_run() {
             return Err(format!("{} has not ended", open.run_id));
         }
@@ -189,6 +214,7 @@ impl SessionState {
         self.recovery.last_boot_seen = Some(started.boot_id);
         self.recovery.interruption = None;
         self.usage.begin_run();
+        self.owed_end = self.run.as_ref().and_then(Run::owed_end).or(self.owed_end);
         self.run = Some(Run {
             run_id: started.run_id,
             boot_id: started.boot_id,
@@ -203,6 +229,7 @@ impl SessionState {
             waits: Vec::new(),
             cancel: None,
             prompted: false,
+            checkpoints: Checkpoints::default(),
             tools: Vec::new(),
         });
         Ok(())
@@ -229,7 +256,10 @@ impl SessionState {
         }
         match request.why {
             CancelReason::User | CancelReason::StopAll => self.queue.clear(),
-            CancelReason::NewMessage | CancelReason::WaitTimeout | CancelReason::Unknown => {
+            CancelReason::NewMessage
+            | CancelReason::WaitTimeout
+            | CancelReason::Imported
+            | CancelReason::Unknown => {
                 self.queue.retain(|queued| !request.dropped.contains(queued));
             }
         }
@@ -324,6 +354,16 @@ impl SessionState {
         }
     }
 
+    /// Forgets what means something only where the session came from: its agent's own session there, and the keys of callers.
+    fn leave_elsewhere(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            (agent.cursor, agent.opened_at) = (None, None);
+        }
+        self.created_by_key = None;
+        self.message_keys.clear();
+        self.wait_keys.clear();
+    }
+
     fn refuse_if_closed(&self) -> Result<(), String> {
         if self.closed { Err("the session is closed".into()) } else { Ok(()) }
     }
@@ -332,7 +372,7 @@ impl SessionState {
         self.run.as_mut().filter(|run| run.end.is_none())
     }
 
-    fn running(&mut self, id: RunId) -> Result<&mut Run, String> {
+    pub(super) fn running(&mut self, id: RunId) -> Result<&mut Run, String> {
         let run = self.run.as_mut().ok_or("no run was started")?;
         if run.run_id != id {
             return Err(format!("the latest run is {}, not {id}", run.run_id));

@@ -8,7 +8,7 @@ use crate::event::{
 };
 use crate::id::{BootId, RunId, SessionId};
 use crate::line::Draft;
-use crate::session::{Run, SessionState};
+use crate::session::{Checkpoints, Run, SessionState};
 use crate::time::Timestamp;
 use crate::token::{TokenIndex, TokenState};
 
@@ -49,8 +49,12 @@ impl LegacySnapshot {
                 provider: self.provider.clone(),
                 options: Options { resume: ResumePolicy::Ask, ..Options::default() },
                 env_names: Vec::new(),
+                key: None,
+                imported_from: None,
                 idempotency_key: None,
                 created_at: self.created_at,
+                forked_from: None,
+                restoring: None,
             }
             .into(),
         ];
@@ -104,6 +108,7 @@ impl SessionState {
             waits: Vec::new(),
             cancel: None,
             prompted: true,
+            checkpoints: Checkpoints::default(),
             tools: Vec::new(),
         });
         Some(run_id)

@@ -2,7 +2,9 @@
 //!
 //! The fold joins events to state and refuses illegal ones. Status is not here: the projector derives it.
 
+mod checkpoints;
 mod fold;
+mod fold_checkpoint;
 mod idempotency_key;
 mod legacy;
 mod replay;
@@ -14,6 +16,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use checkpoints::{Checkpoint, Checkpoints, OwedEnd, Touched};
 pub use idempotency_key::MessageKey;
 pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
@@ -23,7 +26,9 @@ pub use usage::{Context, SessionUsage, UsageShown};
 use crate::chain::ChainHash;
 pub use crate::chain::Position;
 pub use crate::event::IllegalTransition;
-use crate::event::{InterruptReason, Options, ProcessIdentity, Provider, UncertainTool};
+use crate::event::{
+    ForkedFrom, InterruptReason, Options, ProcessIdentity, Provider, Restoring, UncertainTool,
+};
 use crate::id::{BootId, HolderId, MessageId, RunId, SessionId, WaitId};
 use crate::line::Source;
 use crate::time::Timestamp;
@@ -84,6 +89,9 @@ pub struct SessionState {
     pub last_hash: Option<ChainHash>,
     /// The latest run, ended or not.
     pub run: Option<Run>,
+    /// The run before the latest, if its checkpoint at its end is not recorded and still can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owed_end: Option<OwedEnd>,
     /// Prompts that wait for their turn, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queue: Vec<MessageId>,
@@ -97,6 +105,9 @@ pub struct SessionState {
     /// How many records about tokens there are: none means that the token index is empty.
     #[serde(default)]
     pub token_records: u64,
+    /// The lasting name that callers gave it: unique among sessions that are not closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The key of the caller who made it, so that the same request is known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by_key: Option<String>,
@@ -106,6 +117,12 @@ pub struct SessionState {
     /// The keys of the newest waits that programs opened, for the same reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_keys: Vec<WaitKey>,
+    /// Where it goes on from the history of another session, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ForkedFrom>,
+    /// Its files are being restored: nothing begins before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restoring: Option<Restoring>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -241,18 +258,30 @@ impl SessionState {
             log_offset: 0,
             last_hash: None,
             run: None,
+            owed_end: None,
             queue: Vec::new(),
             agent: None,
             usage: SessionUsage::default(),
             recovery: Recovery::default(),
             token_records: 0,
+            key: None,
             created_by_key: None,
             message_keys: VecDeque::new(),
             wait_keys: Vec::new(),
+            forked_from: None,
+            restoring: None,
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),
         }
+    }
+
+    /// Returns the state of a fork before the first of its own records: of the history that it goes on from nothing is its own but
+    /// the position. Settings come with its first record; queue, waits, tokens, runs, usage and the agent's session stay behind.
+    pub fn forked(id: SessionId, from: &ForkedFrom) -> SessionState {
+        let mut state = SessionState::empty(id);
+        state.set_position(Position::forked(from));
+        state
     }
 
     /// Returns how far into the log this state has come.
@@ -294,7 +323,10 @@ impl SessionState {
         self.deleted
             || self.open_run().is_some()
             || !self.queue.is_empty()
+            || self.restoring.is_some()
             || self.recovery.interruption.is_some()
+            || self.owed_end.is_some()
+            || self.run.as_ref().and_then(Run::owed_end).is_some()
             || self.agent.as_ref().is_some_and(|agent| !agent.exited)
     }
 

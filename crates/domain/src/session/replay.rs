@@ -3,7 +3,7 @@
 //! The caller brings lines and their offsets; this decides what they mean. What cannot follow is reported
 //! and the fold goes on; what breaks the chain stops it, because nothing after it can be trusted by itself.
 
-use crate::event::{Effect, Event, Kind, legacy};
+use crate::event::{Effect, Event, ForkedFrom, Kind, legacy};
 use crate::id::{SessionId, StreamId};
 use crate::line::{BadLine, Line};
 use crate::session::{Position, SessionState};
@@ -41,11 +41,24 @@ pub enum Problem {
 impl Position {
     /// Returns where a history has come to with this line, which ends at byte `end` of the log (its newline included).
     pub fn after(&self, stream: impl Into<StreamId>, line: &Line<'_>, end: u64) -> Result<Position, Problem> {
-        let next = self.after_unverified(line, end)?;
-        if line.hash.is_some() && !line.follows(stream, self.last_hash) {
+        let base = self.base_of(line);
+        let next = base.after_unverified(line, end)?;
+        if line.hash.is_some() && !line.follows(stream, base.last_hash) {
             return Err(Problem::Hash { seq: line.seq });
         }
         Ok(next)
+    }
+
+    /// Returns where the history before a line has come to: before the first line of a log nowhere, unless it is the first of a
+    /// fork's own, which goes on from another log.
+    fn base_of(&self, line: &Line<'_>) -> Position {
+        let forked = if self.log_offset == 0 { line.forked_from() } else { None };
+        forked.map_or(*self, |from| Position::forked(&from))
+    }
+
+    /// Returns the position before the first of a fork's own records.
+    pub fn forked(from: &ForkedFrom) -> Position {
+        Position { last_seq: from.seq, log_offset: 0, last_hash: from.h }
     }
 
     /// The same for a line whose hash is verified by somebody else.
@@ -163,7 +176,7 @@ impl Replay {
 
     /// The same for a line whose hash is verified by somebody else: what is folded counts only if all of them fit.
     pub fn push_unverified(&mut self, line: &Line<'_>, end: u64) -> Result<(), Problem> {
-        let position = self.position().after_unverified(line, end)?;
+        let position = self.position().base_of(line).after_unverified(line, end)?;
         self.take_in(line, position);
         Ok(())
     }

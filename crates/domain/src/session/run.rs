@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Checkpoints, OwedEnd};
 use crate::event::{CancelReason, InterruptReason, UncertainTool, WaitKind};
 use crate::id::{BootId, MessageId, RunId, TokenId, WaitId};
 use crate::time::Timestamp;
@@ -41,6 +42,9 @@ pub struct Run {
     /// Its prompt was queued for an agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prompted: bool,
+    /// What its directory contained, before and after.
+    #[serde(default, skip_serializing_if = "Checkpoints::is_empty")]
+    pub checkpoints: Checkpoints,
     /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<UncertainTool>,
@@ -57,6 +61,14 @@ impl Run {
     pub fn begun_tools(&self) -> impl Iterator<Item = &UncertainTool> {
         let asked = |id: &str| self.waits.iter().any(|wait| wait.tool_call_id.as_deref() == Some(id));
         self.tools.iter().filter(move |tool| !asked(&tool.tool_call_id))
+    }
+
+    /// Returns the checkpoint that it is owed: it has ended, and of its two only the one at its start is recorded.
+    pub fn owed_end(&self) -> Option<OwedEnd> {
+        let start =
+            self.checkpoints.start.filter(|_| self.end.is_some() && self.checkpoints.end.is_none())?;
+        let ended_at = self.ended_at.unwrap_or(self.started_at);
+        Some(OwedEnd { run_id: self.run_id, boot_id: self.boot_id, ended_at, start })
     }
 
     /// Tells whether its agent waits for an answer; what a program waits for is not counted.

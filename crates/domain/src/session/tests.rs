@@ -108,6 +108,30 @@ fn a_run_starts_only_when_none_is_open_and_the_session_takes_prompts() {
     }
 }
 
+#[test]
+fn a_run_has_each_checkpoint_once_and_only_when_it_is_time() {
+    let (start, end) = ("run.checkpoint at=start", "run.checkpoint at=end");
+    for (appends, event, expected) in [
+        (&["session.created"][..], start, "no run was started"),
+        (&[STARTED], start, ""),
+        (&[STARTED], "run.checkpoint run=2 at=start", "the latest run is run_1, not run_2"),
+        (&[STARTED, start], start, "run_1 has a checkpoint at its start already"),
+        (&[STARTED, AGENT], start, "the prompt of run_1 was given to an agent before"),
+        (&[STARTED, "run.cancelled"], start, "run_1 has ended"),
+        (&[STARTED], end, "owed no checkpoint"),
+        (&[STARTED, start], end, "run_1 goes on"),
+        (&[STARTED, start, "run.completed"], end, ""),
+        (&[STARTED, start, CUT], end, ""),
+        (&[STARTED, "run.completed"], end, "owed no checkpoint"),
+        (&[STARTED, start, "run.completed", end], end, "owed no checkpoint"),
+        (&[STARTED, start, "run.completed", "run.started run=2"], end, ""),
+        (&[STARTED, start, "run.completed", "run.started run=2", end], end, "owed no checkpoint"),
+        (&[STARTED, start, "run.completed", "session.closed"], end, ""),
+    ] {
+        check(appends, event, expected);
+    }
+}
+
 // I13: a cancel is taken while anything is left that could go on, and names what it cancels.
 #[test]
 fn a_cancel_is_legal_while_something_could_go_on() {

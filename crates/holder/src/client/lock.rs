@@ -80,7 +80,8 @@ fn is_at(file: &File, path: &std::path::Path) -> io::Result<bool> {
 
 /// Reads what the lock's owner wrote; none if it did not come so far.
 pub(super) fn read_note(file: &File) -> Option<LockNote> {
-    let mut bytes = Vec::new();
+    // Room for all of it, so that it is read in one piece.
+    let mut bytes = Vec::with_capacity(512);
     file.take(MOST_NOTE).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }

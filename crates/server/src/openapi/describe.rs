@@ -6,10 +6,10 @@ use rekindle_domain::projector::Derived;
 use rekindle_wire::code::Code;
 use rekindle_wire::event::{Delta, Reset, SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
-use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
+use rekindle_wire::request::{Change, ImportStaged, NewAnswer, NewMessage, NewSession, NewWait, Resume};
 use rekindle_wire::view::{
-    About, AnswerTaken, HolderList, LogDamage, LogPage, MessageTaken, Resumed, SessionList, SessionView,
-    TokenShown, WaitList, WaitView,
+    About, AnswerTaken, HistoryMissing, HolderList, ImportedStaged, KeyedSession, LogDamage, LogPage,
+    MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList, WaitView,
 };
 use serde_json::{Value, json};
 
@@ -122,6 +122,18 @@ pub(crate) fn shut_down() -> Operation {
         .example(json!({"agents": false}))
 }
 
+pub(crate) fn take_in_import() -> Operation {
+    Operation::new::<ImportedStaged>("sessions", "takeInImport", "Take in an imported bundle")
+        .answers(CREATED, "The sessions, which are on disk and listed from now on.")
+        .more(
+            "For `rekindle import`, which has read and checked a bundle and staged it in the home: the daemon that owns the home \
+             moves the sessions to their place. Only on the daemon's own socket.",
+        )
+        .body::<ImportStaged>(vec![("what was staged", json!({"staged": "0123456789abcdef0123456789abcdef"}))])
+        .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"]}))
+        .refuses([Code::ImportUnknown, Code::InvalidBody, Code::SessionExists, Code::Storage, Code::TokenScope])
+}
+
 pub(crate) fn follow_all_sessions() -> Operation {
     Operation::new::<String>("sessions", "followAllSessions", "Follow all sessions")
         .answers(OK, "Server-sent events, without ids.")
@@ -152,7 +164,16 @@ pub(crate) fn list_sessions() -> Operation {
 pub(crate) fn create_session() -> Operation {
     Operation::new::<SessionView>("sessions", "createSession", "Make a session")
         .answers(CREATED, "The session. It is on disk; with a prompt it runs already.")
+        .also_answers::<KeyedSession>(OK, "The session that has the `key`, and its message that the prompt became.")
+        .more(
+            "With a `key` this is how a program comes back to its session, whether or not it was here before: one that is not \
+             closed and has the key is resumed if something was interrupted there, and the prompt is its next message.",
+        )
         .body::<NewSession>(vec![
+            (
+                "the session of a key",
+                json!({"working_dir": "/repo", "agent": "claude", "key": "my-project", "prompt": "go on"}),
+            ),
             (
                 "a known agent",
                 json!({"working_dir": "/repo", "agent": "claude", "prompt": "fix the failing test"}),
@@ -173,9 +194,13 @@ pub(crate) fn create_session() -> Operation {
             Code::InvalidAgent,
             Code::InvalidContent,
             Code::InvalidEnv,
+            Code::InvalidKey,
             Code::InvalidWorkingDir,
+            Code::KeyConflict,
             Code::SettingUnknown,
         ])
+        // Those of going on in a session.
+        .refuses([Code::Busy, Code::EnvMissing, Code::QueueFull, Code::SessionClosed])
         .takes_idempotency_key()
         .leads_to([
             "getSession",
@@ -354,6 +379,7 @@ pub(crate) fn follow_session() -> Operation {
         .event::<Derived>("status.derived", "The status is another one than before; no id.")
         .event::<Reset>("reset", "The log has no such record: forget what you have and begin again.")
         .event::<LogDamage>("damaged", "The log is damaged behind the last record: nothing follows.")
+        .event::<HistoryMissing>("history_missing", "What a fork goes on from cannot be read; its own records follow.")
         .event::<TooSlow>("too_slow", "The follower is 1024 news behind: connect again with the last id.")
         .event::<Done>("deleted", "The session is gone.")
         .refuses([Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
@@ -458,10 +484,10 @@ const ANSWERING: [Code; 14] = [
 ];
 
 /// A session, for examples.
-fn session() -> Value {
+pub(super) fn session() -> Value {
     json!({
         "id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "title": "fix the failing test", "working_dir": "/repo",
-        "agent": "claude", "model": null, "mode": null, "known_agent": "claude", "missing_env": [], "profile": "acp", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
+        "key": null, "agent": "claude", "model": null, "mode": null, "known_agent": "claude", "missing_env": [], "profile": "acp", "status": "waiting", "since": "2026-02-21T10:03:14.000Z",
         "evidence": {
             "boot_id": "boot_01khz0p6r8vk6mqj3b8y2c9d4e",
             "holder": {"id": "h_00112233445566778899aabbccddeeff", "alive": true, "proof": "lock", "pid": 4712, "started": 815},
@@ -472,11 +498,13 @@ fn session() -> Value {
         "run": {
             "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "state": "waiting", "started_at": "2026-02-21T10:00:00.000Z",
             "ended_at": null, "attempt": 1, "detail": null, "resumable": false, "uncertain": null,
+            "checkpoints": {"start": {"snapshot": "snap-000000000000", "tree": "0".repeat(64), "how": "live", "not_taken": null}, "end": null},
+            "files_touched": null,
         },
         "wait": wait(), "waits": [wait()], "queued": 0, "held": null,
         "usage": {"input_tokens": 0, "output_tokens": 0, "cost": null}, "cursor": "…",
         "created_at": "2026-02-21T10:00:00.000Z", "updated_at": "2026-02-21T10:03:14.000Z",
-        "last_words": "May I run the tests?", "health": {"state": "ok"},
+        "last_words": "May I run the tests?", "health": {"state": "ok"}, "forked_from": null,
     })
 }
 

@@ -2,6 +2,9 @@
 //! which the document is made: there is no path without one.
 
 pub(crate) mod describe;
+pub(crate) mod describe_diff;
+pub(crate) mod describe_forks;
+pub(crate) mod describe_snapshots;
 pub(crate) mod operation;
 mod schemas;
 

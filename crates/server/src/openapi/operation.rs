@@ -45,6 +45,8 @@ pub(crate) struct Operation {
     headers: Vec<Value>,
     body: Option<Body>,
     answer: Answer,
+    /// Another answer that it may give: its status, when, and of which type.
+    other: Option<(StatusCode, &'static str, MakeSchema)>,
     events: Vec<(&'static str, &'static str, MakeSchema)>,
     pub(super) refusals: BTreeSet<Code>,
 }
@@ -75,6 +77,16 @@ impl Operation {
     /// Says what its answer is.
     pub(crate) fn answers(mut self, status: StatusCode, about: &'static str) -> Operation {
         (self.answer.status, self.answer.about) = (status, about);
+        self
+    }
+
+    /// Says what else it may answer, if all goes well.
+    pub(crate) fn also_answers<T: JsonSchema>(
+        mut self,
+        status: StatusCode,
+        about: &'static str,
+    ) -> Operation {
+        self.other = Some((status, about, SchemaGenerator::subschema_for::<T>));
         self
     }
 
@@ -135,6 +147,16 @@ impl Operation {
     /// Its path names a blob.
     pub(crate) fn of_blob(self) -> Operation {
         self.named("The blob.", "BlobId").refuses([Code::BlobUnknown])
+    }
+
+    /// Its path names a snapshot of the session.
+    pub(crate) fn of_snapshot(mut self) -> Operation {
+        let schema = json!({"type": "string", "pattern": "^[0-9]+-[0-9]+$", "examples": ["148-1"]});
+        let about = "The snapshot: the record it was taken at, and which one of those taken there it is.";
+        self.path.push(
+            json!({"name": "name", "in": "path", "required": true, "description": about, "schema": schema}),
+        );
+        self.refuses([Code::SnapshotNotFound])
     }
 
     fn named(mut self, about: &str, kind: &str) -> Operation {
@@ -278,6 +300,14 @@ impl Operation {
             answer["links"][*operation] = json!({"operationId": operation, "parameters": {"id": id}});
         }
         let mut responses = Map::from_iter([(status.as_str().to_owned(), answer)]);
+        if let Some((status, about, schema)) = &self.other {
+            let content = json!({"application/json": {"schema": schemas.answer(*schema)}});
+            let mut other = json!({"description": about, "content": content});
+            if !headers.is_empty() {
+                other["headers"] = headers.clone().into();
+            }
+            responses.insert(status.as_str().to_owned(), other);
+        }
         let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
         for code in &self.refusals {
             by_status.entry(code.status()).or_default().push(*code);

@@ -8,13 +8,15 @@ use rekindle_agent::find::{FoundAgent, find_all};
 use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::HolderFilter;
+use rekindle_wire::request::ImportStaged;
+use rekindle_wire::view::ImportedStaged;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::app::App;
 use crate::caller::Caller;
 use crate::error::ApiError;
-use crate::extract::{Ask, Raw, json_if_any};
+use crate::extract::{Ask, Raw, json, json_if_any};
 use crate::respond::{self, Answer};
 use crate::stop::Ending;
 
@@ -119,4 +121,18 @@ pub(crate) async fn shutdown(app: App, by: Caller, Raw(body): Raw) -> Answer {
         app.stop.now(Ending::Asked { agents_left: left });
     });
     respond::json(StatusCode::ACCEPTED, &ShuttingDown { agents })
+}
+
+/// `POST /api/imports`: takes in the sessions of a bundle that a command has staged in the home.
+pub(crate) async fn import_staged(app: App, by: Caller, Raw(body): Raw) -> Answer {
+    if !by.is_local() {
+        let message =
+            "a bundle is staged in the home itself: only a caller on the daemon's own socket has it taken in";
+        return Err(ApiError::new(Code::TokenScope, message));
+    }
+    app.ask(move |daemon| {
+        let asked: ImportStaged = json(&body)?;
+        respond::json(StatusCode::CREATED, &ImportedStaged { sessions: daemon.import_staged(&asked.staged)? })
+    })
+    .await
 }

@@ -1,5 +1,8 @@
 //! Handlers, a file for each thing they are about. Each translates one request into one call of the daemon.
 
 pub(crate) mod daemon;
+pub(crate) mod diff;
+pub(crate) mod forks;
 pub(crate) mod sessions;
+pub(crate) mod snapshots;
 pub(crate) mod waits;

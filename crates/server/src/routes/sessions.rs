@@ -9,6 +9,7 @@ use axum::response::Response;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::time::Timestamp;
+use rekindle_service::daemon::Created;
 use rekindle_service::log::LogPage;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::Filter;
@@ -41,12 +42,14 @@ pub(crate) struct Nothing {}
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done {}
 
-/// `POST /api/sessions`: makes a session.
+/// `POST /api/sessions`: makes a session, or goes on in the one with its key.
 pub(crate) async fn create(app: App, once: Once, Raw(body): Raw) -> Answer {
     app.ask(move |daemon| {
-        let session = daemon.create(json(&body)?, once.of(&body).as_ref())?;
-        let mut response = respond::json(StatusCode::CREATED, &session)?;
-        if let Ok(place) = HeaderValue::try_from(format!("/api/sessions/{}", session.id)) {
+        let (mut response, id) = match daemon.create(json(&body)?, once.of(&body).as_ref())? {
+            Created::New(session) => (respond::json(StatusCode::CREATED, &session)?, session.id),
+            Created::Known(known) => (respond::json(StatusCode::OK, &known)?, known.session.id),
+        };
+        if let Ok(place) = HeaderValue::try_from(format!("/api/sessions/{id}")) {
             response.headers_mut().insert(LOCATION, place);
         }
         Ok(response)
@@ -93,11 +96,7 @@ pub(crate) async fn delete(
     Session(id): Session,
     Ask(deletion): Ask<Deletion>,
 ) -> Answer {
-    let force = match deletion.force.as_deref() {
-        Some("1" | "true") => true,
-        None | Some("0" | "false") => false,
-        Some(_) => return Err(ApiError::new(Code::InvalidQuery, "force is 1 or 0")),
-    };
+    let force = flag(deletion.force.as_deref(), "force")?;
     app.ask_about(id, move |daemon| Ok(daemon.delete(id, force, by.name())?)).await?;
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -214,6 +213,15 @@ pub(crate) async fn log(app: App, Session(id): Session, Ask(page): Ask<Page>) ->
     .await
 }
 
+/// Reads a parameter that is 1 or 0.
+pub(super) fn flag(text: Option<&str>, name: &str) -> Result<bool, ApiError> {
+    match text {
+        Some("1" | "true") => Ok(true),
+        None | Some("0" | "false") => Ok(false),
+        Some(_) => Err(ApiError::new(Code::InvalidQuery, format_args!("{name} is 1 or 0"))),
+    }
+}
+
 /// `GET /api/blobs/{id}`: a payload that is kept apart from the log. What it names never changes; what it is only its reader
 /// knows, so nothing shows it by itself.
 pub(crate) async fn blob(app: App, Blob(id): Blob) -> Answer {
@@ -232,7 +240,7 @@ pub(crate) async fn blob(app: App, Blob(id): Blob) -> Answer {
 
 /// Joins lines to one answer; each is JSON already and stays as it is.
 fn records(page: &LogPage) -> Vec<u8> {
-    let LogPage { records, next, damage } = page;
+    let LogPage { records, next, damage, history_missing } = page;
     let size: usize = records.iter().map(|line| line.line.len() + 1).sum();
     let mut body = Vec::with_capacity(size + 48);
     body.extend_from_slice(b"{\"records\":[");
@@ -248,6 +256,11 @@ fn records(page: &LogPage) -> Vec<u8> {
         let (offset, detail) = (damage.offset, serde_json::json!(damage.detail));
         body.extend_from_slice(format!(",\"damage\":{{\"offset\":{offset},\"detail\":{detail}}}").as_bytes());
     }
+    if let Some(missing) = history_missing {
+        let (before, detail) = (missing.before, serde_json::json!(missing.detail));
+        let text = format!(",\"history_missing\":{{\"before\":{before},\"detail\":{detail}}}");
+        body.extend_from_slice(text.as_bytes());
+    }
     body.push(b'}');
     body
 }
@@ -255,6 +268,7 @@ fn records(page: &LogPage) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use rekindle_service::log::LogLine;
+    use rekindle_wire::view::HistoryMissing;
 
     use super::*;
 
@@ -266,10 +280,15 @@ mod tests {
             hash: None,
             line: format!("{{\"seq\":{seq}, \"x\":1.0}}"),
         };
-        let page = LogPage { records: vec![line(1), line(2)], next: Some(2), damage: None };
+        let page =
+            LogPage { records: vec![line(1), line(2)], next: Some(2), damage: None, history_missing: None };
         let text = br#"{"records":[{"seq":1, "x":1.0},{"seq":2, "x":1.0}],"next":2}"#;
         assert_eq!(records(&page), text);
-        let page = LogPage { records: Vec::new(), next: None, damage: None };
+        let page = LogPage { records: Vec::new(), next: None, damage: None, history_missing: None };
         assert_eq!(records(&page), br#"{"records":[],"next":null}"#);
+        let missing = HistoryMissing { before: 7, detail: "it is \"gone\"".to_owned() };
+        let page = LogPage { history_missing: Some(missing), ..page };
+        let text = br#"{"records":[],"next":null,"history_missing":{"before":7,"detail":"it is \"gone\""}}"#;
+        assert_eq!(records(&page), text);
     }
 }

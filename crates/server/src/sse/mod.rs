@@ -45,6 +45,7 @@ pub fn frame(told: &Told) -> Bytes {
         Told::Damaged(damage) => {
             event("damaged", &LogDamage { offset: damage.offset, detail: damage.detail.clone() })
         }
+        Told::HistoryMissing(missing) => event("history_missing", missing),
         Told::Deleted => encode_frame(b"event: deleted\n", b"{}"),
     }
 }
@@ -52,7 +53,7 @@ pub fn frame(told: &Told) -> Bytes {
 /// Tells whether nothing follows this.
 pub fn is_last(told: &Told) -> bool {
     match told {
-        Told::Record(_) | Told::Words(_) | Told::Status(_) => false,
+        Told::Record(_) | Told::Words(_) | Told::Status(_) | Told::HistoryMissing(_) => false,
         Told::Reset { .. } | Told::TooSlow | Told::Damaged(_) | Told::Deleted => true,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rekindle_domain::time::{Clock, Timestamp};
 use rekindle_lab::{Connection, HOST, PATIENCE, Reply, request};
 use rekindle_server::{Ending, Listeners, TcpListeners, serve};
-use rekindle_service::daemon::{Daemon, Settings};
+use rekindle_service::daemon::{CheckpointSettings, Daemon, Settings};
 use rekindle_store::disk::SharedDisk;
 use rekindle_testkit::tapped::Tapped;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -48,6 +48,8 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         umask: 0o022,
         env: BTreeMap::new(),
         scopes: None,
+        checkpoints: CheckpointSettings::default(),
+        persistence: Default::default(),
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));
     let boot = "boot_1".parse().expect("an id");

@@ -1,11 +1,15 @@
 //! Requests handled: what is asked of a session becomes records, and a worker does the rest.
 
 pub(crate) mod cancel_run;
+pub(crate) mod fork;
+pub(crate) mod keyed_session;
 mod message_deduplication;
 pub(crate) mod messages;
 pub(crate) mod resume_session;
 pub(crate) mod resume_tokens;
+pub(crate) mod rewind;
 pub(crate) mod sessions;
+pub(crate) mod snapshots;
 pub(crate) mod update_session;
 pub(crate) mod waits;
 
@@ -16,7 +20,7 @@ use crate::lock::NamedLocks;
 /// Held by requests that must not be handled beside others of their kind.
 #[derive(Default)]
 pub(crate) struct Locks {
-    /// By whoever makes a session with a key, in the name of that key.
+    /// By whoever makes a session with an idempotency key, in the name of that key, or one with a key of its own.
     keyed: NamedLocks,
     /// By whoever changes options of a session.
     options: Mutex<()>,

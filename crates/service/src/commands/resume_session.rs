@@ -29,13 +29,27 @@ use crate::test_knobs::crash_point;
 const RECORDED_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Continues an interrupted session because someone said so: whatever held it is settled by that.
+/// Tries of an append that something else came before.
+const TRIES: usize = 16;
+
+/// Continues an interrupted session because someone said so: whatever held it is settled by that. Records that come meanwhile, the
+/// checkpoint of the end that nobody was there for among them, are looked at and do not keep it from going on.
 pub(crate) fn resume(
     workers: &Arc<Workers>,
     locks: &Locks,
     session: SessionId,
-    resume: Resume,
+    resume: &Resume,
 ) -> Result<Resumed> {
+    for _ in 1..TRIES {
+        match try_resume(workers, locks, session, resume) {
+            Err(error) if error.code == Code::Moved => {}
+            outcome => return outcome,
+        }
+    }
+    try_resume(workers, locks, session, resume)
+}
+
+fn try_resume(workers: &Arc<Workers>, locks: &Locks, session: SessionId, resume: &Resume) -> Result<Resumed> {
     let state = recover_first(workers, session)?;
     let waited = has_no_agent(&state) && workers.agents.environment.missing_env_text(&state).is_some();
     let cut = state.run.as_ref().filter(|_| state.recovery.interruption.is_some() && !state.closed);
@@ -45,7 +59,7 @@ pub(crate) fn resume(
             // Options are recorded whole, and a umask is one of them.
             let _one_at_a_time = locked(&locks.options);
             let state = workers.records.store.open_session(session)?.state;
-            if let Some(names) = add_environment(workers, &state, &resume)? {
+            if let Some(names) = add_environment(workers, &state, resume)? {
                 workers.records.append(session, vec![names])?;
             }
             workers.send(session, Command::Look)?;
@@ -55,7 +69,7 @@ pub(crate) fn resume(
             ServiceError::new(Code::NothingToResume, "nothing was interrupted here").hint(Hint::SendMessage)
         );
     };
-    let names = add_environment(workers, &state, &resume)?;
+    let names = add_environment(workers, &state, resume)?;
     let run_id = RunId::mint(millis(workers.records.now()), random()?);
     let started = continuation(cut, run_id, &workers.agents.supervisor.life());
     let attempt = started.attempt;

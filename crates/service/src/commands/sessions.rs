@@ -44,11 +44,7 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     {
         return Ok(found);
     }
-    let place = Path::new(&new.working_dir);
-    if !place.is_absolute() || !place.is_dir() {
-        let message = format!("the working directory {} is not there", new.working_dir);
-        return Err(ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory));
-    }
+    check_directory(&new.working_dir)?;
     environment::check(&new.env)?;
     let prompt = new.prompt.as_ref().map(content).transpose()?;
     let provider = provider(new.agent.clone(), new.model.clone())?;
@@ -63,8 +59,12 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
         provider,
         options: options(&new),
         env_names: environment::names_to_keep(&new.env),
+        key: new.key.clone().map(Into::into),
+        imported_from: None,
         idempotency_key: key.map(|key| key.as_stored().into()),
         created_at: None,
+        forked_from: None,
+        restoring: None,
     };
     let first = prompt.map(|prompt| new_message(workers, prompt, None, None)).transpose()?;
     let unsent = first.as_ref().map(|(first, run)| UnsentPrompt::message(*run, first.content.clone()));
@@ -79,10 +79,23 @@ pub(crate) fn create(views: &Views, locks: &Locks, new: NewSession, key: Option<
     if let Some(key) = key {
         directory.add_key(&key.as_stored(), session);
     }
+    if let Some(name) = &new.key {
+        directory.add_name(name, session);
+    }
     if let Some(unsent) = unsent {
         workers.send(session, Command::Prompt(unsent, Vec::new()))?;
     }
     Ok(session)
+}
+
+/// Refuses a working directory that is not there.
+pub(super) fn check_directory(directory: &str) -> Result<()> {
+    let place = Path::new(directory);
+    if place.is_absolute() && place.is_dir() {
+        return Ok(());
+    }
+    let message = format!("the working directory {directory} is not there");
+    Err(ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory))
 }
 
 fn options(new: &NewSession) -> Options {
@@ -92,6 +105,8 @@ fn options(new: &NewSession) -> Options {
         mode: new.mode.clone(),
         permissions: new.permissions,
         wait_timeout_s: new.wait_timeout_s,
+        checkpoints: new.checkpoints,
+        persistence: new.persistence,
         ..Options::default()
     };
     if let Some(umask) = new.umask {

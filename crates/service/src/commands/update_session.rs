@@ -108,6 +108,10 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
         let mut options = state.options.clone();
         options.resume = change.resume.unwrap_or(options.resume);
         options.on_uncertain = change.on_uncertain.unwrap_or(options.on_uncertain);
+        options.checkpoints = change.checkpoints.or(options.checkpoints);
+        if let Some(wanted) = change.persistence {
+            options.persistence = Some(options.persistence.unwrap_or_default().with(wanted));
+        }
         updated.options = Some(options);
     }
     if let Some(mode) = change.mode {
@@ -118,7 +122,10 @@ fn updated(state: &SessionState, change: Change) -> Result<SessionUpdated<'stati
     }
     updated.title = change.title.map(Into::into);
     if updated == SessionUpdated::default() {
-        return Err(ServiceError::new(Code::NothingToChange, "title, resume, on_uncertain, mode or model"));
+        return Err(ServiceError::new(
+            Code::NothingToChange,
+            "title, resume, on_uncertain, checkpoints, mode, model or persistence",
+        ));
     }
     Ok(updated)
 }

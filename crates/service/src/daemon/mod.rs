@@ -5,12 +5,14 @@ mod open;
 mod recovery;
 mod shutdown;
 
+pub use crate::drive::checkpoints::CheckpointSettings;
 pub use crate::feed::{Following, Since};
 pub use open::OpenDaemonError;
 use recovery::Recovery;
 use rekindle_store::Store;
 pub use rekindle_store::blobs::BlobId;
 use rekindle_store::crash_report::{AtWork, at_work};
+use rekindle_store::disk::{RealDisk, SharedDisk};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,21 +22,28 @@ use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
 use rekindle_domain::id::{RunId, SessionId, TokenId, WaitId};
+use rekindle_domain::kept_snapshot::{Policy, SnapshotName};
 use rekindle_domain::message_outcome::MessageOutcome;
 use rekindle_domain::token::Rejection;
 use rekindle_holder::client::Scopes;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::hint::Hint;
-use rekindle_wire::request::{Change, NewAnswer, NewMessage, NewSession, NewWait, Resume};
+use rekindle_wire::request::{
+    Change, NewAnswer, NewFork, NewMessage, NewRewind, NewSession, NewWait, Resume,
+};
 use rekindle_wire::view::{
-    About, AnswerTaken, HolderList, MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList,
-    WaitView,
+    About, AnswerTaken, Forked, HolderList, KeyedSession, MessageTaken, Resumed, RewindPlan, Rewound,
+    RewoundFiles, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList, SnapshotView, TokenShown,
+    WaitList, WaitView,
 };
 
 use crate::access::Access;
+use crate::bundles::import;
+use crate::commands::keyed_session::{self, Made};
 use crate::commands::{
-    Locks, cancel_run, messages, resume_session, resume_tokens, sessions, update_session, waits,
+    Locks, cancel_run, fork, messages, resume_session, resume_tokens, rewind, sessions, snapshots,
+    update_session, waits,
 };
 use crate::drive::environment;
 use crate::drive::worker::{Command, Workers};
@@ -43,7 +52,9 @@ use crate::feed::{self, Anywhere, Feed, Subscription};
 use crate::idempotency::Key;
 use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
-use crate::show::{SessionEntry, Views};
+use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
+use crate::snapshots::Snapshots;
+use crate::workspaces::Workspaces;
 
 /// Records of a log that are told at once.
 const MOST_RECORDS: usize = 1000;
@@ -63,6 +74,19 @@ pub struct Settings {
     pub umask: u32,
     /// Who gives each holder a scope of its own, if anyone does.
     pub scopes: Option<Scopes>,
+    /// How directories of sessions are captured.
+    pub checkpoints: CheckpointSettings,
+    /// How snapshots of sessions are kept.
+    pub persistence: Policy,
+}
+
+/// What came of a request for a session.
+#[derive(Debug)]
+pub enum Created {
+    /// It was made, now or by the same request before.
+    New(SessionView),
+    /// The session that has the key that was named.
+    Known(KeyedSession),
 }
 
 /// The use that a resume token is shown for.
@@ -84,6 +108,8 @@ pub struct Daemon {
     recovery: Arc<Recovery>,
     metrics: Arc<Metrics>,
     access: Arc<Access>,
+    workspaces: Arc<Workspaces>,
+    snapshots: Arc<Snapshots>,
     locks: Locks,
 }
 
@@ -91,6 +117,9 @@ impl Daemon {
     /// Begins to look at the sessions and to recover what was going on; returns at once.
     pub fn recover(&self) {
         recovery::begin(&self.recovery);
+        if let Err(error) = self.snapshots.begin() {
+            tracing::error!("no snapshots are taken by themselves: {error}");
+        }
     }
 
     /// Says who it is.
@@ -117,13 +146,61 @@ impl Daemon {
         self.workers.is_superseded()
     }
 
-    /// Makes a session, and begins its first run if there is a prompt.
-    pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<SessionView> {
-        let session = sessions::create(&self.views, &self.locks, new, key)?;
-        self.session(session).map_err(|error| match error.code {
-            Code::SessionUnknown => sessions::made_and_removed(session),
+    /// Makes a session, and begins its first run if there is a prompt; or goes on in the one that has the key that is named.
+    pub fn create(&self, new: NewSession, key: Option<&Key>) -> Result<Created> {
+        match keyed_session::create(&self.views, &self.locks, new, key)? {
+            Made::New(session) => self.session(session).map(Created::New).map_err(|error| match error.code {
+                Code::SessionUnknown => sessions::made_and_removed(session),
+                _ => error,
+            }),
+            Made::Known(session, message) => {
+                Ok(Created::Known(KeyedSession { session: self.session(session)?, message }))
+            }
+        }
+    }
+
+    /// Makes a session that goes on from a point of another.
+    pub fn fork(&self, id: SessionId, new: NewFork, key: Option<&Key>) -> Result<Forked> {
+        let fork = fork::fork(&self.views, &self.locks, id, new, key)?;
+        let session = self.session(fork).map_err(|error| match error.code {
+            Code::SessionUnknown => sessions::made_and_removed(fork),
             _ => error,
-        })
+        })?;
+        fork::forked(self.views.store(), session)
+    }
+
+    /// Says what a rewind of a session would do.
+    pub fn plan_rewind(&self, id: SessionId, new: &NewRewind) -> Result<RewindPlan> {
+        self.entry(id)?;
+        rewind::plan(&self.views, id, new)
+    }
+
+    /// Takes a session back to before a run: another takes its place.
+    pub fn rewind(&self, id: SessionId, new: &NewRewind, key: Option<&Key>, by: &str) -> Result<Rewound> {
+        self.entry(id)?;
+        let successor = rewind::rewind(&self.views, &self.locks, id, new, (key, by))?;
+        let session = self.session(successor)?;
+        let Forked { session, verdict, notice } = fork::forked(self.views.store(), session)?;
+        let files = match rewind::has_files(&*self.store, successor)? {
+            true => RewoundFiles::Restored,
+            false => RewoundFiles::Left,
+        };
+        Ok(Rewound { session, replaces: id, files, verdict, notice })
+    }
+
+    /// Takes in the sessions of a bundle that was staged in the home.
+    pub fn import_staged(&self, staged: &str) -> Result<Vec<SessionId>> {
+        let disk: SharedDisk = Arc::new(RealDisk);
+        let taken =
+            import::import_staged(&disk, &self.store, staged).map_err(|error| match error.code() {
+                "import_unknown" => ServiceError::caused_by(Code::ImportUnknown, error),
+                "session_exists" => ServiceError::caused_by(Code::SessionExists, error),
+                _ => ServiceError::caused_by(Code::Storage, error),
+            })?;
+        for session in &taken {
+            self.views.directory.mark_stale(*session);
+        }
+        Ok(taken)
     }
 
     /// Gives a session a message.
@@ -187,7 +264,7 @@ impl Daemon {
                     .hint(Hint::AnswerById))
             }
             Some(token) => waits::resume(&self.views, &entry, token, resume.answer, by),
-            None => resume_session::resume(&self.workers, &self.locks, id, resume),
+            None => resume_session::resume(&self.workers, &self.locks, id, &resume),
         }
     }
 
@@ -222,6 +299,43 @@ impl Daemon {
     /// Reads records of a session's log, and tells where the next page begins (`after` of the next call).
     pub fn log(&self, id: SessionId, after: u64, limit: usize) -> Result<LogPage> {
         log::page(&*self.store, &self.entry(id)?, after, limit.min(MOST_RECORDS))
+    }
+
+    /// Tells what a run did to the files of its directory: the latest that has checkpoints, unless one is named.
+    pub fn diff(&self, id: SessionId, run: Option<&str>, only_stat: bool) -> Result<RunDiff> {
+        let entry = self.entry(id)?;
+        let reader = self.store.reader(entry.state.id).map_err(ServiceError::internal)?;
+        let found = find_run_checkpoints(&reader, run).map_err(ServiceError::internal)?;
+        let found = found.ok_or_else(|| {
+            let which =
+                run.map_or("no run of the session has".to_owned(), |run| format!("{run} does not have"));
+            ServiceError::new(Code::CheckpointMissing, format!("{which} any checkpoint"))
+        })?;
+        run_diff(&self.workspaces, &found, only_stat)
+    }
+
+    /// Lists a session's kept snapshots.
+    pub fn snapshots(&self, id: SessionId) -> Result<SnapshotList> {
+        self.entry(id)?;
+        snapshots::list(&self.snapshots, id)
+    }
+
+    /// Shows a kept snapshot.
+    pub fn snapshot(&self, id: SessionId, name: SnapshotName) -> Result<SnapshotDetail> {
+        self.entry(id)?;
+        snapshots::show(&self.snapshots, id, name)
+    }
+
+    /// Takes a snapshot of a session as it is, and keeps it.
+    pub fn take_snapshot(&self, id: SessionId) -> Result<SnapshotView> {
+        self.entry(id)?;
+        snapshots::take(&self.snapshots, id)
+    }
+
+    /// Removes a kept snapshot.
+    pub fn remove_snapshot(&self, id: SessionId, name: SnapshotName) -> Result<()> {
+        self.entry(id)?;
+        self.snapshots.remove(id, name)
     }
 
     /// Returns a payload that is kept apart from the log that names it.
@@ -296,7 +410,7 @@ impl Daemon {
 
     /// Writes what is counted and known, for those who watch many daemons.
     pub fn metrics(&self, format: Format) -> String {
-        self.metrics.show(&self.views, self.store.meter(), &self.feed, format)
+        self.metrics.show(&self.views, self.store.meter(), &self.snapshots.counts, &self.feed, format)
     }
 
     /// Cancels everything and ends every agent; returns how many are left after the time agents get.
@@ -316,7 +430,7 @@ impl Daemon {
 
     /// Leaves: agents work on, everything that is known is on disk.
     pub fn leave(&self) {
-        shutdown::leave(&self.store, &self.views, &self.access);
+        shutdown::leave(&self.store, &self.views, &self.access, &self.snapshots);
     }
 
     /// Notes that this thread handles a request for a session, until the guard is dropped; nobody works on one that is

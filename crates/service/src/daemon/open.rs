@@ -1,6 +1,7 @@
 //! Becoming the daemon of a home: the lock, the store, the list of sessions, the next epoch.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -11,7 +12,9 @@ use rekindle_domain::time::Clock;
 use rekindle_holder::client::{Executable, InstallError, highest_epoch, install_executable};
 use rekindle_store::commit::Receipt;
 use rekindle_store::disk::{SharedDisk, is_shortage};
-use rekindle_store::{Observer, OpenError, Opener};
+use rekindle_store::layout::Layout;
+use rekindle_store::{Observer, OpenError, Opener, Store};
+use rekindle_workspace::rules::Selection;
 
 use super::recovery::Recovery;
 use super::{Daemon, Settings};
@@ -19,14 +22,18 @@ use crate::access::Access;
 use crate::boottime::BootClock;
 use crate::commands::Locks;
 use crate::drive::agents::Agents;
+use crate::drive::checkpoints::{CheckpointSettings, DirectoryCaptures};
 use crate::drive::environment::Environment;
 use crate::drive::holders::{HolderPaths, Processes};
 use crate::drive::live::Supervisor;
 use crate::drive::worker::{Watcher, Workers};
+use crate::drive::workspace_files::WorkspaceFiles;
 use crate::feed::{self, Feed, News};
 use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
+use crate::snapshots::Snapshots;
+use crate::workspaces::Workspaces;
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]
@@ -61,14 +68,22 @@ impl Daemon {
         let steady = BootClock::of_home(&**disk, &settings.home, clock.now());
         let executable = installed(&settings)?;
         let access = Arc::new(Access::new(disk.clone(), &settings.home, steady));
+        let captures = captures(&settings, disk, &store, &watch.directory);
         let agents = Agents {
             supervisor: Supervisor { boot_id, epoch, steady },
             holders: Arc::new(Processes),
             places: HolderPaths { holders, runtime: settings.runtime, executable, scopes: settings.scopes },
             environment: Environment::new(settings.env, settings.umask),
+            captures: Arc::new(captures),
         };
-        let workers =
-            Arc::new(Workers::new(Records::new(store.clone(), clock, steady), agents, watch.clone()));
+        let snapshots = Arc::new(Snapshots::new(store.clone(), clock.clone(), settings.persistence));
+        let workspaces =
+            Arc::new(Workspaces::of_owner(disk.clone(), Layout::new(&settings.home), store.blobs()));
+        let records = Records::new(store.clone(), clock, steady);
+        let CheckpointSettings { exclude, include, .. } = settings.checkpoints;
+        let selection = Selection { exclude, include };
+        let files = Arc::new(WorkspaceFiles { workspaces: workspaces.clone(), selection });
+        let workers = Arc::new(Workers::new(records, agents, files, watch.clone()));
         let (feed, directory, log_details) =
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);
@@ -83,8 +98,34 @@ impl Daemon {
             Arc::new(Views { workers: workers.clone(), catalog: store.clone(), directory, log_details });
         let _ = metrics.opening.set(begin.elapsed());
         let (home, locks) = (settings.home, Locks::default());
-        Ok(Arc::new(Daemon { home, store, workers, views, feed, recovery, metrics, access, locks }))
+        Ok(Arc::new(Daemon {
+            home,
+            store,
+            workers,
+            views,
+            feed,
+            recovery,
+            metrics,
+            access,
+            workspaces,
+            snapshots,
+            locks,
+        }))
     }
+}
+
+/// Returns who captures directories; those of other sessions in which something goes on are left out.
+fn captures(
+    settings: &Settings,
+    disk: &SharedDisk,
+    store: &Arc<Store>,
+    directory: &Arc<Directory>,
+) -> DirectoryCaptures {
+    let workspaces = Workspaces::of_owner(disk.clone(), Layout::new(&settings.home), store.blobs());
+    let (store, directory) = (store.clone(), directory.clone());
+    let others = move |session: SessionId, root: &Path| directory.busy_below(&*store, session, root);
+    let user_home = settings.env.get("HOME").map(String::as_str);
+    DirectoryCaptures::new(workspaces, settings.checkpoints.clone(), user_home, Box::new(others))
 }
 
 /// Returns the holder's executable: the home's own copy, or on a full disk the original, which only an update changes.

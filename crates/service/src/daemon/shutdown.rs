@@ -18,9 +18,13 @@ use crate::drive::worker::{Command, Workers};
 use crate::error::chain;
 use crate::session_span::session_span;
 use crate::show::{Directory, SessionEntry, Views};
+use crate::snapshots::Snapshots;
 
 /// How long agents get to end when everything is to stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(15);
+
+/// How long captures of directories get when everything is to stop: the next daemon takes those that are missing.
+const CAPTURED_WITHIN: Duration = Duration::from_secs(3);
 
 /// When what could not be asked for is asked for again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -60,7 +64,9 @@ pub(super) fn stop_all(views: &Views, by: &str) -> usize {
         };
         let lives = |entry: &&SessionEntry| has_agent(entry) && !ended(entry);
         let left = all.iter().filter(lives).count();
-        if left == 0 && uncancelled.is_empty() || begin.elapsed() >= STOPPED_WITHIN {
+        // What runs left behind is captured while nobody else has changed it.
+        let is_captured = !workers.any_capturing() || begin.elapsed() >= CAPTURED_WITHIN;
+        if left == 0 && uncancelled.is_empty() && is_captured || begin.elapsed() >= STOPPED_WITHIN {
             return left;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -93,7 +99,7 @@ fn has_agent(entry: &SessionEntry) -> bool {
 }
 
 /// Leaves the agents to the next daemon: everything that is known is on disk, and its start will be short.
-pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
+pub(super) fn leave(store: &Store, views: &Views, access: &Access, snapshots: &Snapshots) {
     let workers = &views.workers;
     workers.broadcast(|| Command::Leave);
     access.keep_used();
@@ -101,6 +107,8 @@ pub(super) fn leave(store: &Store, views: &Views, access: &Access) {
     if left > 0 {
         tracing::warn!(left, "some sessions are still busy");
     }
+    // Before the caches, which then have the records of these too.
+    snapshots.leave();
     let all = views.directory.is_surveyed().then(|| views.directory.all(store));
     for entry in all.iter().flatten() {
         // Without one the next start reads more of the log, and nothing else.

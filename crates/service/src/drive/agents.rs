@@ -15,6 +15,7 @@ use rekindle_holder::dir::{HolderDir, Limits};
 use rekindle_wire::code::Code;
 use rekindle_wire::hint::Hint;
 
+use super::checkpoints::Captures;
 use super::environment::{Environment, missing_variables};
 use super::holders::{HolderPaths, Holders};
 use super::live::{Launching, Supervisor};
@@ -36,6 +37,8 @@ pub(crate) struct Agents {
     pub(crate) holders: Arc<dyn Holders>,
     pub(crate) places: HolderPaths,
     pub(crate) environment: Environment,
+    /// Who captures directories.
+    pub(crate) captures: Arc<dyn Captures>,
 }
 
 /// What keeps an agent from being launched.
@@ -67,6 +70,7 @@ impl Agents {
             shortage: None,
             interrupted_for: Duration::MAX,
             load_in: Duration::ZERO,
+            takes_checkpoints: self.captures.is_on(state),
         }
     }
 

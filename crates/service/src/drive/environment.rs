@@ -70,6 +70,12 @@ impl Environment {
         }
     }
 
+    /// Keeps what was brought for one session for another too.
+    pub(crate) fn share(&self, from: SessionId, with: SessionId) {
+        let brought = locked(&self.brought).get(&from).cloned().unwrap_or_default();
+        self.keep(with, brought);
+    }
+
     /// Keeps what a caller brings, and returns the record that adds the names of all that was brought to those that the session
     /// has, and a umask that is not the one it has; none if it has them all.
     pub(crate) fn remember(&self, state: &SessionState, env: &Env, umask: Option<Umask>) -> Option<Draft> {

@@ -3,6 +3,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod answer;
+pub(crate) mod checkpoints;
 pub(crate) mod connection_state;
 pub(crate) mod environment;
 pub(crate) mod holders;
@@ -10,5 +11,6 @@ pub mod live;
 pub(crate) mod provider;
 pub(crate) mod sign_in;
 pub(crate) mod worker;
+pub(crate) mod workspace_files;
 
 pub use holders::look_for_holder;

@@ -35,7 +35,7 @@ pub(crate) async fn await_outcome(
                         return Ok(outcome);
                     }
                 }
-                Some(Told::Words(_) | Told::Status(_)) => {}
+                Some(Told::Words(_) | Told::Status(_) | Told::HistoryMissing(_)) => {}
                 Some(Told::Deleted) => return Err(ServiceError::no_session(session)),
                 Some(Told::Damaged(damage)) => return Err(ServiceError::damaged(&damage)),
                 Some(Told::Reset { .. }) => return Err(ServiceError::moved()),

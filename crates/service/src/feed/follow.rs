@@ -11,6 +11,7 @@ use rekindle_store::crash_report::at_work;
 use rekindle_store::log::{Cursor, Damage, LogReader};
 use rekindle_wire::code::Code;
 use rekindle_wire::event::Delta;
+use rekindle_wire::view::HistoryMissing;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::spawn_blocking;
 
@@ -20,7 +21,7 @@ use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::session_span::session_span;
 use crate::show::Views;
-use crate::show::log::{log_line, reader};
+use crate::show::log::{history, log_line};
 use crate::storage::Sessions;
 
 /// Records read at once.
@@ -52,8 +53,8 @@ pub struct Following {
     grown: bool,
     /// The message that was told last, and how much of it.
     heard: (String, usize),
-    /// Where the log is damaged: nothing behind it is told, and nothing follows.
-    damage: Option<Arc<Damage>>,
+    /// Where the log is damaged, in the history too: nothing behind it is told, and nothing follows.
+    damage: Option<(Arc<Damage>, Cursor)>,
     over: bool,
 }
 
@@ -69,7 +70,7 @@ impl Following {
         let current = views.store().open_session(session)?;
         let known = current.state.last_seq;
         views.workers.send_if_present(session, Command::Retell);
-        let reader = reader(views.store(), session)?;
+        let history = history(views.store(), session)?;
         let (after, wanted) = match since {
             Since::After(seq) => (seq, None),
             Since::Point(seq, hash) => (seq, Some(hash)),
@@ -86,10 +87,18 @@ impl Following {
             status: None,
             grown: true,
             heard: (String::new(), 0),
-            damage: current.damage,
+            damage: current.damage.map(|damage| {
+                let begin = history.place(damage.begin());
+                (damage, begin)
+            }),
             over: false,
         };
-        match position(&reader, after, wanted)? {
+        let first = current.state.forked_from.map_or(1, |from| from.seq + 1);
+        if let Some(why) = history.missing.as_ref().filter(|_| after.saturating_add(1) < first) {
+            let missing = HistoryMissing { before: first, detail: why.clone() };
+            following.ready.push_back(Told::HistoryMissing(missing));
+        }
+        match position(&history.reader, after, wanted)? {
             Some(next) => (following.last, following.next) = (after, next),
             None => {
                 following.ready.push_back(Told::Reset { last_seq: known });
@@ -114,7 +123,7 @@ impl Following {
                 }
                 continue;
             }
-            if let Some(damage) = self.damage.take() {
+            if let Some((damage, _)) = self.damage.take() {
                 self.over = true;
                 return Some(Told::Damaged(damage));
             }
@@ -234,7 +243,7 @@ impl Following {
 
     /// Tells the record that stands next in the log, unless the log is damaged there.
     fn push_record(&mut self, read: Read) -> bool {
-        if self.over || self.damage.as_ref().is_some_and(|damage| self.next >= damage.begin()) {
+        if self.over || self.damage.as_ref().is_some_and(|(_, begin)| self.next >= *begin) {
             return false;
         }
         let Read { line, end } = read;
@@ -252,14 +261,17 @@ impl Following {
 /// Reads the records of a page from a place on, up to one that has a number.
 fn read_page(store: &dyn Sessions, session: SessionId, from: Cursor, through: u64) -> Result<Vec<Read>> {
     let _at_work = at_work(session, "follow");
-    let reader = reader(store, session)?;
-    let mut lines = reader.forward(from);
+    let history = history(store, session)?;
+    let mut lines = history.reader.forward(from);
     let mut page: Vec<Read> = Vec::new();
     while page.len() < PAGE && page.last().is_none_or(|read| read.line.seq < through) {
-        let next = lines.next().map_err(ServiceError::internal)?;
-        let read = next.and_then(|raw| Some((log_line(raw.bytes)?, raw.end)));
-        let Some((line, end)) = read else { break };
-        page.push(Read { line: Arc::new(EncodedOnce::from(line)), end });
+        let Some(raw) = lines.next().map_err(ServiceError::internal)? else { break };
+        match log_line(raw.bytes) {
+            Some(line) => page.push(Read { line: Arc::new(EncodedOnce::from(line)), end: raw.end }),
+            // What is damaged in the log that a fork goes on from does not keep it from going on.
+            None if raw.start < history.own() => {}
+            None => break,
+        }
     }
     Ok(page)
 }

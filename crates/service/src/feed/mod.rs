@@ -20,6 +20,7 @@ use rekindle_agent::said::Voice;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::Derived;
 use rekindle_wire::event::{Delta, DeltaKind};
+use rekindle_wire::view::HistoryMissing;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
 use crate::lock::locked;
@@ -78,6 +79,8 @@ pub enum Told {
     },
     /// The follower is too slow: it is to come again with the last record it has.
     TooSlow,
+    /// What comes before the session's own log, which it was forked from, cannot be read: it goes on behind that.
+    HistoryMissing(HistoryMissing),
     /// The log is damaged here: what follows cannot be told, and nothing will be added.
     Damaged(Arc<Damage>),
     /// The session is gone.

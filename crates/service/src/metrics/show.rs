@@ -13,10 +13,18 @@ use crate::drive::worker::Workers;
 use crate::feed::Feed;
 use crate::records::Records;
 use crate::show::{DIRECTORIES, Views};
+use crate::snapshots::SnapshotCounts;
 
 impl Metrics {
     /// Writes the page. Asks neither the disk nor the committer for anything.
-    pub(crate) fn show(&self, views: &Views, meter: &Meter, feed: &Feed, format: Format) -> String {
+    pub(crate) fn show(
+        &self,
+        views: &Views,
+        meter: &Meter,
+        snapshot_counts: &SnapshotCounts,
+        feed: &Feed,
+        format: Format,
+    ) -> String {
         let mut page = Page::new(format);
         let family = ("rekindle_build_info", Kind::Gauge, "The daemon's version; always 1");
         page.labelled(family, "version", [(env!("CARGO_PKG_VERSION"), 1)]);
@@ -30,6 +38,7 @@ impl Metrics {
         self.holders(&mut page, &views.workers);
         records(&mut page, meter);
         store(&mut page, meter, &views.workers.records);
+        snapshots(&mut page, snapshot_counts);
         self.start(&mut page);
         streams(&mut page, feed);
         self.http.show(&mut page);
@@ -121,6 +130,33 @@ fn store(page: &mut Page, meter: &Meter, records: &Records) {
     page.labelled(("rekindle_storage_failures_total", Kind::Counter, help), "outcome", outcomes);
     let help = "Whether the room for the last words is there: 0 on a full disk";
     page.single("rekindle_storage_reserve_kept", Kind::Gauge, help, meter.reserve_kept.get());
+}
+
+fn snapshots(page: &mut Page, counts: &SnapshotCounts) {
+    let family = ("rekindle_snapshots_taken_total", Kind::Counter, "Kept snapshots taken, by why");
+    page.labelled(family, "reason", counts.taken());
+    let help = "Snapshots that could not be kept";
+    page.single("rekindle_snapshot_failures_total", Kind::Counter, help, counts.failed.get());
+    let help = "Bytes on disk of the snapshots that were taken";
+    page.single("rekindle_snapshot_bytes_total", Kind::Counter, help, counts.bytes.get());
+    let help = "Sessions that were taken back to a snapshot";
+    page.single("rekindle_snapshot_restores_total", Kind::Counter, help, counts.restores.get());
+    let help = "Sessions that could not be taken back to a snapshot";
+    page.single(
+        "rekindle_snapshot_restore_failures_total",
+        Kind::Counter,
+        help,
+        counts.failed_restores.get(),
+    );
+    let took = "Taking a snapshot, until it is on disk and recorded";
+    let restored = "Taking a session back to a snapshot";
+    for (name, help, histogram) in [
+        ("rekindle_snapshot_duration_seconds", took, &counts.took),
+        ("rekindle_snapshot_restore_duration_seconds", restored, &counts.restore_took),
+    ] {
+        page.family(name, Kind::Histogram, help);
+        page.histogram(&[], &histogram.read());
+    }
 }
 
 fn streams(page: &mut Page, feed: &Feed) {

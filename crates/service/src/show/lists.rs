@@ -47,6 +47,7 @@ impl Views {
         let wanted = |status: SessionStatus| {
             filter.status.as_ref().is_none_or(|wanted| wanted.split(',').any(|one| one == status.as_str()))
         };
+        let title = filter.q.as_ref().map(|words| words.to_lowercase());
         self.directory.refresh_all(self.store());
         let (mut sessions, mut last) = (Vec::new(), None);
         loop {
@@ -56,10 +57,11 @@ impl Views {
             }
             for entry in &batch {
                 place = Some(entry.place());
-                // The status is derived from memory; what else is shown is read from logs. One that is not read may have any.
+                // The cheapest first. The status is derived from memory; what else is shown is read from logs. One that is not
+                // read may have any.
                 let unread = entry.is_unread();
-                let has_status = unread || wanted(self.status(&entry.state, &entry.tokens).status);
-                if !fits(entry, filter) || !has_status {
+                let has_status = || unread || wanted(self.status(&entry.state, &entry.tokens).status);
+                if !fits(entry, filter, title.as_deref()) || !has_status() {
                     continue;
                 }
                 if sessions.len() == limit {
@@ -134,14 +136,15 @@ fn unknown_status(wanted: &str) -> Option<&str> {
     wanted.split(',').find(|one| SessionStatus::ALL.iter().all(|status| status.as_str() != *one))
 }
 
-fn fits(entry: &SessionEntry, filter: &Filter) -> bool {
+/// Tells whether a session is one that a filter asks for, but for its status; `title` has the words of its title in lower case.
+fn fits(entry: &SessionEntry, filter: &Filter, title: Option<&str>) -> bool {
     let state = &entry.state;
     let below = |cwd: &String| Path::new(&state.working_dir).starts_with(cwd);
-    let titled = |words: &String| state.title.to_lowercase().contains(&words.to_lowercase());
+    let titled = |words: &str| state.title.to_lowercase().contains(words);
     !state.deleted
         && filter.agent.as_ref().is_none_or(|agent| *agent == agent_name(state))
         && filter.cwd.as_ref().is_none_or(below)
-        && filter.q.as_ref().is_none_or(titled)
+        && title.is_none_or(titled)
 }
 
 fn holder(one: &Inspection, unknown: bool) -> HolderView {

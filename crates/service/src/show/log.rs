@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rekindle_domain::chain::ChainHash;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::{Line, peek_seq};
+use rekindle_store::log::Cursor;
 pub use rekindle_store::log::Damage;
-use rekindle_store::log::{Cursor, LogReader};
-use rekindle_store::{LoadError, OpenSessionError};
+use rekindle_store::{History, LoadError, OpenSessionError};
+use rekindle_wire::view::HistoryMissing;
 
 use super::directory::SessionEntry;
 use crate::error::{Result, ServiceError};
@@ -35,12 +36,18 @@ pub struct LogPage {
     pub next: Option<u64>,
     /// Where the log is damaged, if this page ends there.
     pub damage: Option<Arc<Damage>>,
+    /// Why what a fork goes on from cannot be read, if this page would have had some of it.
+    pub history_missing: Option<HistoryMissing>,
 }
 
 /// Reads records, up to where the log is damaged.
 pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit: usize) -> Result<LogPage> {
-    let reader = reader(store, entry.state.id)?;
-    let whole = entry.damage.as_ref().map(|damage| damage.begin());
+    let history = history(store, entry.state.id)?;
+    let reader = &history.reader;
+    let whole = entry.damage.as_ref().map(|damage| history.place(damage.begin()));
+    let begins = entry.state.forked_from.map_or(1, |from| from.seq + 1);
+    let missing = history.missing.as_ref().filter(|_| after.saturating_add(1) < begins);
+    let history_missing = missing.map(|why| HistoryMissing { before: begins, detail: why.clone() });
     // A log of an earlier layout may begin with any number.
     let first = reader
         .forward(Cursor::START)
@@ -52,7 +59,8 @@ pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit
         _ => reader.find(after.saturating_add(1)).map_err(ServiceError::internal)?,
     };
     let Some(begin) = begin else {
-        return Ok(LogPage { records: Vec::new(), next: None, damage: entry.damage.clone() });
+        let damage = entry.damage.clone();
+        return Ok(LogPage { records: Vec::new(), next: None, damage, history_missing });
     };
     let mut lines = reader.forward(begin);
     let mut records: Vec<LogLine> = Vec::new();
@@ -66,6 +74,8 @@ pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit
         };
         match log_line(raw.bytes) {
             Some(line) => records.push(line),
+            // What is damaged in the log that a fork goes on from does not keep it from being told.
+            None if raw.start < history.own() => {}
             // What cannot be read is not told; doctor says what it is.
             None => break,
         }
@@ -74,11 +84,12 @@ pub(crate) fn page(store: &dyn Sessions, entry: &SessionEntry, after: u64, limit
     records.truncate(limit);
     let next = records.last().map(|last| last.seq).filter(|_| more);
     let damage = entry.damage.clone().filter(|_| next.is_none());
-    Ok(LogPage { records, next, damage })
+    Ok(LogPage { records, next, damage, history_missing })
 }
 
-pub(crate) fn reader(store: &dyn Sessions, session: SessionId) -> Result<LogReader> {
-    store.reader(session).map_err(|error| match error.downcast::<LoadError>() {
+/// Opens the history of a session.
+pub(crate) fn history(store: &dyn Sessions, session: SessionId) -> Result<History> {
+    store.history(session).map_err(|error| match error.downcast::<LoadError>() {
         Ok(refused) => OpenSessionError::from(refused).into(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => ServiceError::no_session(session),
         Err(error) => ServiceError::internal(error),

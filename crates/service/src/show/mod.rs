@@ -1,5 +1,6 @@
 //! State as it is shown: sessions, runs, waits and logs as callers see them, one at a time or in lists.
 
+mod diff;
 mod directory;
 mod lists;
 pub mod log;
@@ -11,11 +12,14 @@ mod waits;
 
 use std::sync::Arc;
 
+pub(crate) use diff::run_diff;
+pub use diff::{RunCheckpoints, all_checkpoints, find_run_checkpoints, skipped_paths};
 pub(crate) use directory::{Directory, SessionEntry};
 pub(crate) use lists::{DIRECTORIES, directory_state};
 pub(crate) use log_details::LogDetails;
 pub use log_details::last_words;
 pub use run_view::{run_end_reason, run_view};
+pub(crate) use session::agent_name;
 pub use session::session_view;
 pub(crate) use waits::{ended_wait, request_of, request_summary};
 

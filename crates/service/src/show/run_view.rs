@@ -4,9 +4,10 @@ use std::io;
 
 use rekindle_domain::event::{CancelReason, Event};
 use rekindle_domain::id::RunId;
-use rekindle_domain::session::{End, Run, SessionState};
+use rekindle_domain::session::{Checkpoint, End, Run, SessionState, Touched};
 use rekindle_store::log::LogReader;
-use rekindle_wire::view::{RunState, RunView, UncertainView};
+use rekindle_wire::view::{CheckpointView, CheckpointsView, RunState, RunView, TouchedView, UncertainView};
+use rekindle_workspace::tree::short_name;
 
 use crate::log_search::find_last;
 
@@ -33,7 +34,33 @@ pub fn run_view(session: &SessionState, detail: Option<String>) -> Option<RunVie
     let uncertain = uncertain.filter(|uncertain| uncertain.turn || !uncertain.tool_calls.is_empty());
     let resumable = interruption.is_some() && run.cancel.is_none() && !session.closed;
     let Run { run_id, started_at, ended_at, attempt, .. } = *run;
-    Some(RunView { run_id, state, started_at, ended_at, attempt, detail, resumable, uncertain })
+    let touched = run.checkpoints.end.and_then(|end| end.touched);
+    let files_touched = touched.map(|Touched { files, lines_added, lines_removed }| TouchedView {
+        files,
+        lines_added,
+        lines_removed,
+    });
+    let checkpoints = CheckpointsView {
+        start: run.checkpoints.start.map(checkpoint_view),
+        end: run.checkpoints.end.map(checkpoint_view),
+    };
+    Some(RunView {
+        run_id,
+        state,
+        started_at,
+        ended_at,
+        attempt,
+        detail,
+        resumable,
+        uncertain,
+        checkpoints,
+        files_touched,
+    })
+}
+
+fn checkpoint_view(checkpoint: Checkpoint) -> CheckpointView {
+    let Checkpoint { tree, how, not_taken, .. } = checkpoint;
+    CheckpointView { snapshot: tree.as_ref().map(short_name), tree, how, not_taken }
 }
 
 /// Finds why a session's latest run ended as it did, if it ended.
@@ -61,7 +88,9 @@ fn end_reason(event: &Event<'_>, run: RunId) -> Option<Option<String>> {
             CancelReason::StopAll => Some("because everything was stopped".into()),
             CancelReason::NewMessage => Some("because a new message came".into()),
             CancelReason::WaitTimeout => Some("because nobody answered in time".into()),
-            CancelReason::User | CancelReason::Unknown => request.by.as_ref().map(|who| format!("by {who}")),
+            CancelReason::User | CancelReason::Imported | CancelReason::Unknown => {
+                request.by.as_ref().map(|who| format!("by {who}"))
+            }
         }),
         Event::RunInterrupted(cut) if cut.run_id == run => {
             let reason = cut.reason.as_str().replace('_', " ");

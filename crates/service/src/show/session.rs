@@ -2,10 +2,12 @@
 
 use rekindle_domain::id::SessionId;
 use rekindle_domain::projector::{Derived, HolderProof, Observed, project};
-use rekindle_domain::recovery::{AgentPresence, Step, next_step};
+use rekindle_domain::recovery::{AgentPresence, Circumstances, Step, next_step};
 use rekindle_domain::session::SessionState;
 use rekindle_domain::token::TokenIndex;
-use rekindle_wire::view::{Connection, Health, HealthState, RunView, SessionView, WaitState, WaitView};
+use rekindle_wire::view::{
+    Connection, ForkView, Health, HealthState, RunState, RunView, SessionView, WaitState, WaitView,
+};
 
 use super::Views;
 use super::directory::SessionEntry;
@@ -43,6 +45,12 @@ impl Views {
         let seen = self.workers.pool.get(state.id).map(|seat| seat.sighting());
         let derived = self.derived(state, &entry.tokens, seen.as_ref());
         let waits: Vec<WaitView> = self.waits(entry);
+        let mut run = run_view(state, details.run_end);
+        // Only who takes it knows that a checkpoint is being taken.
+        let checkpoints = seen.as_ref().is_some_and(|seen| seen.checkpointing);
+        if let Some(run) = run.as_mut().filter(|run| checkpoints && run.state == RunState::Running) {
+            run.state = RunState::Checkpointing;
+        }
         let spoken = seen.as_ref().and_then(|seen| seen.spoken.last_line());
         SessionView {
             missing_env: self.workers.agents.environment.missing(state),
@@ -62,7 +70,7 @@ impl Views {
                     None => Health { state: HealthState::Ok, detail: None },
                 },
             },
-            ..session_view(state, derived, run_view(state, details.run_end), waits)
+            ..session_view(state, derived, run, waits)
         }
     }
 
@@ -100,7 +108,9 @@ impl Views {
             return self.workers.agents.environment.missing_env_text(state);
         }
         state.recovery.interruption.as_ref()?;
+        // What holds it does so before and after its directory is captured.
         let about = self.workers.agents.circumstances(state, AgentPresence::Nobody);
+        let about = Circumstances { takes_checkpoints: false, ..about };
         match next_step(state, &about) {
             Step::Rest(held) => held.map(|held| self.workers.agents.environment.held_text(state, held)),
             _ => None,
@@ -119,6 +129,7 @@ pub fn session_view(
         id: state.id,
         title: state.title.clone(),
         working_dir: state.working_dir.clone(),
+        key: state.key.clone(),
         agent: agent_name(state),
         model: state.provider.model.clone(),
         mode: wanted(state).mode,
@@ -141,6 +152,7 @@ pub fn session_view(
         updated_at: state.updated_at,
         last_words: None,
         health: Health { state: HealthState::Ok, detail: None },
+        forked_from: state.forked_from.map(|from| ForkView { session_id: from.session_id, seq: from.seq }),
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use rekindle_domain::event::ForkedFrom;
 use rekindle_domain::id::SessionId;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::commit::{Append, Commits, Current, Receipt};
 use rekindle_store::log::LogReader;
-use rekindle_store::{AppendError, OpenSessionError, Store};
+use rekindle_store::{AppendError, ForkError, History, OpenSessionError, Store};
 use rekindle_testkit::gated::DEADLINE;
 use rekindle_wire::code::Code;
 
@@ -87,6 +88,18 @@ impl Sessions for Contended {
 
     fn reader(&self, session: SessionId) -> io::Result<LogReader> {
         self.store.reader(session)
+    }
+
+    fn history(&self, session: SessionId) -> io::Result<History> {
+        self.store.history(session)
+    }
+
+    fn fork_point(&self, session: SessionId, seq: u64) -> io::Result<Option<ForkedFrom>> {
+        self.store.fork_point(session, seq)
+    }
+
+    fn fork(&self, append: Append) -> Result<Receipt, ForkError> {
+        self.store.fork(append).map(|receipts| receipts.first)
     }
 
     fn blobs(&self) -> Blobs {

@@ -8,7 +8,12 @@ type Step = fn(&mut Home) -> bool;
 /// Goes through a flow, with a daemon that dies after each of its writes in turn. Whatever was not acknowledged is asked for
 /// again, then everything must have happened, and once.
 fn at_every_write(setup: fn() -> Setup, life: &'static str, steps: &[Step], check: fn(&Home, &str)) {
-    let mut whole = Home::with(setup(), &[life]);
+    at_writes(1, &|| Home::with(setup(), &[life]), life, steps, check);
+}
+
+/// The same in homes of a certain kind, at every so many writes.
+fn at_writes(every: usize, make: &dyn Fn() -> Home, life: &str, steps: &[Step], check: fn(&Home, &str)) {
+    let mut whole = make();
     let begin = whole.writes();
     for step in steps {
         assert!(step(&mut whole), "{life}");
@@ -17,8 +22,8 @@ fn at_every_write(setup: fn() -> Setup, life: &'static str, steps: &[Step], chec
     let writes = whole.writes() - begin;
     assert!(writes > 10, "{life} writes {writes} times");
     drop(whole);
-    for number in 0..writes {
-        let mut home = Home::with(setup(), &[life]);
+    for number in (0..writes).step_by(every) {
+        let mut home = make();
         home.stop_writing_after(number);
         let done = steps.iter().take_while(|step| step(&mut home)).count();
         home.restart_after_last_write();
@@ -104,4 +109,41 @@ fn a_death_is_recorded_once_and_continued_once_whenever_the_daemon_dies() {
         assert_eq!(counts, [2, 1, 1], "{name}");
         assert_eq!((home.scripted.started(), home.scripted.given("prompt")), (2, 2), "{name}");
     });
+}
+
+// I1, I4, I5, I12: a prompt follows its checkpoint, each of the two is recorded once, and what they name is there.
+#[test]
+fn checkpoints_are_recorded_once_whenever_their_daemon_dies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["a", "b", "c"] {
+        std::fs::write(directory.path().join(name), name.repeat(100)).expect("written");
+    }
+    let working_dir: &'static str = directory.path().to_str().expect("text").to_owned().leak();
+    // A turn that is cut has twice as many: some of them are enough.
+    for (life, every) in [("text end", 1), ("text die", 5)] {
+        let make = || {
+            let home = Home::with(Setup { working_dir, ..Setup::default() }, &[life]);
+            home.captures.set_on(true);
+            home
+        };
+        let wait: Step = |home| {
+            home.wait_long();
+            home.count("run.completed") == 1 && home.state().owed_end.is_none()
+        };
+        at_writes(every, &make, life, &[send, wait], |home, name| {
+            let records = home.course();
+            let runs = home.count("run.started");
+            let count = |what: &str| records.split("; ").filter(|record| record.starts_with(what)).count();
+            assert_eq!((count("run.checkpoint start"), count("run.checkpoint end")), (runs, runs), "{name}");
+            assert_eq!(home.scripted.given("prompt"), runs, "{name}");
+            let prompts = records.match_indices("input.queued prompt").map(|(at, _)| at);
+            let starts = records.match_indices("run.checkpoint start").map(|(at, _)| at);
+            assert!(starts.zip(prompts).all(|(start, prompt)| start < prompt), "{name}");
+            let checkpoints = home.state().run.as_ref().expect("a run").checkpoints;
+            let trees = [checkpoints.start, checkpoints.end].map(|taken| taken.and_then(|taken| taken.tree));
+            for tree in trees.into_iter().flatten() {
+                assert!(home.store().blobs().get(&tree).is_ok(), "{name}");
+            }
+        });
+    }
 }

@@ -18,15 +18,17 @@ use rekindle_store::{Observer, Opener, Store};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::gated::GatedDisk;
 use rekindle_testkit::sim::{Fault, FaultKind};
-use rekindle_wire::request::NewMessage;
-use rekindle_wire::view::{MessageTaken, SessionView};
+use rekindle_wire::request::{NewFork, NewMessage};
+use rekindle_wire::view::{ForkVerdict, MessageTaken, SessionView};
 use serde_json::Value;
 
+use super::captures::CaptureScript;
 use super::contention::{Arrivals, Contended};
 use super::holder::Scripted;
 use super::port::Port;
+use super::rewinds::ScriptedFiles;
 use crate::boottime::BootClock;
-use crate::commands::{Locks, messages, resume_session, sessions, waits};
+use crate::commands::{Locks, fork, messages, resume_session, sessions, waits};
 use crate::drive::agents::Agents;
 use crate::drive::environment::{Env, Environment};
 use crate::drive::holders::HolderPaths;
@@ -83,9 +85,13 @@ pub(super) struct Home {
     daemon: Option<Daemon>,
     pub(super) scripted: Arc<Scripted>,
     pub(super) session: SessionId,
+    /// What was done to files, and what happens to those who ask for that.
+    pub(super) files: Arc<ScriptedFiles>,
     /// Who comes before the next messages.
     pub(super) before_us: Arc<AtomicU32>,
     pub(super) arrivals: Arc<Arrivals>,
+    /// Whether and how directories are captured: not at all, unless a test says so.
+    pub(super) captures: Arc<CaptureScript>,
     /// Records that were seen already.
     seen: usize,
 }
@@ -128,8 +134,10 @@ impl Home {
             daemon: None,
             scripted,
             session,
+            files: Arc::default(),
             before_us: Arc::default(),
             arrivals: Arc::default(),
+            captures: Arc::default(),
             seen: 0,
         };
         home.open();
@@ -139,8 +147,12 @@ impl Home {
             provider: setup.provider,
             options: setup.options,
             env_names: setup.env_names,
+            key: None,
+            imported_from: None,
             idempotency_key: None,
             created_at: None,
+            forked_from: None,
+            restoring: None,
         };
         let workers = home.workers().clone();
         workers.records.store.create(session).expect("made");
@@ -166,11 +178,12 @@ impl Home {
                 scopes: None,
             },
             environment: Environment::new(self.env.clone(), 0o022),
+            captures: self.captures.of(&store, Arc::new(self.disk.clone())),
         };
         let (before_us, arrivals) = (self.before_us.clone(), self.arrivals.clone());
         let contended = Contended { store: store.clone(), before_us, arrivals };
         let records = Records::new(Arc::new(contended), self.clock.clone(), self.steady);
-        let workers = Arc::new(Workers::new(records, agents, Arc::new(Nobody)));
+        let workers = Arc::new(Workers::new(records, agents, self.files.clone(), Arc::new(Nobody)));
         let (seat, worker) = workers.hire_by_hand(self.session);
         self.daemon = Some(Daemon { worker, seat, workers, store });
     }
@@ -265,8 +278,50 @@ impl Home {
     }
 
     pub(super) fn message(&mut self) -> Result<MessageTaken, ServiceError> {
+        self.give(do_it())
+    }
+
+    fn give(&mut self, new: NewMessage) -> Result<MessageTaken, ServiceError> {
         let session = self.session;
-        self.ask(move |workers| messages::message(workers, session, &do_it(), None, None))
+        self.ask(move |workers| messages::message(workers, session, &new, None, None))
+    }
+
+    /// Sends a message with these words and lets the worker work; returns the run that began with it.
+    pub(super) fn say(&mut self, words: &str) -> RunId {
+        let text = serde_json::json!({ "content": words }).to_string();
+        let taken = self.give(serde_json::from_str(&text).expect("a message")).expect("taken");
+        self.settle();
+        taken.run_id.expect("nothing else goes on")
+    }
+
+    /// Forks the session, and goes on with the fork in the daemon that comes next.
+    pub(super) fn fork(&mut self, new: NewFork) -> Result<ForkVerdict, ServiceError> {
+        let fork = fork::fork(&self.views(), &Locks::default(), self.session, new, None)?;
+        let verdict = {
+            let views = self.views();
+            let entry = views.directory.get(views.store(), fork).expect("there");
+            fork::forked(views.store(), views.session(&entry))?.verdict
+        };
+        self.go_on_with(fork);
+        Ok(verdict)
+    }
+
+    /// Has the next daemon's worker be that of another session.
+    pub(super) fn go_on_with(&mut self, session: SessionId) -> &mut Home {
+        (self.session, self.seen) = (session, 0);
+        self.restart()
+    }
+
+    /// Returns the prompt that the newest agent was given last, whole.
+    pub(super) fn prompted(&self) -> String {
+        let world = self.scripted.world();
+        let mut prompts =
+            world.memory.iter().filter(|update| update["sessionUpdate"] == "user_message_chunk");
+        prompts
+            .next_back()
+            .and_then(|update| update["content"]["text"].as_str())
+            .expect("a prompt")
+            .to_owned()
     }
 
     /// Waits until the committer has done what follows from the appends it has answered.
@@ -401,7 +456,7 @@ impl Home {
         let asked = serde_json::from_str(&text).expect("a request");
         let session = self.session;
         let resumed =
-            self.ask(move |workers| resume_session::resume(workers, &Locks::default(), session, asked));
+            self.ask(move |workers| resume_session::resume(workers, &Locks::default(), session, &asked));
         self.settle();
         resumed.map(drop)
     }
@@ -524,6 +579,17 @@ fn short(kind: &str, record: &Value) -> Option<String> {
             let (tools, turn) =
                 (if tools { " tools" } else { "" }, if is("uncertain_turn") { " turn" } else { "" });
             format!("{}{tools}{turn}", word("reason"))
+        }
+        "run.checkpoint" => {
+            let late = if record["how"] == "late" { " late" } else { "" };
+            let why = record["not_taken"]["reason"].as_str().map(|why| format!(" {why}"));
+            let touched = &record["files_touched"];
+            let lines = match (touched["lines_added"].as_u64(), touched["lines_removed"].as_u64()) {
+                (Some(0), Some(0)) | (None, _) | (_, None) => String::new(),
+                (Some(added), Some(removed)) => format!(" +{added} -{removed}"),
+            };
+            let files = touched["total"].as_u64().map(|files| format!(" {files} files{lines}"));
+            format!("{}{late}{}{}", word("at"), why.unwrap_or_default(), files.unwrap_or_default())
         }
         "run.resumed" => word("how"),
         "session.restored" => word("verdict"),

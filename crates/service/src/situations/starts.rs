@@ -40,8 +40,12 @@ fn add_session(home: &Home, number: u64, bytes: usize) -> SessionId {
         },
         options: Options::default(),
         env_names: Vec::new(),
+        key: None,
+        imported_from: None,
         idempotency_key: Some(key(&format!("key-{number}")).as_stored().into()),
         created_at: None,
+        forked_from: None,
+        restoring: None,
     };
     let content = Raw::text("do it").into_owned();
     let message = NewMessage { message_id, content, idempotency_key: None, wait_id: None };

@@ -13,12 +13,12 @@ mod repair;
 
 pub use age::Age;
 pub use doctor::examine;
-pub use gc::{Freed, GcOptions, Gone, Left, gc};
+pub use gc::{CheckpointRetention, Freed, GcOptions, Gone, Left, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};
 
 /// Writes a path, which need not be UTF-8, as JSON, which must be.
-fn lossy<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn lossy<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }

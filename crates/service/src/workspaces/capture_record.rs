@@ -1,11 +1,12 @@
 //! The record of a capture that somebody asked for: facts about that capture, beside the manifest, which has facts about the contents.
 
-use std::collections::BTreeMap;
-
 use rekindle_domain::blob_id::BlobId;
-use rekindle_workspace::path_name::PathName;
-use rekindle_workspace::{Captured, Skip, SkipReason, Skipped};
+use rekindle_domain::event::SkippedPaths;
+use rekindle_domain::path_name::PathName;
+use rekindle_workspace::{Captured, Skipped};
 use serde::{Deserialize, Serialize};
+
+use super::checkpoint_record::{as_recorded, from_record};
 
 /// The version that is written.
 const VERSION: u32 = 1;
@@ -24,49 +25,25 @@ pub(super) struct CaptureRecord {
     /// The hash of the rules.
     rules: BlobId,
     /// What was left out.
-    skipped: SkippedRecord,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SkippedRecord {
-    totals: BTreeMap<SkipReason, u64>,
-    first: Vec<SkipRecord>,
-    all: Option<BlobId>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct SkipRecord {
-    #[serde(flatten)]
-    path: PathName,
-    reason: SkipReason,
+    skipped: SkippedPaths,
 }
 
 impl CaptureRecord {
     /// Returns the record of a capture of a directory, under the name of a tree.
     pub(super) fn new(tree: BlobId, root: &[u8], captured: &Captured) -> CaptureRecord {
-        let told = |skip: &Skip| SkipRecord { path: skip.path.as_slice().into(), reason: skip.reason };
         CaptureRecord {
             version: VERSION,
             tree,
             root: root.into(),
             git_head: git_head(captured),
             rules: captured.rules,
-            skipped: SkippedRecord {
-                totals: captured.skipped.totals.clone(),
-                first: captured.skipped.first.iter().map(told).collect(),
-                all: captured.skipped.all,
-            },
+            skipped: as_recorded(&captured.skipped),
         }
     }
 
     /// Returns what was skipped.
     pub(super) fn skipped(&self) -> Skipped {
-        let told = |skip: &SkipRecord| Some(Skip { path: skip.path.bytes()?, reason: skip.reason });
-        Skipped {
-            totals: self.skipped.totals.clone(),
-            first: self.skipped.first.iter().filter_map(told).collect(),
-            all: self.skipped.all,
-        }
+        from_record(&self.skipped)
     }
 }
 

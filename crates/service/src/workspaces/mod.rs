@@ -2,6 +2,7 @@
 //! daemon and without one: whoever collects objects is kept out by the lock of the batch until the manifest is on disk.
 
 mod capture_record;
+pub(crate) mod checkpoint_record;
 mod objects;
 mod restore_journal;
 mod restore_objects;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_store::blobs::{BlobError, Blobs};
+use rekindle_domain::event::RunCheckpoint;
+use rekindle_store::blobs::{BlobError, Blobs, Pins};
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_store::layout::Layout;
 use rekindle_workspace::manifest::MANIFEST_VERSION;
@@ -22,10 +24,12 @@ use rekindle_workspace::restore::{
 };
 use rekindle_workspace::tree::{Limits, NotResolved, Snap, SnapError, TreeWalk, WalkError};
 use rekindle_workspace::{
-    CaptureError, CaptureOptions, Captured, Comparison, Manifest, ObjectSource, StatCache, capture, compare,
+    CaptureError, CaptureOptions, Captured, Comparison, Manifest, ObjectSource, Skipped, StatCache, capture,
+    compare,
 };
 
 use self::capture_record::{CaptureRecord, git_head};
+use self::checkpoint_record::from_record;
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
 use self::restore_journal::HomeJournal;
@@ -105,6 +109,23 @@ pub struct KeptTree {
     pub taken: SystemTime,
 }
 
+/// Facts of the capture of a tree that a restore has to know.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureFacts {
+    skipped: Skipped,
+    git_head: Option<String>,
+}
+
+impl From<&RunCheckpoint> for CaptureFacts {
+    fn from(checkpoint: &RunCheckpoint) -> CaptureFacts {
+        let git = checkpoint.git.as_deref();
+        CaptureFacts {
+            skipped: checkpoint.skipped.as_deref().map(from_record).unwrap_or_default(),
+            git_head: git.and_then(|git| git.commit.clone().or_else(|| git.reference.clone())),
+        }
+    }
+}
+
 /// The workspaces of a home.
 pub struct Workspaces {
     disk: SharedDisk,
@@ -117,6 +138,12 @@ impl Workspaces {
     /// Returns the workspaces of a home.
     pub fn new(disk: SharedDisk, layout: Layout) -> Workspaces {
         let blobs = Blobs::reading(disk.clone(), layout.clone());
+        let source = BlobSource(blobs.clone());
+        Workspaces { disk, layout, blobs, source }
+    }
+
+    /// Returns the workspaces of a home whose owner has its blobs open: one table of packs, and of who relies on which.
+    pub(crate) fn of_owner(disk: SharedDisk, layout: Layout, blobs: Blobs) -> Workspaces {
         let source = BlobSource(blobs.clone());
         Workspaces { disk, layout, blobs, source }
     }
@@ -137,8 +164,42 @@ impl Workspaces {
         self.capture(options, |_, _| Ok(())).map(|(captured, ())| captured)
     }
 
+    /// Captures a directory, and does something with it while nothing of it can be collected.
+    pub(crate) fn capture_while<T>(
+        &self,
+        options: CaptureOptions<'_>,
+        work: impl FnOnce(&Captured) -> T,
+    ) -> Result<T, WorkspaceError> {
+        self.capture(options, |captured, _| Ok(work(captured))).map(|(_, done)| done)
+    }
+
+    /// Keeps a tree by name that came here from elsewhere.
+    pub(crate) fn keep_tree(&self, tree: BlobId) -> Result<(), WorkspaceError> {
+        let manifest = Manifest::rebuild(&self.source, tree, Limits::default())?;
+        let path = self.layout.manifest(&tree);
+        let write = || {
+            self.make_directory(&self.layout.workspaces())?;
+            replace(&*self.disk, &path, &serde_json::to_vec(&manifest)?)
+        };
+        write().map_err(unusable(&path))
+    }
+
     /// Makes a directory what a tree says. What was there is kept by name first: restoring that is the way back.
     pub fn restore(&self, wanted: BlobId, options: CaptureOptions<'_>) -> Result<Restored, WorkspaceError> {
+        // Without the facts of its capture nothing is known to have been skipped.
+        let facts = self
+            .capture_record(wanted)
+            .map(|record| CaptureFacts { skipped: record.skipped(), git_head: record.git_head });
+        self.restore_with(wanted, &facts.unwrap_or_default(), options)
+    }
+
+    /// The same for a tree whose capture has its facts elsewhere: a checkpoint of a run has them in its record.
+    pub fn restore_with(
+        &self,
+        wanted: BlobId,
+        facts: &CaptureFacts,
+        options: CaptureOptions<'_>,
+    ) -> Result<Restored, WorkspaceError> {
         let selection = options.selection.clone();
         let restored = self.capture(options, |captured, root| {
             self.make_directory(&self.layout.restoring()).map_err(unusable(&self.layout.restoring()))?;
@@ -146,9 +207,7 @@ impl Workspaces {
             let journal =
                 HomeJournal { disk: &self.disk, path: self.layout.restore_journal(root), objects: &objects };
             let unread = |source| RestoreError::Journal { doing: "read", source };
-            let record = self.capture_record(wanted);
-            let skipped_then = record.as_ref().map(CaptureRecord::skipped).unwrap_or_default();
-            let skipped_then = SkippedPaths::of(&skipped_then, &objects).map_err(unread)?;
+            let skipped_then = SkippedPaths::of(&facts.skipped, &objects).map_err(unread)?;
             let skipped_now = SkippedPaths::of(&captured.skipped, &objects).map_err(unread)?;
             let rules = TreeRules::new(&objects, wanted, &selection, root);
             let head_now = git_head(captured);
@@ -162,7 +221,7 @@ impl Workspaces {
                 tree: wanted,
                 ignores: &|path, is_dir| rules.ignores(path, is_dir),
                 skipped: &skipped_then,
-                git_head: record.as_ref().and_then(|record| record.git_head.as_deref()),
+                git_head: facts.git_head.as_deref(),
             };
             let directory = DirRoot::open(root).map_err(unusable(root))?;
             let (limits, source, sink) = (Limits::default(), &objects, &objects);
@@ -203,21 +262,54 @@ impl Workspaces {
         options: CaptureOptions<'_>,
         named: impl FnOnce(&Captured, &Path) -> Result<T, WorkspaceError>,
     ) -> Result<(Captured, T), WorkspaceError> {
-        let options = CaptureOptions { home: Some(self.layout.home().to_owned()), ..options };
-        let root = options.root.canonicalize().unwrap_or_else(|_| options.root.clone());
-        let stat_cache = self.layout.stat_cache(&root);
-        let batch = self.blobs.batch()?;
-        let captured = capture(&options, &BatchSink(&batch), &StatCache::load(&stat_cache))?;
-        let pins = batch.commit()?;
+        let root = canonical(&options.root);
+        let (captured, pins) = self.capture_pinned(options)?;
         let done = named(&captured, &root)?;
         drop(pins);
-        if let Some(cache) = &captured.cache {
-            // Without it the next capture takes longer.
-            let saved =
-                self.make_directory(&self.layout.stat_caches()).and_then(|()| cache.save(&stat_cache));
-            let _ = saved.inspect_err(|error| tracing::warn!("the stat cache cannot be written: {error}"));
-        }
         Ok((captured, done))
+    }
+
+    /// Captures a directory: nothing that was captured is collected before the pins are dropped. One that is stopped keeps what
+    /// it has done, so that the next one goes on from there.
+    pub(crate) fn capture_pinned(
+        &self,
+        options: CaptureOptions<'_>,
+    ) -> Result<(Captured, Pins), WorkspaceError> {
+        let options = CaptureOptions { home: Some(self.layout.home().to_owned()), ..options };
+        let stat_cache = self.layout.stat_cache(&canonical(&options.root));
+        let batch = self.blobs.batch()?;
+        let captured = match capture(&options, &BatchSink(&batch), &StatCache::load(&stat_cache)) {
+            Err(CaptureError::Stopped { cache: Some(cache) }) => {
+                if batch.commit().is_ok() {
+                    self.save_stat_cache(&cache, &stat_cache);
+                }
+                return Err(CaptureError::Stopped { cache: None }.into());
+            }
+            captured => captured?,
+        };
+        let pins = batch.commit()?;
+        if let Some(cache) = &captured.cache {
+            self.save_stat_cache(cache, &stat_cache);
+        }
+        Ok((captured, pins))
+    }
+
+    /// Saves what the next capture need not read again; without it that one takes longer.
+    fn save_stat_cache(&self, cache: &StatCache, path: &Path) {
+        let saved = self.make_directory(&self.layout.stat_caches()).and_then(|()| cache.save(path));
+        let _ = saved.inspect_err(|error| tracing::warn!("the stat cache cannot be written: {error}"));
+    }
+
+    /// Keeps some bytes beside a capture: nobody collects them before the pins are dropped.
+    pub(crate) fn put_pinned(&self, bytes: &[u8]) -> Result<(BlobId, Pins), WorkspaceError> {
+        let batch = self.blobs.batch()?;
+        let id = batch.put(bytes)?;
+        Ok((id, batch.commit()?))
+    }
+
+    /// Tells whether a restore of a directory has not come to its end.
+    pub(crate) fn is_restoring(&self, root: &Path) -> bool {
+        self.disk.stat(&self.layout.restore_journal(&canonical(root))).is_ok()
     }
 
     /// Lists the snapshots that are kept by name, the latest first. One whose manifest is damaged is read from its tree.
@@ -262,16 +354,36 @@ impl Workspaces {
         Ok(expired)
     }
 
+    /// Tells whether a tree is kept by name.
+    pub fn is_kept(&self, tree: &BlobId) -> bool {
+        self.disk.stat(&self.layout.manifest(tree)).is_ok()
+    }
+
+    /// Tells whether a tree is there. What it names is, as long as it is itself.
+    pub fn has(&self, tree: &BlobId) -> bool {
+        self.blobs.contains(tree).unwrap_or(false)
+    }
+
     /// Returns the tree that somebody named: one that is kept by name, or any whose whole hash is given.
     pub fn resolve(&self, name: &str) -> Result<BlobId, WorkspaceError> {
+        self.resolve_among(name, [])
+    }
+
+    /// The same, also among trees that others know of: the checkpoints of a session.
+    pub fn resolve_among(
+        &self,
+        name: &str,
+        others: impl IntoIterator<Item = BlobId>,
+    ) -> Result<BlobId, WorkspaceError> {
         let snap: Snap = name.parse()?;
-        if let Some(tree) = snap.whole().filter(|tree| self.blobs.contains(tree).unwrap_or(false)) {
+        if let Some(tree) = snap.whole().filter(|tree| self.has(tree)) {
             return Ok(tree);
         }
         let directory = self.layout.workspaces();
         let entries =
             if_exists(self.disk.list(&directory)).map_err(unusable(&directory))?.unwrap_or_default();
-        Ok(snap.resolve(entries.iter().filter_map(|entry| Layout::manifest_tree(&entry.name)))?)
+        let kept = entries.iter().filter_map(|entry| Layout::manifest_tree(&entry.name));
+        Ok(snap.resolve(kept.chain(others))?)
     }
 
     /// Returns the facts about a tree; one without a manifest, or with a damaged one, is read for it.
@@ -309,6 +421,11 @@ impl Workspaces {
         self.disk.create_dir(directory)?;
         above.map_or(Ok(()), |above| self.disk.sync_dir(above))
     }
+}
+
+/// Returns a directory by the name that it is known by whatever way led to it.
+fn canonical(root: &Path) -> PathBuf {
+    root.canonicalize().unwrap_or_else(|_| root.to_owned())
 }
 
 fn unusable(path: &Path) -> impl FnOnce(io::Error) -> WorkspaceError {

@@ -71,6 +71,8 @@ codes! {
     ForeignName = "foreign_name", Note;
     /// A file that a crash left half-written.
     TemporaryFile = "temporary_file", Note;
+    /// The import of a bundle was cut short.
+    ImportLeft = "import_left", Note;
     /// The write-ahead log cannot be read.
     WalUnreadable = "wal_unreadable", Error;
     /// A stretch of the write-ahead log was on disk and is not valid any more.
@@ -121,6 +123,12 @@ codes! {
     SnapshotDiffers = "snapshot_differs", Warning;
     /// Sessions without a snapshot.
     SnapshotMissing = "snapshot_missing", Note;
+    /// A log ends before the record that a kept snapshot was taken at, or has another one there.
+    LogDiffersFromKept = "log_differs_from_kept", Error;
+    /// A newer version wrote a kept snapshot.
+    KeptSnapshotNewer = "kept_snapshot_newer", Warning;
+    /// A kept snapshot cannot be read, or is not what was written.
+    KeptSnapshotDamaged = "kept_snapshot_damaged", Warning;
     /// A newer version wrote the token index.
     TokensNewer = "tokens_newer", Error;
     /// A token index cannot be read.
@@ -139,6 +147,10 @@ codes! {
     AsideUnfinished = "aside_unfinished", Warning;
     /// A cache whose session has no log.
     StrayCache = "stray_cache", Warning;
+    /// The history that a fork goes on from is not there.
+    HistoryMissing = "history_missing", Error;
+    /// The history that a fork goes on from is damaged.
+    HistoryDamaged = "history_damaged", Error;
     /// A session is deleted and its files are still there.
     DeletionUnfinished = "deletion_unfinished", Note;
     /// A record names a blob that is not there.

@@ -9,6 +9,7 @@ use crate::access_list;
 use crate::disk::{Disk, Entry, EntryKind, if_exists};
 use crate::home::{self, HomeError};
 use crate::layout::{Layout, TEMPORARY_SUFFIX};
+use crate::staging;
 
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -38,6 +39,7 @@ const KNOWN: &[&str] = &[
     "bin",
     "crashes",
     "damaged",
+    "imports",
     "repairs",
     "tasks.db",
     "tasks.db-wal",
@@ -56,6 +58,7 @@ pub(super) fn check(
     let owned = lock(disk, layout, holding, findings);
     access(disk, layout, findings);
     check_names(disk, layout, findings);
+    check_imports(disk, layout, findings);
     modes(disk, layout.home(), DEPTH, findings);
     Ok(owned)
 }
@@ -130,6 +133,19 @@ fn check_names(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
         if !KNOWN.contains(&entry.name.as_str()) {
             findings.add(unknown(layout.home(), &entry));
         }
+    }
+}
+
+/// Looks whether an import was cut short: what it had brought so far belongs to no session.
+fn check_imports(disk: &dyn Disk, layout: &Layout, findings: &mut Findings) {
+    if staging::is_importing(disk, layout) {
+        return;
+    }
+    for path in staging::leftovers(disk, layout).unwrap_or_default() {
+        let what = "The import of a bundle was cut short, and this is left of it; no session needs it.";
+        let remedy =
+            "Nothing to do: the next import removes it, and so does whoever collects what nobody needs.";
+        findings.add(Finding::new(Code::ImportLeft, path, what, remedy));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Looking for everything that may be wrong with a home: the library behind `rekindle doctor`.
 //!
 //! Reads only, logs record by record, and one bad file never stops the rest (I10). `code` is the table of
-//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `crashes`, `blobs` and `packs`
+//! what can be found; `home`, `wal`, `sessions` (many), `session` (one), `caches`, `kept`, `crashes`, `blobs` and `packs`
 //! look, each at its part of the home.
 
 mod blobs;
@@ -9,7 +9,9 @@ mod caches;
 mod code;
 mod crashes;
 mod finding;
+mod histories;
 mod home;
+mod kept_snapshots;
 mod packs;
 mod session;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use rekindle_domain::event::ForkedFrom;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Replay;
@@ -11,6 +12,7 @@ use super::blobs::{BlobUsage, references};
 use super::caches::{self, Caches};
 use super::code::{Code, Severity};
 use super::finding::Finding;
+use super::kept_snapshots::KeptFiles;
 use super::wal::{self, RESTORE};
 use crate::blobs::BlobId;
 use crate::index::Index;
@@ -30,6 +32,8 @@ pub(super) struct Checked {
     pub(super) has_snapshot: bool,
     /// The list cache has it as it was before.
     pub(super) index_behind: bool,
+    /// It goes on from the history of another.
+    pub(super) forked_from: Option<ForkedFrom>,
 }
 
 impl Checked {
@@ -46,7 +50,7 @@ pub(super) fn check(
     blob_usage: &BlobUsage,
     index: &Index,
     session: SessionId,
-    caches: Caches,
+    (caches, kept): (Caches, KeptFiles),
 ) -> Checked {
     let path = view.home.log(session);
     let mut checked = Checked { has_snapshot: caches.has_snapshot(), ..Checked::default() };
@@ -57,6 +61,7 @@ pub(super) fn check(
         blob_usage,
         session,
         caches: &caches,
+        kept,
         findings: Vec::new(),
         lines: 0,
         whole_lines: 0,
@@ -81,11 +86,13 @@ pub(super) fn check(
         }
     };
     checked.records = checks.whole_lines;
+    checked.forked_from = replay.state.forked_from;
     // What has no beginning in the log has it nowhere but beside it.
     let only_copy = replay.state.is_nameless() || replay.state.last_seq == 0;
     checked.findings.extend(caches.problems(&view.home, session, only_copy));
     let unreached = checks.unreached(&replay, &stop, checked.bytes);
-    let RecordChecks { findings, lines, whole_lines, unreadable, .. } = checks;
+    let RecordChecks { findings, lines, whole_lines, unreadable, kept, .. } = checks;
+    checked.findings.extend(kept.problems(view, &stop, replay.whole.last_seq));
     // What is pending at the end of the log begins behind the last whole list.
     if let Some(finding) =
         pending.take_if(|finding| matches!(finding.code, Code::LogTorn | Code::LogHalfList))
@@ -157,6 +164,7 @@ struct RecordChecks<'a> {
     blob_usage: &'a BlobUsage,
     session: SessionId,
     caches: &'a Caches,
+    kept: KeptFiles,
     findings: Vec<Finding>,
     lines: u64,
     /// Lines up to the end of the last whole list.
@@ -195,6 +203,7 @@ impl RecordChecks<'_> {
                 self.add(Finding::new(Code::BlobMissing, path, what, remedy).seq(line.seq));
             }
         }
+        self.kept.record(self.view, line);
         if let Some(state) = self.caches.snapshot().filter(|state| state.last_seq == line.seq) {
             self.snapshot_reached = true;
             let found = caches::compare_snapshot(self.view, state, &replay.state);

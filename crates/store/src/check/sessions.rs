@@ -10,7 +10,9 @@ use super::blobs::BlobUsage;
 use super::caches::Caches;
 use super::code::Code;
 use super::finding::{Finding, Findings};
+use super::histories::ForkedSessions;
 use super::home::{list, unknown};
+use super::kept_snapshots::KeptFiles;
 use super::session::{self, Checked};
 use super::{Counts, HomeView, Progress, Watcher};
 use crate::aside::is_aside;
@@ -37,15 +39,16 @@ pub(super) fn check(
     check_other_files(view, &names, &sessions, findings);
     let index = Index::read(&view.home);
     let total = sessions.len() as u64;
-    let totals =
-        Mutex::new(Totals { findings, watcher, counts: Counts::default(), bare: 0, behind: 0, total });
+    let (counts, forks) = (Counts::default(), ForkedSessions::default());
+    let totals = Mutex::new(Totals { findings, watcher, counts, bare: 0, behind: 0, total, forks });
     map_on_threads(worthwhile(), &sessions, |session| {
         let checked = check_one(view, blob_usage, &index, *session);
         // Whoever panicked while holding this left whole numbers behind.
-        totals.lock().unwrap_or_else(PoisonError::into_inner).add(checked);
+        totals.lock().unwrap_or_else(PoisonError::into_inner).add(*session, checked);
     });
     let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (counts, bare, behind) = (totals.counts, totals.bare, totals.behind);
+    let (counts, bare, behind, forks) = (totals.counts, totals.bare, totals.behind, totals.forks);
+    forks.check(view, blob_usage, findings);
     check_lost(view, &names, &index, &sessions, findings);
     add_summary(view, &index, &sessions, (bare, behind), findings);
     counts
@@ -61,10 +64,13 @@ struct Totals<'a, 'b> {
     /// Sessions that the list cache has as they were before.
     behind: u64,
     total: u64,
+    /// What is to be looked at once all logs were.
+    forks: ForkedSessions,
 }
 
 impl Totals<'_, '_> {
-    fn add(&mut self, checked: Checked) {
+    fn add(&mut self, session: SessionId, checked: Checked) {
+        self.forks.note(session, &checked);
         self.counts.sessions += 1;
         self.counts.records += checked.records;
         self.counts.bytes += checked.bytes;
@@ -82,7 +88,10 @@ fn check_one(view: &HomeView, blob_usage: &BlobUsage, index: &Index, session: Se
         return Checked { has_snapshot: true, ..Checked::default() };
     }
     let _at_work = at_work(session, "check");
-    let caches = || Caches::read(&*view.raw, &view.home, session);
+    let caches = || {
+        let kept = KeptFiles::read(&view.raw, &view.home, session);
+        (Caches::read(&*view.raw, &view.home, session), kept)
+    };
     let mut checked = session::check(view, blob_usage, index, session, caches());
     for _ in 0..TRIES {
         if !view.owned || !checked.is_doubtful() {
@@ -115,7 +124,8 @@ fn check_other_files(view: &HomeView, names: &[Entry], sessions: &[SessionId], f
         match session_file(&entry.name) {
             SessionFile::Log(_) | SessionFile::Index => {}
             SessionFile::Temporary | SessionFile::Foreign => findings.add(unknown(&directory, entry)),
-            SessionFile::Snapshot(id)
+            SessionFile::Base(id)
+            | SessionFile::Snapshot(id)
             | SessionFile::Tokens(id)
             | SessionFile::History(id)
             | SessionFile::DamageNote(id)
@@ -128,21 +138,26 @@ fn check_other_files(view: &HomeView, names: &[Entry], sessions: &[SessionId], f
             }
             SessionFile::DamageNote(id) if !has_log(&id) && !removed(&id) => {
                 let what = "A note says that records of this session are missing, and its log is gone too.";
-                let remedy = "Restore the log from a backup; remove the note to give the session up.";
+                let remedy = "Restore the log from a backup, and keep the note until then.";
                 findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
             }
             // A removal takes the log last: a snapshot without one means that the log was taken away.
             SessionFile::Snapshot(id) if !has_log(&id) && !removed(&id) => {
                 let what = "The session's log is gone; this snapshot is what is left of it.";
-                let remedy = "Restore the log from a backup, or remove this to give the session up.";
+                let remedy =
+                    "Restore the log from a backup, and keep this: it may be the only copy of what it says.";
                 findings.add(Finding::new(Code::LogMissing, path, what, remedy).of(id));
             }
-            SessionFile::Tokens(id) | SessionFile::History(id) if !has_log(&id) && !removed(&id) => {
+            SessionFile::Base(id) | SessionFile::Tokens(id) | SessionFile::History(id)
+                if !has_log(&id) && !removed(&id) =>
+            {
                 let what = "The session has no log: this is all that is left of it.";
-                let remedy = "Restore the log from a backup, or remove this to give the session up.";
+                let remedy =
+                    "Restore the log from a backup, and keep this: it may be the only copy of what it says.";
                 findings.add(Finding::new(Code::StrayCache, path, what, remedy).of(id));
             }
             SessionFile::DamageNote(_)
+            | SessionFile::Base(_)
             | SessionFile::Snapshot(_)
             | SessionFile::Tokens(_)
             | SessionFile::History(_) => {}
@@ -198,7 +213,7 @@ fn check_lost(
         let what =
             "The session's log is gone: it was there when the last daemon left, by the list of sessions.";
         let remedy = format!(
-            "Restore the log from a backup; to give the session up, delete the list: rm {}",
+            "Restore the log from a backup, and keep {} until then: it may have the only copy of what is known of it.",
             view.home.index().display()
         );
         findings.add(Finding::new(Code::LogMissing, view.home.log(id), what, remedy).of(id));

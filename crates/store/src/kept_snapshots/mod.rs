@@ -4,15 +4,16 @@
 mod format;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use rekindle_domain::event::Compression;
 use rekindle_domain::id::SessionId;
 use rekindle_domain::kept_snapshot::{KEPT_SNAPSHOT_VERSION, KeptSnapshot, SnapshotName};
 
-pub use self::format::{BadCompression, Compression};
-use self::format::{Unusable, decode, encode, file_name, parse_file_name};
-use crate::disk::{EntryKind, SharedDisk, if_exists, read_all, replace};
+use self::format::{Unusable, decode, encode, file_name, parse_file_name, plain};
+use crate::disk::{Disk, EntryKind, SharedDisk, if_exists, read_all, replace};
 use crate::error::{AtPath, PathError};
 use crate::layout::Layout;
 
@@ -69,6 +70,22 @@ pub struct SnapshotFile {
     compression: Compression,
 }
 
+impl SnapshotFile {
+    /// Returns how it is compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+}
+
+/// A snapshot that was just kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its file.
+    pub file: SnapshotFile,
+    /// How long that took.
+    pub took: Duration,
+}
+
 /// The kept snapshots of a home.
 #[derive(Clone)]
 pub struct KeptSnapshots {
@@ -112,10 +129,19 @@ impl KeptSnapshots {
 
     /// Reads a snapshot.
     pub fn read(&self, session: SessionId, name: SnapshotName) -> Result<KeptSnapshot, SnapshotError> {
+        self.find(session, name).map(|(_, snapshot)| snapshot)
+    }
+
+    /// Finds a snapshot's file and reads it.
+    pub fn find(
+        &self,
+        session: SessionId,
+        name: SnapshotName,
+    ) -> Result<(SnapshotFile, KeptSnapshot), SnapshotError> {
         let missing = || SnapshotError::NotFound { session, name };
         let file = self.files(session)?.remove(&name).ok_or_else(missing)?;
         let bytes = if_exists(read_all(&*self.disk, &file.path, MAX_FILE)).at_path("read", &file.path)?;
-        let path = file.path;
+        let path = file.path.clone();
         let snapshot =
             decode(&bytes.ok_or_else(missing)?, file.compression).map_err(|unusable| match unusable {
                 Unusable::Newer(found) => {
@@ -127,18 +153,31 @@ impl KeptSnapshots {
             let (of, seq) = (snapshot.session_id, snapshot.seq);
             return Err(SnapshotError::Corrupted { path, detail: format!("it is of {of} at record {seq}") });
         }
-        Ok(snapshot)
+        Ok((file, snapshot))
     }
 
     /// Removes a snapshot durably.
     pub fn remove(&self, session: SessionId, name: SnapshotName) -> Result<(), SnapshotError> {
-        let file = self.files(session)?.remove(&name).ok_or(SnapshotError::NotFound { session, name })?;
-        if_exists(self.disk.remove_file(&file.path)).at_path("remove", &file.path)?;
-        Ok(self.sync(&self.layout.history(session))?)
+        match self.remove_all(session, &[name])? {
+            0 => Err(SnapshotError::NotFound { session, name }),
+            _ => Ok(()),
+        }
     }
 
-    fn sync(&self, directory: &Path) -> Result<(), PathError> {
-        self.disk.sync_dir(directory).at_path("sync", directory)
+    /// Removes some of a session's snapshots durably, and tells how many there were.
+    pub fn remove_all(&self, session: SessionId, names: &[SnapshotName]) -> Result<usize, SnapshotError> {
+        let files = self.files(session)?;
+        let mut removed = 0;
+        for file in names.iter().filter_map(|name| files.get(name)) {
+            removed += usize::from(
+                if_exists(self.disk.remove_file(&file.path)).at_path("remove", &file.path)?.is_some(),
+            );
+        }
+        if removed > 0 {
+            let directory = self.layout.history(session);
+            self.disk.sync_dir(&directory).at_path("sync", &directory)?;
+        }
+        Ok(removed)
     }
 
     /// Returns the files of a session's snapshots. What a crash left of writing one has another name, and is none.
@@ -157,4 +196,12 @@ impl KeptSnapshots {
         }
         Ok(files)
     }
+}
+
+/// Reads the text of a snapshot's file as it is; none if the file is no snapshot's. For those who look for names in it, and not at
+/// what it says.
+pub(crate) fn read_text(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((_, compression)) = parse_file_name(name) else { return Ok(None) };
+    plain(&read_all(disk, path, MAX_FILE)?, compression).map(Some)
 }

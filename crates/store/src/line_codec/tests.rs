@@ -44,8 +44,12 @@ fn created() -> Draft {
         provider: Provider { profile: "acp".into(), ..Provider::default() },
         options: Default::default(),
         env_names: Vec::new(),
+        key: None,
+        imported_from: None,
         idempotency_key: None,
         created_at: None,
+        forked_from: None,
+        restoring: None,
     }
     .into()
 }

@@ -17,7 +17,7 @@ pub(crate) fn broken_before(reader: &LogReader, session: SessionId, end: u64) ->
 }
 
 /// The same from a record on that was checked before.
-pub(super) fn broken_between(
+pub(crate) fn broken_between(
     reader: &LogReader,
     session: SessionId,
     mut at: Position,

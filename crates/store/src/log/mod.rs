@@ -5,12 +5,13 @@ mod chain;
 mod cursor;
 mod damage;
 mod follow;
+mod joined_file;
 mod reader;
 mod walk;
 
-pub(crate) use chain::broken_before;
+pub(crate) use chain::{broken_before, broken_between};
 pub use cursor::Cursor;
 pub use damage::{Damage, Torn};
 pub use follow::{Follow, Follower};
-pub use reader::{LogReader, RawLine};
+pub use reader::{LogReader, RawLine, StoredBytes};
 pub(crate) use walk::{Replays, Stop, walk, walk_each};

@@ -4,10 +4,12 @@ use std::io;
 use std::path::Path;
 
 use rekindle_domain::chain::ChainHash;
-use rekindle_domain::line::peek_seq;
+use rekindle_domain::line::{Line, peek_seq};
+use rekindle_domain::time::Timestamp;
 
 use super::cursor::Cursor;
-use crate::disk::{Disk, DiskFile, OpenMode, read_up_to};
+use super::joined_file::JoinedFile;
+use crate::disk::{Disk, DiskFile, OpenMode, copy, read_up_to};
 use crate::line_codec::Codec;
 
 /// Longest line that is held in memory; a longer one is reported by its place alone.
@@ -45,6 +47,23 @@ impl LogReader {
         let file = disk.open(path, OpenMode::Read)?;
         let len = file.len_at_open()?;
         Ok(LogReader { file, len, codec })
+    }
+
+    /// Returns a reader of another log's beginning, up to byte `end`, and this log behind it, as if they were one.
+    pub(crate) fn behind(self, base: LogReader, end: u64) -> LogReader {
+        let (codec, len) = (self.codec, end + self.len);
+        let file = Box::new(JoinedFile { front: base.file, end, back: self.file });
+        LogReader { file, len, codec }
+    }
+
+    /// Copies everything up to a byte to the same places of a file, as it is stored.
+    pub(crate) fn copy_to(&self, target: &dyn DiskFile, end: u64) -> io::Result<()> {
+        copy(&*self.file, target, 0, end)
+    }
+
+    /// Reads a stretch byte for byte, as it is stored; a log that has become shorter is an error.
+    pub fn stored(&self, from: Cursor, to: Cursor) -> StoredBytes<'_> {
+        StoredBytes { reader: self, at: from.offset(), end: to.offset() }
     }
 
     /// Returns where the log ends.
@@ -122,7 +141,7 @@ impl LogReader {
         let (mut low, mut high) = (0, self.len);
         while high - low > LINEAR {
             let middle = low + (high - low) / 2;
-            match self.first_record_after(middle, high)? {
+            match self.first_record_after(middle, high, peek_seq)? {
                 Some((start, found)) if found <= seq => low = start,
                 Some(_) | None => high = middle,
             }
@@ -139,20 +158,70 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Finds the first line after the one that `offset` is in, and its number.
-    fn first_record_after(&self, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    /// Finds a place near the first record that was written at a time or later, and not behind it, by halves: times rise along
+    /// the file, unless a clock was set back.
+    pub fn find_time(&self, time: Timestamp) -> io::Result<Cursor> {
+        let (mut low, mut high) = (0, self.len);
+        while high - low > LINEAR {
+            let middle = low + (high - low) / 2;
+            let written = |line: &[u8]| Line::parse(line).ok().map(|line| line.time());
+            match self.first_record_after(middle, high, written)? {
+                Some((start, found)) if found < time => low = start,
+                Some(_) | None => high = middle,
+            }
+        }
+        Ok(Cursor::at(low))
+    }
+
+    /// Finds the first record after the line that `offset` is in, and what is read from it.
+    fn first_record_after<T>(
+        &self,
+        offset: u64,
+        end: u64,
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) -> io::Result<Option<(u64, T)>> {
         let mut lines = self.forward(Cursor::at(offset));
         // The first is the rest of a line that began before.
         let mut line = lines.next()?.map(|line| line.end.offset());
         while line.is_some_and(|start| start < end) {
             let Some(next) = lines.next()? else { break };
-            if let Some(seq) = peek_seq(next.bytes).filter(|_| next.whole) {
+            if let Some(found) = read(next.bytes).filter(|_| next.whole) {
                 let start = next.start.offset();
-                return Ok((start < end).then_some((start, seq)));
+                return Ok((start < end).then_some((start, found)));
             }
             line = Some(next.end.offset());
         }
         Ok(None)
+    }
+}
+
+/// A stretch of a log, byte for byte.
+pub struct StoredBytes<'a> {
+    reader: &'a LogReader,
+    at: u64,
+    end: u64,
+}
+
+impl StoredBytes<'_> {
+    /// Returns how many bytes are left.
+    pub fn left(&self) -> u64 {
+        self.end.saturating_sub(self.at)
+    }
+}
+
+impl io::Read for StoredBytes<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let len = usize::try_from(self.left()).map_or(buf.len(), |left| left.min(buf.len()));
+        if len == 0 {
+            return Ok(0);
+        }
+        match self.reader.file.read_at(&mut buf[..len], self.at)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                self.at += read as u64;
+                Ok(read)
+            }
+        }
     }
 }
 

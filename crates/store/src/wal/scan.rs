@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::Kind;
-use rekindle_domain::id::StreamId;
+use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Line;
 use rekindle_domain::session::Position;
 
@@ -56,6 +56,7 @@ pub(crate) struct Scan {
     /// The highest segment number in the directory, counted or not.
     pub(crate) last_number: u64,
     streams: Streams,
+    codec: Codec,
 }
 
 /// The end of the newest segment, for whoever goes on from there.
@@ -79,6 +80,8 @@ pub(crate) struct Tail<'a> {
     pub(crate) checkpoint: Option<Position>,
     /// What was appended since, in order.
     pub(crate) appends: Vec<Part<'a>>,
+    /// Sessions that were forked from it since, and are not deleted.
+    pub(crate) forks: Vec<SessionId>,
 }
 
 /// Why the write-ahead log cannot be read.
@@ -118,7 +121,7 @@ pub(crate) fn scan(home: &HomeFiles) -> Result<Scan, ScanError> {
     let mut numbers: Vec<u64> = entries.iter().filter_map(|entry| segment_number(&entry.name)).collect();
     numbers.sort_unstable();
     let mut scan = Scan { last_number: numbers.last().copied().unwrap_or(0), ..Scan::default() };
-    scan.streams = home.streams();
+    (scan.streams, scan.codec) = (home.streams(), home.codec());
     let mut wanted = numbers.last().copied();
     let mut end = None;
     while let Some(number) = wanted {
@@ -200,7 +203,23 @@ impl Scan {
                 }
             }
         }
+        self.add_forks(&mut tails);
         tails
+    }
+
+    /// Notes which streams are forks of others, of those that began since the last checkpoint. The logs that older ones go on from
+    /// are durable by themselves.
+    fn add_forks(&self, tails: &mut BTreeMap<StreamId, Tail<'_>>) {
+        let fork = |(stream, tail): (&StreamId, &Tail<'_>)| {
+            let parent = tail.forked_from(self.codec).filter(|_| !tail.is_deleted(self.codec))?;
+            Some((parent, stream.session()?))
+        };
+        let forks: Vec<(SessionId, SessionId)> = tails.iter().filter_map(fork).collect();
+        for (parent, fork) in forks {
+            if let Some(tail) = tails.get_mut(&parent.into()) {
+                tail.forks.push(fork);
+            }
+        }
     }
 
     fn bodies(&self) -> impl Iterator<Item = Body<'_>> {
@@ -266,6 +285,15 @@ impl Tail<'_> {
     pub(crate) fn base(&self) -> Option<u64> {
         let checkpoint = self.checkpoint.map(|position| position.log_offset);
         checkpoint.or_else(|| self.appends.first().map(|append| append.offset))
+    }
+
+    /// Returns the session that this one is a fork of, if its first record is here.
+    fn forked_from(&self, codec: Codec) -> Option<SessionId> {
+        let first = self.appends.first().filter(|append| append.offset == 0 && self.checkpoint.is_none())?;
+        let end = memchr::memchr(b'\n', first.lines)?;
+        let mut room = Vec::new();
+        let line = Line::parse(codec.decode(&first.lines[..end], &mut room)).ok()?;
+        line.forked_from().map(|from| from.session_id)
     }
 
     /// Tells whether the last thing appended was the deletion of a session.

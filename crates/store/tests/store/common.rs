@@ -1,6 +1,6 @@
 //! What the tests of the store share: a small store over a simulated disk, and records to put into it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rekindle_domain::event::{AgentNotice, Event, Provider, Raw, SessionCreated};
 use rekindle_domain::id::{BootId, SessionId};
@@ -38,8 +38,12 @@ pub(crate) fn created() -> Draft {
         provider,
         options: Default::default(),
         env_names: Vec::new(),
+        key: None,
+        imported_from: None,
         idempotency_key: None,
         created_at: None,
+        forked_from: None,
+        restoring: None,
     }
     .into()
 }
@@ -115,4 +119,16 @@ pub(crate) fn markers(disk: &SimDisk, session: SessionId) -> Vec<u64> {
         })
     });
     events.flatten().collect()
+}
+
+/// Returns what a disk was before each of the operations that something does.
+pub(crate) fn pictures(disk: &SimDisk, act: impl FnOnce()) -> Vec<(String, SimDisk)> {
+    let pictures = Arc::new(Mutex::new(Vec::new()));
+    let (seen, handle) = (pictures.clone(), disk.clone());
+    disk.set_observer(Box::new(move |op| {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).push((op.to_string(), handle.fork()));
+    }));
+    act();
+    disk.clear_observer();
+    std::mem::take(&mut *pictures.lock().unwrap_or_else(PoisonError::into_inner))
 }

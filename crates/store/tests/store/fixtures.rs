@@ -33,7 +33,12 @@ fn files(below: &Path, found: &mut Vec<PathBuf>) {
 
 /// Puts the home of format 1 on a simulated disk.
 fn home_1() -> SimDisk {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/home-1");
+    fixture("home-1")
+}
+
+/// Puts a home of an earlier time on a simulated disk.
+fn fixture(name: &str) -> SimDisk {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     let (disk, mut found) = (SimDisk::new(5), Vec::new());
     files(&fixture, &mut found);
     for path in found {
@@ -140,5 +145,46 @@ fn a_crash_while_a_home_of_format_1_is_taken_over_loses_nothing() {
             }
         }
         assert_healthy(&image);
+    }
+}
+
+/// The sessions of the home of format 2: title, records, tokens, kept snapshots.
+const SESSIONS_2: [(&str, &str, u64, usize, usize); 5] = [
+    ("sess_01m7m2p3zd6h5n2wv8jjkdp0v7", "a finished turn", 21, 0, 1),
+    ("sess_01m7m2p44gngphp2c96vpjvdbp", "a request in a blob", 13, 0, 0),
+    ("sess_01m7m2p6s2r3zecwajpat60dsq", "asks and is answered", 25, 1, 4),
+    ("sess_01m7m2p86bgv79vsygkec62y50", "waits when everything dies", 14, 1, 0),
+    ("sess_01m7m2p86tzap32g69qr09xbg1", "cut in a tool", 10, 0, 0),
+];
+
+// I1, I2, I3: also what stands beside the logs on purpose: kept snapshots, however they are compressed, and packs.
+#[test]
+fn a_home_of_format_2_opens_with_its_snapshots_and_packs_and_goes_on() {
+    let disk = fixture("home-2");
+    assert_healthy(&disk);
+    let clock = Arc::new(SimClock::default());
+    for round in 0..2 {
+        let store = open(&disk, &clock).expect("it opens");
+        for (session, title, records, tokens, kept) in SESSIONS_2 {
+            let loaded = store.load(id(session), Want::Everything).expect("it loads");
+            assert_eq!((loaded.damage, loaded.torn), (None, None), "{session}");
+            assert_eq!((loaded.state.title.as_str(), loaded.state.last_seq), (title, records + round));
+            assert_eq!(loaded.tokens.tokens.len(), tokens, "{session}");
+            let snapshots = store.kept_snapshots();
+            let files = snapshots.list(id(session)).expect("a list");
+            assert_eq!(files.len(), kept, "{session}");
+            for file in files {
+                let snapshot = snapshots.read(id(session), file.name).expect("it can be read");
+                assert_eq!((snapshot.state.title.as_str(), snapshot.seq), (title, file.name.seq));
+            }
+            store.open_session(id(session)).expect("it opens");
+            store.append(Append::durable(id(session), vec![marked(round, 30, None)])).expect("appended");
+        }
+        let tree = "5977021a9b003259fae97bacc1e0091ab39ea5f6e439e1bb639d86bac29a17bb";
+        assert!(
+            store.blobs().get(&tree.parse().expect("a name")).expect("in a pack").starts_with(b"rktree1\n")
+        );
+        drop(store);
+        assert_healthy(&disk);
     }
 }

@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, Mutex};
 
-use rekindle_domain::event::SessionDeleted;
+use rekindle_domain::event::{Compression, SessionDeleted};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::kept_snapshot::{KeptSnapshot, SnapshotName, SnapshotReason};
 use rekindle_domain::time::Timestamp;
-use rekindle_store::commit::Append;
+use rekindle_store::check::{Code, Holding, check};
+use rekindle_store::commit::{Append, Commits};
 use rekindle_store::disk::Disk;
-use rekindle_store::kept_snapshots::{Compression, KeptSnapshots, SnapshotError};
+use rekindle_store::kept_snapshots::{KeptSnapshots, SnapshotError};
 use rekindle_store::layout::Layout;
 use rekindle_testkit::rng::Rng;
 use rekindle_testkit::sim::SimDisk;
 
-use crate::common::{Home, marked};
+use crate::common::{Home, marked, open};
 
 fn snapshots(disk: &SimDisk) -> KeptSnapshots {
     KeptSnapshots::new(Arc::new(disk.clone()), Layout::new("/home"))
@@ -118,4 +119,86 @@ fn snapshots_go_with_their_session() {
     home.store.remove(session).expect("removed");
     assert!(kept.list(session).expect("a list").is_empty());
     assert!(home.disk.list(&home.store.layout().history(session)).is_err(), "its directory is gone too");
+}
+
+// I10: whatever is left of a session when its removal is cut short, the next start and the next try take all of it.
+#[test]
+fn a_removal_that_is_cut_short_takes_the_snapshots_in_the_end() {
+    let home = Home::with_sessions(2, 2);
+    let session = home.sessions[0];
+    for minute in 1..4 {
+        snapshots(&home.disk).write(&taken(&home, session, minute), Compression::Zstd).expect("written");
+    }
+    home.store.append(Append::durable(session, vec![SessionDeleted::default().into()])).expect("recorded");
+    let points: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
+    let (seen, handle) = (points.clone(), home.disk.clone());
+    home.disk.set_observer(Box::new(move |_| seen.lock().expect("one thread").push(handle.fork())));
+    home.store.remove(session).expect("removed");
+    home.disk.clear_observer();
+    let points = std::mem::take(&mut *points.lock().expect("one thread"));
+    assert!(points.len() > 5, "{} operations are too few to die between", points.len());
+    let mut rng = Rng::new(9);
+    for (index, point) in points.into_iter().enumerate() {
+        for round in 0..4 {
+            let disk = if round % 2 == 0 { point.power_cut(&mut rng) } else { point.process_kill(&mut rng) };
+            let store = open(&disk, &home.clock).expect("the home opens");
+            store.remove(session).expect("it can be removed again");
+            let left: Vec<_> = disk.paths();
+            let left = left.iter().filter(|path| path.to_string_lossy().contains(session.as_str()));
+            assert_eq!(left.collect::<Vec<_>>(), Vec::<&std::path::PathBuf>::new(), "at {index}");
+            assert!(store.open_session(home.sessions[1]).is_ok(), "the other one is not concerned");
+        }
+    }
+}
+
+/// Returns what a check finds about kept snapshots, with what is advised.
+fn found(disk: &SimDisk) -> Vec<(Code, String)> {
+    let report = check(Arc::new(disk.clone()), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
+    let kept = [Code::KeptSnapshotDamaged, Code::KeptSnapshotNewer, Code::LogDiffersFromKept];
+    let about = report.findings.into_iter().filter(|finding| kept.contains(&finding.code));
+    about.map(|finding| (finding.code, format!("{} {}", finding.what, finding.remedy))).collect()
+}
+
+// I12
+#[test]
+fn the_doctor_looks_at_every_snapshot_and_advises_nobody_to_delete_one() {
+    let home = Home::with_sessions(2, 3);
+    let (session, kept) = (home.sessions[0], snapshots(&home.disk));
+    let file = kept.write(&taken(&home, session, 1), Compression::None).expect("written");
+    let packed = kept.write(&taken(&home, session, 2), Compression::Zstd).expect("written");
+    home.store.committer().sync().expect("synced");
+    drop(home.store);
+    assert_eq!(found(&home.disk), [], "all is well");
+    let whole = home.disk.read_file(&file.path).expect("a file");
+    let text = String::from_utf8(whole.clone()).expect("text");
+
+    home.disk.write_file(&file.path, text.replacen("request", "restore", 1).as_bytes());
+    home.disk.flip_byte(&packed.path, 20);
+    let damaged = found(&home.disk);
+    assert_eq!(damaged.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [Code::KeptSnapshotDamaged; 2]);
+    for (_, advice) in &damaged {
+        assert!(
+            advice.contains("backup") && !advice.contains("rm ") && !advice.contains("emove"),
+            "{advice}"
+        );
+    }
+    assert!(damaged[0].1.contains(&file.path.display().to_string()), "{damaged:?}");
+
+    home.disk.remove(&packed.path);
+    home.disk.write_file(&file.path, text.replacen("\"version\":1", "\"version\":9", 1).as_bytes());
+    assert_eq!(found(&home.disk)[0].0, Code::KeptSnapshotNewer);
+
+    // Records that were there when the snapshot was taken are not there any more.
+    home.disk.write_file(&file.path, &whole);
+    let log = Layout::new("/home").log(session);
+    let bytes = home.disk.read_file(&log).expect("a log");
+    let cut = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
+    home.disk.write_file(&log, &bytes[..cut]);
+    for path in home.disk.paths() {
+        if path.starts_with("/home/wal") {
+            home.disk.remove(path);
+        }
+    }
+    let shorter = found(&home.disk);
+    assert_eq!(shorter[0].0, Code::LogDiffersFromKept, "{shorter:?}");
 }

@@ -9,6 +9,7 @@ mod damage;
 mod earlier;
 mod faults;
 mod fixtures;
+mod forks;
 mod homes;
 mod kept_snapshots;
 mod lagging;

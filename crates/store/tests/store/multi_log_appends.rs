@@ -9,9 +9,9 @@ use rekindle_store::Observer;
 use rekindle_store::commit::{Append, Expect, Receipt};
 use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::rng::Rng;
-use rekindle_testkit::sim::{Fault, FaultKind, Faults, OpKind, SimDisk};
+use rekindle_testkit::sim::{Fault, FaultKind, Faults, OpKind};
 
-use crate::common::{Home, created, marked, markers, open};
+use crate::common::{Home, created, marked, markers, open, pictures};
 
 /// Counts the records that it was told of.
 #[derive(Default)]
@@ -73,18 +73,6 @@ fn of_an_append_to_several_logs_nothing_is_left_when_one_refuses() {
     }
     home.store.append_together(Append::durable(a, record()).and(b, record())).expect("appended");
     assert_eq!([before(a).last_seq, before(b).last_seq], [3, 3]);
-}
-
-/// Returns what a disk was before each of the operations that something does.
-fn pictures(disk: &SimDisk, act: impl FnOnce()) -> Vec<(String, SimDisk)> {
-    let pictures = Arc::new(Mutex::new(Vec::new()));
-    let (seen, handle) = (pictures.clone(), disk.clone());
-    disk.set_observer(Box::new(move |op| {
-        seen.lock().unwrap_or_else(PoisonError::into_inner).push((op.to_string(), handle.fork()));
-    }));
-    act();
-    disk.clear_observer();
-    std::mem::take(&mut *pictures.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 // I3: the daemon dies while it makes a segment in the place of one that could not be synced; the power goes while the next one

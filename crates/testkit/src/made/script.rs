@@ -175,8 +175,12 @@ impl Script {
                     },
                     options: Default::default(),
                     env_names: vec!["PATH".into(), "HOME".into()],
+                    key: None,
+                    imported_from: None,
                     idempotency_key: None,
                     created_at: None,
+                    forked_from: None,
+                    restoring: None,
                 }
                 .into(),
             );

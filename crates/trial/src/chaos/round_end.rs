@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::faults::Toll;
 use super::matrix::Check;
-use super::oracle::{Evidence, Sight, judge, place};
+use super::oracle::{Evidence, Sight, comes_by_itself, judge, place};
 use super::retrying_client::{PATIENCE, RetryingClient};
 use super::round::{Field, Visited};
 use crate::ground::look::{doctor, lines};
@@ -64,7 +64,8 @@ impl Field<'_> {
         if self.processes.start() && self.processes.recovered()? {
             for evidence in &mut all {
                 let after = lines(&home, &evidence.id)?;
-                evidence.after_restart = after.last().and_then(|line| place(line));
+                let last = after.iter().rfind(|line| !comes_by_itself(line));
+                evidence.after_restart = last.and_then(|line| place(line));
             }
         }
         for evidence in all {
@@ -74,7 +75,7 @@ impl Field<'_> {
     }
 
     /// Returns what the daemon says of a session and its log, both of one moment: nothing is added any more, and the end of
-    /// an agent that died when nothing went on is recorded too.
+    /// an agent that died when nothing went on is recorded too, and so is what a run's directory contained at its end.
     fn settled(&self, asker: &RetryingClient, id: &str, home: &Path) -> (Value, Vec<String>) {
         let path = format!("/api/sessions/{id}");
         let mut last = None;
@@ -86,7 +87,8 @@ impl Field<'_> {
                 let lives = self.processes.pairs().iter().any(|pair| pair.session == id);
                 // Something may have come just between the two looks.
                 let whole = Some(lines.len() as u64) == seq;
-                return (whole && has_agent(&lines) == lives).then_some((view, lines));
+                let is_still = has_agent(&lines) == lives && !owes_checkpoint(&view);
+                return (whole && is_still).then_some((view, lines));
             }
             std::thread::sleep(Duration::from_millis(SETTLED));
             None
@@ -94,6 +96,13 @@ impl Field<'_> {
         let now = || (asker.get(&path).unwrap_or(Value::Null), lines(home, id).unwrap_or_default());
         settled.unwrap_or_else(now)
     }
+}
+
+/// Tells whether the latest run has ended, and what its directory contains is still to be recorded.
+fn owes_checkpoint(view: &Value) -> bool {
+    let run = &view["run"];
+    let [start, end] = ["start", "end"].map(|at| !run["checkpoints"][at].is_null());
+    start && !end && !run["ended_at"].is_null()
 }
 
 /// Tells whether a log has an agent whose end is not in it.

@@ -1,11 +1,15 @@
 //! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
 
+mod fork;
+mod import;
 mod message;
 mod rules;
 mod session;
 mod umask;
 mod wait;
 
+pub use fork::{ForkAt, NewFork, NewRewind};
+pub use import::ImportStaged;
 pub use message::{Content, NewMessage};
 pub use rules::whole_json;
 pub use session::{AgentChoice, Change, NewSession, Resume};

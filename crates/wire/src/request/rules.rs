@@ -1,21 +1,10 @@
 //! Rules of requests: numbers as JSON writes them, and what schemas say of fields that belong together.
 
+pub(super) use rekindle_domain::whole_number::whole;
 use schemars::Schema;
-use serde::Deserialize;
 use serde::de::Error;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-
-/// Reads a whole number however it is written: to JSON, 600 and 600.0 are the same.
-pub(super) fn whole<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
-    // Below 2^64 a float without a fraction is exactly one of ours.
-    let float =
-        || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..u64::MAX as f64).contains(float));
-    let whole = number.as_u64().or_else(|| float().map(|float| float as u64));
-    let wrong = || D::Error::custom(format_args!("{number} is not a whole number from 0 to {}", u64::MAX));
-    whole.map(Some).ok_or_else(wrong)
-}
 
 /// Reads a number of seconds that is not nothing.
 pub(super) fn at_least_a_second<'de, D: serde::Deserializer<'de>>(
@@ -42,7 +31,7 @@ pub(super) fn possible_variables(schema: &mut Schema) {
 pub(super) fn at_least_one(schema: &mut Schema) {
     schema.insert(
         "anyOf".into(),
-        ["title", "resume", "on_uncertain", "mode", "model"].map(given).to_vec().into(),
+        ["title", "resume", "on_uncertain", "mode", "model", "persistence"].map(given).to_vec().into(),
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
+use rekindle_domain::event::{CheckpointMode, OnUncertain, Permissions, Persistence, ResumePolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,17 @@ pub struct NewSession {
     /// What uncertain tool calls do to that.
     #[serde(default)]
     pub on_uncertain: OnUncertain,
+    /// Whether its directory is captured before and after each run; as the daemon is configured without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<CheckpointMode>,
+    /// A lasting name for the session: if one that is not closed has it, that is the one that is meant. It is resumed if it was
+    /// interrupted, and the prompt is its next message; other settings are passed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255), extend("pattern" = "^[!-~]+$", "examples" = ["my-project"]))]
+    pub key: Option<String>,
+    /// How its snapshots are kept, where that is not to be as the daemon is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<Persistence>,
     /// The caller's environment, filtered here.
     #[serde(default)]
     #[schemars(transform = possible_variables)]
@@ -66,6 +77,9 @@ impl NewSession {
             wait_timeout_s: None,
             resume: ResumePolicy::default(),
             on_uncertain: OnUncertain::default(),
+            checkpoints: None,
+            key: None,
+            persistence: None,
             env: BTreeMap::new(),
             umask: None,
         }
@@ -107,18 +121,28 @@ pub struct Change {
     /// What uncertain tool calls do to that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_uncertain: Option<OnUncertain>,
+    /// Whether its directory is captured before and after each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<CheckpointMode>,
     /// The agent's mode: asked for at once of one that lives, and of every one that comes after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// The model, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How its snapshots are kept: what is named here, the rest stays as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistence: Option<Persistence>,
 }
 
 impl Change {
     /// Tells whether it changes what the session does, beside what it is called.
     pub fn names_options(&self) -> bool {
-        self.resume.is_some() || self.on_uncertain.is_some() || self.names_settings()
+        self.resume.is_some()
+            || self.on_uncertain.is_some()
+            || self.checkpoints.is_some()
+            || self.persistence.is_some()
+            || self.names_settings()
     }
 
     /// Tells whether it changes how the agent works.

@@ -17,6 +17,9 @@ pub struct LogPage {
     /// Where the log is damaged, if this page ends there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<LogDamage>,
+    /// What the session was forked from cannot be read, if this page would have had some of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_missing: Option<HistoryMissing>,
 }
 
 /// A place in a log that cannot be right: nothing is told of what is behind it.
@@ -26,6 +29,15 @@ pub struct LogDamage {
     /// The byte where it begins.
     pub offset: u64,
     /// What is wrong.
+    pub detail: String,
+}
+
+/// The history that a fork goes on from cannot be read. Also an event of its own, `history_missing`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryMissing {
+    /// The first of its own records: nothing is told of those before it.
+    pub before: u64,
+    /// Why.
     pub detail: String,
 }
 

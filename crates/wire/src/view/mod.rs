@@ -2,16 +2,24 @@
 //! added is read with a default: a daemon of an earlier version does not send it.
 
 mod daemon;
+mod diff;
+mod fork;
+mod import;
 mod log;
 mod receipt;
 mod session;
+mod snapshot;
 mod wait;
 
 pub use daemon::{About, HolderList, HolderState, HolderView};
-pub use log::{LogDamage, LogPage};
+pub use diff::{FileDiff, RunDiff};
+pub use fork::{ForkVerdict, Forked, RewindPlan, Rewound, RewoundFiles};
+pub use import::ImportedStaged;
+pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
 pub use session::{
-    Connection, Health, HealthState, RunState, RunView, SessionList, SessionView, UncertainCall,
-    UncertainView,
+    CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, RunState,
+    RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView,
 };
+pub use snapshot::{SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason, SnapshotView};
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};

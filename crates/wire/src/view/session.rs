@@ -1,6 +1,7 @@
 //! Views of sessions and their runs.
 
-use rekindle_domain::event::UncertainTool;
+use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::event::{CheckpointHow, NotTakenReason, UncertainTool};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::session::UsageShown;
@@ -8,7 +9,7 @@ use rekindle_domain::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WaitView;
+use super::{MessageTaken, WaitView};
 use crate::string_enum::string_enums;
 
 string_enums! {
@@ -34,6 +35,8 @@ string_enums! {
 
     /// How a run stands.
     pub enum RunState {
+        /// Its directory is captured, and its prompt waits for that.
+        Checkpointing = "checkpointing",
         /// Its agent works.
         Running = "running",
         /// It waits for an answer.
@@ -76,6 +79,8 @@ pub struct SessionView {
     pub title: String,
     /// Where its agent works.
     pub working_dir: String,
+    /// The lasting name that callers gave it: `POST /api/sessions` with this key finds it, until it is closed.
+    pub key: Option<String>,
     /// Its agent's name, or its command's.
     pub agent: String,
     /// The model that its agent is asked to use; none leaves it to the agent.
@@ -120,6 +125,18 @@ pub struct SessionView {
     pub last_words: Option<String>,
     /// Whether it is whole.
     pub health: Health,
+    /// What it was forked from, if it is a fork.
+    pub forked_from: Option<ForkView>,
+}
+
+/// What a session was forked from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ForkedFrom")]
+pub struct ForkView {
+    /// The other session; it may be gone.
+    pub session_id: SessionId,
+    /// Its last record that belongs to the history of both.
+    pub seq: u64,
 }
 
 /// A run.
@@ -142,6 +159,48 @@ pub struct RunView {
     pub resumable: bool,
     /// What may or may not have happened when it was cut, until the session goes on.
     pub uncertain: Option<UncertainView>,
+    /// What its directory contained, before and after.
+    #[serde(default)]
+    pub checkpoints: CheckpointsView,
+    /// How many files are not what they were before, and lines in them; null while that is not known.
+    #[serde(default)]
+    pub files_touched: Option<TouchedView>,
+}
+
+/// The checkpoints of a run, as far as they are recorded.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Checkpoints")]
+pub struct CheckpointsView {
+    /// Before its prompt was given to its agent.
+    pub start: Option<CheckpointView>,
+    /// After its end.
+    pub end: Option<CheckpointView>,
+}
+
+/// A checkpoint of a run's directory.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Checkpoint")]
+pub struct CheckpointView {
+    /// The snapshot's name for people; null if it was not taken.
+    pub snapshot: Option<String>,
+    /// The tree.
+    pub tree: Option<BlobId>,
+    /// `live`, or `late`: taken by whoever came later, so that what changed need not be the agent's work.
+    pub how: CheckpointHow,
+    /// Why it was not taken.
+    pub not_taken: Option<NotTakenReason>,
+}
+
+/// How many files were touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Touched")]
+pub struct TouchedView {
+    /// Files.
+    pub files: u64,
+    /// Lines that came.
+    pub lines_added: u64,
+    /// Lines that went.
+    pub lines_removed: u64,
 }
 
 /// What an interruption left open.
@@ -184,6 +243,17 @@ pub struct Health {
     pub detail: Option<String>,
 }
 
+/// A session that was found by its key, and what became of the prompt.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct KeyedSession {
+    /// The session.
+    #[serde(flatten)]
+    pub session: SessionView,
+    /// The prompt as a message of the session; null if there was none.
+    #[serde(default)]
+    pub message: Option<MessageTaken>,
+}
+
 /// A page of sessions.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
@@ -200,6 +270,7 @@ mod tests {
     #[test]
     fn words_are_read_as_they_are_written_and_new_ones_do_no_harm() {
         for state in [
+            RunState::Checkpointing,
             RunState::Running,
             RunState::Waiting,
             RunState::Cancelling,

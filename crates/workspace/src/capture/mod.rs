@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::objects::ObjectSink;
 use crate::path_name::PathName;
 use crate::rules::{DirRules, GitHead, Lists, Repository, Selection, hash_rules};
-use crate::skipped::{MAX_TOLD, Skip, SkipReason, Skipped};
+use crate::skipped::{MAX_TOLD, MAX_TOLD_BYTES, Skip, SkipReason, Skipped};
 use crate::stat_cache::StatCache;
 use node::{Node, Task};
 use open::Root;
@@ -310,7 +310,13 @@ fn skipped(skips: &mut [Skip], sink: &dyn ObjectSink) -> Result<Skipped, Capture
     for skip in skips.iter() {
         *skipped.totals.entry(skip.reason).or_default() += 1;
     }
-    if skips.len() > MAX_TOLD {
+    let mut bytes = 0;
+    let within = |skip: &&Skip| {
+        bytes += skip.path.len();
+        bytes <= MAX_TOLD_BYTES
+    };
+    let told = skips.iter().take(MAX_TOLD).take_while(within).count();
+    if told < skips.len() {
         let mut lines = Vec::new();
         for skip in skips.iter() {
             let line = SkipLine { path: PathName::from(skip.path.as_slice()), reason: skip.reason };
@@ -320,7 +326,7 @@ fn skipped(skips: &mut [Skip], sink: &dyn ObjectSink) -> Result<Skipped, Capture
         let failed = |source| CaptureError::Sink { path: "(skipped paths)".into(), source };
         skipped.all = Some(sink.put(&lines).map_err(failed)?);
     }
-    skipped.first = skips[..skips.len().min(MAX_TOLD)].to_vec();
+    skipped.first = skips[..told].to_vec();
     Ok(skipped)
 }
 

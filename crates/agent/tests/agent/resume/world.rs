@@ -112,8 +112,12 @@ impl World {
                 provider,
                 options,
                 env_names: Vec::new(),
+                key: None,
+                imported_from: None,
                 idempotency_key: None,
                 created_at: None,
+                forked_from: None,
+                restoring: None,
             }
             .into(),
         ]);
@@ -176,6 +180,7 @@ impl World {
             shortage: None,
             interrupted_for: Duration::from_secs(3600),
             load_in: Duration::from_millis(load_in),
+            takes_checkpoints: false,
         }
     }
 

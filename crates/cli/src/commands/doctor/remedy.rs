@@ -11,7 +11,8 @@ pub(super) fn remedy(finding: &Finding) -> String {
         Code::LogDamaged
         | Code::LogShorterThanSnapshot
         | Code::LogShorterThanList
-        | Code::LogDiffersFromSnapshot => {
+        | Code::LogDiffersFromSnapshot
+        | Code::LogDiffersFromKept => {
             format!("doctor --repair --set-aside {session}, with --keep-prefix to go on from what is good")
         }
         Code::AsideUnfinished | Code::HolderOrphan | Code::HolderQuarantined | Code::HolderHalfMade => {

@@ -57,6 +57,7 @@ fn sessions(disk: &dyn Disk, layout: &Layout, names: &[String]) -> Result<Vec<Se
     let aside = disk.list(&layout.damaged()).unwrap_or_default();
     let of_file = in_sessions.iter().filter_map(|entry| match session_file(&entry.name) {
         SessionFile::Log(id)
+        | SessionFile::Base(id)
         | SessionFile::Snapshot(id)
         | SessionFile::Tokens(id)
         | SessionFile::History(id)

@@ -11,7 +11,7 @@ use rekindle_wire::view::{HealthState, SessionView};
 
 use crate::evidence_text;
 use crate::session_arg::{short, short_len};
-use crate::status_text::{held, is_unknown, label, last_run, next, style};
+use crate::status_text::{forked_from, held, is_unknown, label, last_run, next, style};
 
 /// Where there is less room than this, a session's last words are left out.
 const LEAST_WORDS: usize = 8;
@@ -34,7 +34,8 @@ pub(super) fn write_table(
         }
         writeln!(out, "{}", line.trim_end())?;
         if long && !is_unknown(session) {
-            for known in evidence_text::sentences(&session.evidence, now) {
+            let forked = forked_from(session).map(|from| format!("forked {from}"));
+            for known in evidence_text::sentences(&session.evidence, now).into_iter().chain(forked) {
                 writeln!(out, "{}", styled(DIM, wrap(&known, output::width(), "    ", "    ")))?;
             }
         }

@@ -1,23 +1,23 @@
 //! `rekindle workspace gc`: lets go of old snapshots, and frees the room that nobody needs any more.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::time::Clock;
-use rekindle_service::upkeep::{Age, GcOptions, gc};
+use rekindle_service::upkeep::{Age, CheckpointRetention, GcOptions, gc};
 use rekindle_service::workspaces::KeptTree;
 use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
 use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
 use super::{Context, failure, timestamp, workspaces};
-use crate::config::Config;
+use crate::config::{Config, days};
 
 /// Let go of old snapshots, and free the room that nobody needs any more
 ///
 /// Snapshots that were last taken longer ago than `--older-than`, or than `keep_days` of `[checkpoints]` in the configuration, are kept
-/// by name no more. Then everything goes that nobody names and that is older than a day, as with `rekindle gc`.
+/// by name no more; nor are the files of checkpoints around runs that are as old, or beyond `max_bytes`. Then everything goes that nobody names and that is older than a day, as with `rekindle gc`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle workspace gc --dry-run
@@ -32,12 +32,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let days = Config::read()?.checkpoints.keep_days;
-    let most = args.older_than.map_or(Duration::from_secs(u64::from(days) * 24 * 60 * 60), |age| age.0);
+    let config = Config::read()?.checkpoints;
+    let most = args.older_than.map_or(days(config.keep_days), |age| age.0);
     let workspaces = workspaces(context, false)?;
     let expired = workspaces.expire(most, SystemTime::now(), args.dry_run).map_err(failure)?;
-    let freed =
-        gc(&context.disk(), &context.home, GcOptions { dry_run: args.dry_run, ..GcOptions::default() })?;
+    let retention = CheckpointRetention { keep: most, ..config.retention() };
+    let options = GcOptions { dry_run: args.dry_run, checkpoints: Some(retention), ..GcOptions::default() };
+    let freed = gc(&context.disk(), &context.home, options)?;
     let described = expired.iter().map(|KeptTree { manifest, taken }| {
         json!({"snapshot": short_name(&manifest.tree), "tree": manifest.tree, "taken_at": timestamp(*taken)})
     });

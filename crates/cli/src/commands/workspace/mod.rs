@@ -3,6 +3,7 @@
 mod diff;
 mod gc;
 mod list;
+mod resolve;
 mod restore;
 mod show;
 mod snapshot;
@@ -11,16 +12,18 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rekindle_client::failure::{Exit, Failure};
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Timestamp;
-use rekindle_service::workspaces::{WorkspaceError, Workspaces};
+use rekindle_service::workspaces::Workspaces;
 use rekindle_store::home;
 use rekindle_store::layout::Layout;
-use rekindle_workspace::restore::RestoreError;
+use rekindle_workspace::CaptureOptions;
 use rekindle_workspace::rules::Selection;
-use rekindle_workspace::{CaptureError, CaptureOptions};
 
 use super::Context;
+use crate::commands::tree_diff::{self, Compared};
 use crate::config::Config;
+use crate::workspace_failure::failure;
 
 /// Snapshots of a directory: take, list, show, compare, restore
 ///
@@ -62,7 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
 }
 
 /// Returns the workspaces of the home; `makes_home` for whoever writes.
-fn workspaces(context: &Context, makes_home: bool) -> Result<Workspaces, Failure> {
+pub(super) fn workspaces(context: &Context, makes_home: bool) -> Result<Workspaces, Failure> {
     let (disk, layout) = (context.disk(), Layout::new(&context.home));
     if makes_home {
         home::prepare(&*disk, &layout)?;
@@ -72,8 +75,15 @@ fn workspaces(context: &Context, makes_home: bool) -> Result<Workspaces, Failure
     Ok(Workspaces::new(disk, layout))
 }
 
+/// Shows what would change in a directory if it became what a tree says.
+pub(super) fn show_changes(context: &Context, directory: &Path, wanted: BlobId) -> Result<(), Failure> {
+    let workspaces = workspaces(context, false)?;
+    let now = workspaces.capture_for_now(capture_options(directory)?).map_err(failure)?.tree;
+    tree_diff::show(context, &workspaces, &Compared::new(now, wanted), true).map(drop)
+}
+
 /// Returns how a directory is captured.
-fn capture_options(directory: &Path) -> Result<CaptureOptions<'static>, Failure> {
+pub(crate) fn capture_options(directory: &Path) -> Result<CaptureOptions<'static>, Failure> {
     let config = Config::read()?.workspace;
     let selection = Selection { exclude: config.exclude, include: config.include };
     Ok(CaptureOptions { selection, ..CaptureOptions::new(directory) })
@@ -82,21 +92,6 @@ fn capture_options(directory: &Path) -> Result<CaptureOptions<'static>, Failure>
 /// Returns the directory that is meant.
 fn directory(given: Option<&PathBuf>) -> PathBuf {
     given.cloned().unwrap_or_else(|| ".".into())
-}
-
-/// Returns the failure that an error of a workspace is.
-fn failure(error: WorkspaceError) -> Failure {
-    let hint = match &error {
-        WorkspaceError::BadName(_) | WorkspaceError::NotResolved(_) => "rekindle workspace ls lists them",
-        WorkspaceError::Capture(CaptureError::Root { .. }) => "name another directory",
-        WorkspaceError::Capture(_) => "make room or raise the limit, and try again",
-        WorkspaceError::Tree(_) | WorkspaceError::Blobs(_) => "rekindle doctor looks at the home",
-        WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "run the same command again",
-        WorkspaceError::Restore(_) => "put right what is named, and run it again",
-        WorkspaceError::NewerManifest { .. } => "nothing was touched",
-        WorkspaceError::Io { .. } => "rekindle doctor looks at the home",
-    };
-    Failure::failed(error.code(), error).hint(hint)
 }
 
 /// Returns a time of a file as ours.

@@ -15,7 +15,9 @@ use rekindle_workspace::restore::{DoneWhat, Restored};
 use rekindle_workspace::tree::short_name;
 use serde_json::{Value, json};
 
+use super::resolve::{self, Named};
 use super::{Context, capture_options, directory, failure, workspaces};
+use crate::commands::tree_diff::{Compared, show};
 
 /// Make a directory what a snapshot says
 ///
@@ -50,11 +52,11 @@ const MAX_SHOWN: usize = 20;
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let directory = directory(args.directory.as_ref());
     let workspaces = workspaces(context, false)?;
-    let wanted = workspaces.resolve(&args.snapshot).map_err(failure)?;
+    let Named { tree: wanted, facts } = resolve::find(context, &workspaces, &args.snapshot)?;
     let options = || capture_options(&directory);
     if args.dry_run {
         let now = workspaces.capture_for_now(options()?).map_err(failure)?.tree;
-        return super::diff::show(context, &workspaces, (now, wanted), true);
+        return show(context, &workspaces, &Compared::new(now, wanted), true);
     }
     if !args.force {
         refuse_open_runs(context, &directory)?;
@@ -65,7 +67,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
             return Ok(Exit::Ok);
         }
     }
-    let restored = workspaces.restore(wanted, options()?).map_err(failure)?;
+    let restored = match &facts {
+        Some(facts) => workspaces.restore_with(wanted, facts, options()?),
+        None => workspaces.restore(wanted, options()?),
+    };
+    let restored = restored.map_err(failure)?;
     context.print(&body(&restored), |out| text(out, &restored, args, &directory))?;
     Ok(if restored.is_complete() { Exit::Ok } else { Exit::Failed })
 }
@@ -77,7 +83,7 @@ fn confirmed(
     now: BlobId,
     wanted: BlobId,
 ) -> Result<bool, Failure> {
-    super::diff::show(context, workspaces, (now, wanted), true)?;
+    show(context, workspaces, &Compared::new(now, wanted), true)?;
     if now == wanted {
         return Ok(false);
     }

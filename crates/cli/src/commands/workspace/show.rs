@@ -11,7 +11,7 @@ use rekindle_workspace::manifest::ShownEntry;
 use rekindle_workspace::tree::{OwnedNode, WalkedEntry, short_name};
 use serde_json::json;
 
-use super::{Context, failure, workspaces};
+use super::{Context, failure, resolve, workspaces};
 
 /// Show what is in a snapshot
 ///
@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let workspaces = workspaces(context, false)?;
-    let tree = workspaces.resolve(&args.snapshot).map_err(failure)?;
+    let tree = resolve::find(context, &workspaces, &args.snapshot)?.tree;
     let manifest = workspaces.manifest(tree).map_err(failure)?;
     let mut out = output::stdout();
     if context.json {

@@ -5,7 +5,7 @@ use crate::compose::environment::update_environment;
 
 /// A change of a session that says nothing but this.
 fn updated(what: &str) -> String {
-    format!("session.updated title=null provider=null {what}")
+    format!("session.updated title=null provider=null working_dir=null {what}")
 }
 
 #[test]

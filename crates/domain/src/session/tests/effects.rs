@@ -339,6 +339,8 @@ fn a_boot_has_something_to_do_while_anything_is_open() {
         (&["session.created", "agent.launching"], true),
         (&["session.created", "agent.launching", "agent.exited"], false),
         (&["session.created; session.deleted"], true),
+        (&[STARTED, "run.checkpoint at=start", "run.completed"], true),
+        (&[STARTED, "run.checkpoint at=start", "run.completed", "run.checkpoint at=end"], false),
     ] {
         assert_eq!(state(appends).is_unfinished(), expected, "{appends:?}");
     }

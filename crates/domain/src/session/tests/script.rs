@@ -25,7 +25,7 @@ const IDS: [(&str, &str, &str); 11] = [
 
 /// What a record of any kind says unless a case says otherwise; fields a kind does not have are ignored.
 const DEFAULTS: &str = r#"{"run_id":"run_1","boot_id":"boot_a","holder_id":"h_1","tool_call_id":"tool_1",
-    "working_dir":"/repo","provider":{"type":"acp"},"content":"hello","title":"a title","line":"x","sha256":"0",
+    "working_dir":"/repo","root":"/repo","provider":{"type":"acp"},"content":"hello","title":"a title","line":"x","sha256":"0",
     "machine_boot":"m1","holder":{"pid":10,"started":100},"agent":{"pid":11,"started":101},
     "wait_kind":"permission","how":"answered","reason":"agent_exit","why":"user","what":"prompt",
     "scope_session":"sess_1","secret_hash":"00","status":"pending","mode_id":"plan","entries":[]}"#;
@@ -55,7 +55,7 @@ pub(crate) fn draft(text: &str) -> Draft {
             fields.insert(format!("{key}_at"), json!(at(value.parse().expect("a second"))));
         } else if key == "src" {
             journal = Some(value.parse().expect("the number of a journal record"));
-        } else if key == "at" {
+        } else if key == "at" && value.parse::<i64>().is_ok() {
             happened = Some(at(value.parse().expect("a second")));
         } else {
             fields.insert(key.into(), serde_json::from_str(value).unwrap_or_else(|_| json!(value)));

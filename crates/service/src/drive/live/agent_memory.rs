@@ -26,10 +26,10 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Reads it.
+    /// Reads it, of a fork together with what it goes on from.
     pub(super) fn read(store: &dyn Sessions, session: SessionId) -> Result<History> {
         let mut history = History::default();
-        for_each_line(&store.reader(session)?, |line| {
+        for_each_line(&store.history(session)?.reader, |line| {
             if let Ok(event) = line.event() {
                 history.note(&event);
                 history.own_session.note(&event);
@@ -40,6 +40,15 @@ impl History {
 
     /// Takes in a record.
     pub(super) fn note(&mut self, event: &Event<'_>) {
+        let elsewhere = match event {
+            Event::SessionCreated(created) => created.forked_from.is_some(),
+            Event::SessionUpdated(updated) => updated.imported.is_some(),
+            _ => false,
+        };
+        if elsewhere {
+            // The story goes on; whoever was spoken with before it was another, or is out of reach.
+            (self.spoken, self.own_session) = (Spoken::default(), OwnSession::default());
+        }
         self.spoken.note(event);
         self.story.note(event);
     }

@@ -290,6 +290,11 @@ impl LiveAgent {
         self.prompt = Some(unsent);
     }
 
+    /// Lets go of a prompt that was not said: whoever has it said later finds it in the log.
+    pub(crate) fn forget_prompt(&mut self) {
+        self.prompt = None;
+    }
+
     /// Returns everything that happened in the session, read now unless it was before.
     fn history(&mut self) -> Result<&History> {
         let history = match self.history.take() {

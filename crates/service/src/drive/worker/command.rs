@@ -13,6 +13,7 @@ use rekindle_store::commit::Receipt;
 use rekindle_wire::view::AnswerTaken;
 
 use crate::drive::answer::ChosenAnswer;
+use crate::drive::checkpoints::CaptureOutcome;
 use crate::drive::live::UnsentPrompt;
 use crate::error::Result;
 use crate::idempotency::Key;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Settle,
     /// A run was begun.
     Prompt(UnsentPrompt, Vec<Draft>),
+    /// The directory was captured, or could not be.
+    Captured(Box<CaptureNews>),
     /// A wait is to be answered.
     Answer(Box<Answering>),
     /// A program waits for something.
@@ -49,6 +52,13 @@ pub(crate) enum Command {
     Stop { why: &'static str, by: String },
     /// The daemon goes; agents work on.
     Leave,
+}
+
+/// What came of a capture, on its way to the worker that asked for it.
+pub(crate) struct CaptureNews {
+    /// Tells the capture from every other of this daemon.
+    pub(crate) number: u64,
+    pub(crate) outcome: CaptureOutcome,
 }
 
 pub(crate) struct Answering {

@@ -42,6 +42,7 @@ impl Worker {
             }
             Command::Settle => self.apply_settings(workers),
             Command::Prompt(unsent, appended) => self.queue_prompt(workers, unsent, &appended),
+            Command::Captured(news) => self.take_news(workers, *news),
             Command::Answer(answering) => {
                 let answer = self.answer(workers, &answering);
                 let _ = answering.reply.send(answer);
@@ -103,11 +104,16 @@ impl Worker {
 
     /// Has a new prompt said, unless it was found in the log by whoever took over the agent since, or was cancelled.
     fn queue_prompt(&mut self, workers: &Workers, unsent: UnsentPrompt, appended: &[Draft]) {
-        let (Some(live), Ok(current)) = (&mut self.live, workers.records.store.open_session(self.session))
+        let (true, Ok(current)) = (self.live.is_some(), workers.records.store.open_session(self.session))
         else {
             return;
         };
-        if current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
+        if !current.state.open_run().is_some_and(|run| unsent.is_due(run)) {
+            return;
+        }
+        if self.is_prompt_held(workers, &current.state) {
+            self.held_prompt = Some((unsent, appended.to_vec()));
+        } else if let Some(live) = &mut self.live {
             live.say(unsent, appended);
         }
     }

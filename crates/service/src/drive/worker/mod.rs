@@ -4,11 +4,13 @@
 
 mod adopt;
 mod begin;
+mod checkpoint;
 mod command;
 mod commands;
 mod damaged;
 mod external_wait;
 mod heartbeat;
+mod restore_files;
 mod retry;
 mod spoken;
 mod step;
@@ -20,11 +22,13 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::line::Draft;
 use rekindle_domain::recovery::AgentPresence;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::crash_report::at_work;
 use tracing::Span;
 
+use checkpoint::Captures;
 pub(crate) use command::{Answering, Cancelled, Cancelling, Command, Opening};
 pub(crate) use external_wait::is_expired;
 use heartbeat::Pulse;
@@ -33,7 +37,7 @@ use step::MOST_SILENCE;
 pub(crate) use workers::{AgentSighting, Seat, Watcher, Workers};
 
 use crate::drive::connection_state::ConnectionEvent;
-use crate::drive::live::LiveAgent;
+use crate::drive::live::{LiveAgent, UnsentPrompt};
 use crate::lock::locked;
 use crate::session_span::session_span;
 use crate::test_knobs::hurried;
@@ -93,6 +97,10 @@ pub(crate) struct Worker {
     removal_awaited: Vec<SyncSender<()>>,
     /// When the next question has waited long enough.
     deadline: Option<Timestamp>,
+    /// Captures of the directory that are under way.
+    captures: Captures,
+    /// The prompt of a run that waits for one, with the records that it came with.
+    held_prompt: Option<(UnsentPrompt, Vec<Draft>)>,
     /// When the next snapshot is due, and the last record of the newest.
     snapshot_at: Option<Instant>,
     snapshot_of: u64,
@@ -174,6 +182,8 @@ impl Worker {
             pulse: Pulse::new(ticks::now()),
             removal_awaited: Vec::new(),
             deadline: None,
+            captures: Captures::default(),
+            held_prompt: None,
             snapshot_at: None,
             snapshot_of: 0,
         }
@@ -191,7 +201,8 @@ impl Worker {
                 let deadline = self.deadline.map(|_| Duration::from_secs(1));
                 let snapshot = self.snapshot_at.map(|at| at.saturating_duration_since(now));
                 let pulse = self.pulse.patience(now, live.is_busy());
-                [live.patience(), cancel, deadline, snapshot, rest, pulse]
+                let checkpoint = self.captures.patience();
+                [live.patience(), cancel, deadline, snapshot, rest, pulse, checkpoint]
                     .into_iter()
                     .flatten()
                     .min()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rekindle_domain::checkpoint::due;
 use rekindle_domain::compose::interrupt::Ending;
 use rekindle_domain::compose::launch::bury;
 use rekindle_domain::recovery::{AgentPresence, Circumstances, Held, Shortage, Step, next_step};
@@ -75,13 +76,20 @@ impl Worker {
             workers.watcher.changed(self.session);
             return Ok(StepOutcome::Rest(None));
         }
+        self.drop_unneeded_capture(workers, &state);
         let step = next_step(&state, &self.circumstances(workers, &state, found));
         tracing::debug!(?found, ?step, "next step");
         match step {
             // Agents that nobody has met are met to be ended; for the rest the next daemon is there.
-            Step::Launch | Step::Continue { .. } | Step::Begin(_) if workers.is_stopping() => {
+            Step::Launch | Step::Continue { .. } | Step::Begin(_) | Step::RestoreFiles
+                if workers.is_stopping() =>
+            {
                 return Ok(StepOutcome::Rest(None));
             }
+            Step::Checkpoint if workers.is_stopping() && due(&state).end.is_none() => {
+                return Ok(StepOutcome::Rest(None));
+            }
+            Step::Checkpoint => return self.checkpoint(workers, &state),
             Step::Adopt => return self.adopt(workers, &state),
             Step::Dismiss => return self.dismiss_agent(workers, &state),
             Step::Harvest => return self.harvest(workers, &state),
@@ -101,6 +109,7 @@ impl Worker {
             }
             Step::Continue { .. } => self.begin_continuation(workers, &state)?,
             Step::Begin(message) => self.begin(workers, message)?,
+            Step::RestoreFiles => return self.restore_files(workers, &state),
             Step::Remove => {
                 self.remove(workers)?;
                 return Ok(StepOutcome::Rest(None));

@@ -32,6 +32,7 @@ impl Worker {
             watcher.said(session, delta);
         }));
         self.live = Some(live);
+        self.withhold_prompt(workers);
         self.pulse = Pulse::new(ticks::now());
         self.unanswered = false;
         // Whoever followed before there was a connection may be in the middle of a message.
@@ -41,6 +42,15 @@ impl Worker {
         }
         self.set_presence(AgentPresence::Lives);
         self.set_held(None);
+    }
+
+    /// Keeps a prompt back that was found in the log of one who waits for a checkpoint.
+    fn withhold_prompt(&mut self, workers: &Workers) {
+        let current = workers.records.store.open_session(self.session);
+        let held = current.is_ok_and(|current| self.is_prompt_held(workers, &current.state));
+        if let Some(live) = self.live.as_mut().filter(|_| held) {
+            live.forget_prompt();
+        }
     }
 
     /// Tells what there is of a message that has no record yet, from its beginning: who has heard more is not disturbed.
@@ -148,7 +158,8 @@ impl Worker {
         }
         self.cancel_if_overdue(workers)?;
         self.snapshot_if_due(workers, progress);
-        if progress.ended.is_some() || self.cancelled.is_some() || self.unminded {
+        let is_pending = self.cancelled.is_some() || self.unminded || self.captures.need_care();
+        if progress.ended.is_some() || is_pending {
             self.supervise_run(workers);
         }
         Ok(())
@@ -214,13 +225,15 @@ impl Worker {
                     self.poll_again();
                 }
             }
-            Some(run) => {
+            open => {
                 self.cancelled = None;
-                self.send_due_prompt(workers, run)?;
-            }
-            None => {
-                self.cancelled = None;
-                self.begin_next_message(workers, &state)?;
+                if self.awaits_checkpoints(workers, &state)? {
+                    return Ok(());
+                }
+                match open {
+                    Some(run) => self.send_due_prompt(workers, run)?,
+                    None => self.begin_next_message(workers, &state)?,
+                }
             }
         }
         Ok(())
@@ -263,6 +276,9 @@ impl Worker {
         };
         self.begin(workers, *message)?;
         let state = workers.records.store.open_session(self.session)?.state;
+        if self.awaits_checkpoints(workers, &state)? {
+            return Ok(());
+        }
         state.open_run().map_or(Ok(()), |run| self.send_due_prompt(workers, run))
     }
 
@@ -270,6 +286,12 @@ impl Worker {
     fn send_due_prompt(&mut self, workers: &Workers, run: &Run) -> Result<()> {
         let Some(live) = &mut self.live else { return Ok(()) };
         if run.prompted || live.has_prompt_of(run.run_id) || live.connection().profile().process_is_turn() {
+            return Ok(());
+        }
+        let held = self.held_prompt.take().filter(|(held, _)| held.run_id == run.run_id);
+        if let Some((unsent, appended)) = held {
+            live.say(unsent, &appended);
+            self.poll_again();
             return Ok(());
         }
         if let Some(unsent) =

@@ -19,6 +19,7 @@ use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
 use crate::drive::live::AgentContext;
+use crate::drive::workspace_files::RestoreFiles;
 use crate::error::{Result, ServiceError};
 use crate::lock::locked;
 use crate::records::Records;
@@ -41,6 +42,8 @@ pub(crate) trait Watcher: Send + Sync {
 pub(crate) struct Workers {
     pub(crate) records: Records,
     pub(crate) agents: Agents,
+    /// Who makes directories what trees say.
+    pub(super) files: Arc<dyn RestoreFiles>,
     pub(super) watcher: Arc<dyn Watcher>,
     pub(crate) pool: Pool<SessionId, Seat>,
     pub(super) gate: Semaphore,
@@ -67,6 +70,9 @@ pub(crate) struct AgentSighting {
     pub(crate) held: Option<String>,
     /// Where the connection stands.
     pub(crate) link: Connection,
+    /// Its directory is being captured, and a prompt waits for that.
+    pub(crate) capturing: bool,
+    pub(crate) checkpointing: bool,
     /// When the agent last said anything, in a record or not, and what.
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) spoken: Spoken,
@@ -100,10 +106,16 @@ impl Seat {
 }
 
 impl Workers {
-    pub(crate) fn new(records: Records, agents: Agents, watcher: Arc<dyn Watcher>) -> Workers {
+    pub(crate) fn new(
+        records: Records,
+        agents: Agents,
+        files: Arc<dyn RestoreFiles>,
+        watcher: Arc<dyn Watcher>,
+    ) -> Workers {
         Workers {
             records,
             agents,
+            files,
             watcher,
             pool: Pool::default(),
             gate: Semaphore::default(),
@@ -192,6 +204,11 @@ impl Workers {
     pub(crate) fn load(&self) -> (usize, u64) {
         let seats = self.pool.seats();
         (seats.len(), seats.iter().map(|seat| seat.unread.get()).sum())
+    }
+
+    /// Tells whether the directory of any session is being captured.
+    pub(crate) fn any_capturing(&self) -> bool {
+        self.pool.seats().iter().any(|seat| locked(&seat.seen).capturing)
     }
 
     /// Tells a session's worker, if it has one.

@@ -29,6 +29,8 @@ pub(super) struct Known {
     pub(super) stale: HashMap<SessionId, u64>,
     /// Which session a key made, and the key with what it was used for, by the caller's part of it.
     pub(super) keys: HashMap<String, (String, SessionId)>,
+    /// Sessions that are not closed, by the lasting names that callers gave them.
+    pub(super) names: HashMap<String, SessionId>,
     /// Who is told of those that need a worker when they are read, until all are.
     pub(super) unfinished: Option<Sender<SessionId>>,
     /// Those that went before everything was read: whoever has just read one does not bring it back.
@@ -79,6 +81,13 @@ impl Known {
         if !entry.is_unread() && !self.unread.is_empty() {
             self.unread.remove(&session);
         }
+        if let Some(name) = &entry.state.key {
+            if entry.state.closed || entry.state.deleted {
+                self.names.retain(|_, named| *named != session);
+            } else {
+                self.names.insert(name.clone(), session);
+            }
+        }
         let place = entry.place();
         if let Some(before) = self.entries.insert(session, entry).filter(|before| before.place() != place) {
             self.order.remove(&before.place());
@@ -98,6 +107,7 @@ impl Known {
         self.damaged.remove(&session);
         self.stale.remove(&session);
         self.keys.retain(|_, (_, made)| *made != session);
+        self.names.retain(|_, named| *named != session);
         if !self.is_all_read() {
             self.gone.insert(session);
         }

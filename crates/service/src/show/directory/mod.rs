@@ -5,6 +5,7 @@ mod entry;
 mod known;
 mod survey;
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use rekindle_domain::id::{SessionId, TokenId, WaitId};
@@ -81,6 +82,35 @@ impl Directory {
         }
         let Some((stored, session)) = found else { return Ok(None) };
         Ok(key.is(&stored)?.then_some(session))
+    }
+
+    /// A session was made with a lasting name.
+    pub(crate) fn add_name(&self, name: &str, session: SessionId) {
+        locked(&self.known).names.insert(name.to_owned(), session);
+    }
+
+    /// Finds the session that has a lasting name and is not closed.
+    pub(crate) fn find_by_key(&self, store: &dyn Catalog, key: &str) -> Option<SessionId> {
+        let find = || {
+            let found = self.known().names.get(key).copied()?;
+            // What is known of it may be old.
+            let current = store.open_session(found);
+            let is_free = current.is_ok_and(|now| now.state.closed || now.state.deleted);
+            (!is_free).then_some(found)
+        };
+        // The first record tells the name: of those that are still to be read too, unless it could not be read.
+        let all_known = || {
+            let known = self.known();
+            let mut unread = known.unread.keys().filter_map(|session| known.entries.get(session));
+            unread.all(|entry| entry.state.is_created())
+        };
+        find().or_else(|| {
+            self.refresh_all(store);
+            if !all_known() {
+                self.await_all(store);
+            }
+            find()
+        })
     }
 
     /// A session is gone.
@@ -201,6 +231,18 @@ impl Directory {
         // What is done in those that are still to be read is not known.
         let quiet = inner.entries.len() - active.len() - inner.unread.len();
         Some(Active { quiet, damaged: inner.damaged.len(), active })
+    }
+
+    /// Returns the directories below a root in which another session's run goes on, or its agent lives.
+    pub(crate) fn busy_below(&self, store: &dyn Catalog, session: SessionId, root: &Path) -> Vec<PathBuf> {
+        let busy = |state: &SessionState| {
+            let lives = state.agent.as_ref().is_some_and(|agent| !agent.exited);
+            !state.deleted && (lives || state.open_run().is_some())
+        };
+        let below = |directory: &Path| directory != root && directory.starts_with(root);
+        let all = self.active_if_surveyed(store).map(|active| active.active).unwrap_or_default();
+        let others = all.iter().map(|entry| &entry.state).filter(|state| state.id != session && busy(state));
+        others.map(|state| PathBuf::from(&state.working_dir)).filter(|path| below(path)).collect()
     }
 
     /// Finds the session that has a wait, open or void.

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 use rekindle_store::aside;
 use rekindle_store::blob_references::referenced_blobs;
 use rekindle_store::blobs::{BlobId, Blobs};
-use rekindle_store::check::{Finding, Report, Severity};
+use rekindle_store::check::{Code, Finding, Report, Severity};
 use rekindle_store::disk::{Disk, SharedDisk, if_exists};
 use rekindle_store::layout::Layout;
 
 use super::reachable::add_reachable;
-use super::{Freed, Gone};
+use super::{Freed, GcOptions, Gone, checkpoints};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::workspaces::BlobSource;
@@ -23,12 +23,13 @@ pub(super) fn collect(
     disk: &SharedDisk,
     layout: &Layout,
     report: &Report,
-    dry_run: bool,
+    options: GcOptions,
     freed: &mut Freed,
 ) -> io::Result<()> {
+    let dry_run = options.dry_run;
     let doubtful = |finding: &&Finding| {
         let says_names = finding.session.is_some() || finding.code.as_str().starts_with("wal_");
-        finding.severity == Severity::Error && says_names
+        finding.severity == Severity::Error && says_names || finding.code == Code::KeptSnapshotDamaged
     };
     let damaged = report.findings.iter().find(doubtful);
     if let Some(finding) = damaged {
@@ -56,7 +57,14 @@ pub(super) fn collect(
     if candidates.is_empty() && !has_packs {
         return Ok(());
     }
-    let references = referenced_blobs(&**disk, layout)?;
+    let references = match options.checkpoints {
+        Some(retention) => {
+            let kept = checkpoints::references(disk, layout, &blobs, retention, now)?;
+            freed.expired_checkpoints = kept.expired;
+            kept.references
+        }
+        None => referenced_blobs(&**disk, layout)?,
+    };
     if let Some(closed) = references.unreadable.first() {
         let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
         freed.leave("blobs", layout.blobs(), why);
@@ -106,8 +114,13 @@ fn kept_trees(disk: &dyn Disk, layout: &Layout) -> io::Result<Vec<BlobId>> {
 mod tests {
     use std::sync::Arc;
 
-    use rekindle_domain::id::BootId;
+    use std::path::PathBuf;
+
+    use rekindle_domain::event::{Compression, Options, Provider, SessionCreated};
+    use rekindle_domain::id::{BootId, SessionId};
+    use rekindle_domain::kept_snapshot::{KeptSnapshot, SnapshotReason};
     use rekindle_store::check::{Holding, check};
+    use rekindle_store::commit::Append;
     use rekindle_store::disk::replace;
     use rekindle_store::{Opener, Store};
     use rekindle_testkit::clock::SimClock;
@@ -121,7 +134,7 @@ mod tests {
         disk: SharedDisk,
         layout: Layout,
         blobs: Blobs,
-        _store: Store,
+        store: Store,
     }
 
     impl Collected {
@@ -130,13 +143,14 @@ mod tests {
             let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
             let store = Store::open(disk.clone(), "/home", opener, Arc::new(SimClock::default()));
             let store = store.expect("a home");
-            Collected { disk, layout, blobs: store.blobs(), _store: store }
+            Collected { disk, layout, blobs: store.blobs(), store }
         }
 
         fn run(&self, dry_run: bool) -> Freed {
             let report = check(self.disk.clone(), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
             let mut freed = Freed::default();
-            collect(&self.disk, &self.layout, &report, dry_run, &mut freed).expect("collected");
+            let options = GcOptions { dry_run, ..GcOptions::default() };
+            collect(&self.disk, &self.layout, &report, options, &mut freed).expect("collected");
             freed
         }
 
@@ -159,6 +173,31 @@ mod tests {
         fn keep(&self, tree: BlobId, manifest: &[u8]) {
             self.disk.create_dir(&self.layout.workspaces()).expect("a directory");
             replace(&*self.disk, &self.layout.manifest(&tree), manifest).expect("written");
+        }
+
+        /// Keeps a snapshot of a session that names a tree, and returns where its file is.
+        fn keep_snapshot(&self, tree: BlobId, compression: Compression) -> PathBuf {
+            let session = SessionId::mint(1, compression as u128);
+            self.store.create(session).expect("a session");
+            let created = SessionCreated {
+                title: "t".into(),
+                working_dir: "/w".into(),
+                provider: Provider { profile: "acp".into(), ..Provider::default() },
+                options: Options::default(),
+                env_names: Vec::new(),
+                key: None,
+                imported_from: None,
+                idempotency_key: None,
+                created_at: None,
+                forked_from: None,
+                restoring: None,
+            };
+            self.store.append(Append::durable(session, vec![created.into()])).expect("recorded");
+            let state = (*self.store.open_session(session).expect("open").state).clone();
+            let snapshot =
+                KeptSnapshot::new(state, SnapshotReason::Request, SimClock::default_start(), Some(tree));
+            let kept = self.store.keep_snapshots(&[(snapshot, compression)]).pop().expect("one");
+            kept.expect("kept").file.path
         }
 
         fn has(&self, ids: &[BlobId]) -> bool {
@@ -185,6 +224,26 @@ mod tests {
         let freed = home.run(false);
         assert_eq!(freed.gone.iter().map(|gone| gone.kind).collect::<Vec<_>>(), ["pack"], "{freed:?}");
         assert!(!kept.iter().any(|id| home.has(&[*id])));
+    }
+
+    #[test]
+    fn what_a_kept_snapshot_names_stays_however_it_is_compressed() {
+        for compression in Compression::ALL {
+            let home = Collected::new();
+            let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
+            let kept = home.tree(b"in a snapshot's tree");
+            let file = home.keep_snapshot(kept[0], compression);
+            let freed = home.run(false);
+            assert!(freed.left.is_empty() && freed.gone.len() == 1, "{compression:?}: {freed:?}");
+            assert!(home.has(&kept) && !home.has(&[unnamed]));
+            // Nobody knows what a damaged one names.
+            replace(&*home.disk, &file, b"{").expect("written");
+            let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
+            let freed = home.run(false);
+            assert!(freed.gone.is_empty() && freed.left.len() == 1, "{compression:?}: {freed:?}");
+            assert!(freed.left[0].why.contains(&file.display().to_string()), "{freed:?}");
+            assert!(home.has(&[unnamed]) && home.has(&kept), "{compression:?}");
+        }
     }
 
     #[test]

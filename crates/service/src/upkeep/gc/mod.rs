@@ -3,6 +3,7 @@
 //! stays is said with the reason.
 
 mod blobs;
+mod checkpoints;
 mod executables;
 mod holders;
 mod reachable;
@@ -17,6 +18,8 @@ use rekindle_store::offline::{Offline, OfflineError};
 use serde::Serialize;
 
 use super::doctor::examine;
+use crate::bundles::import::collect_leftovers;
+use crate::error::chain;
 use crate::test_knobs::crash_point;
 
 /// What is asked for.
@@ -26,14 +29,25 @@ pub struct GcOptions {
     pub dry_run: bool,
     /// Also what repairs took away longer ago than this.
     pub repairs_older_than: Option<Duration>,
+    /// How long checkpoints of runs are kept, and how much of them; all of them without it.
+    pub checkpoints: Option<CheckpointRetention>,
     /// Also directories of dead holders that no session here claims and that were not touched for longer than this.
     pub orphans_older_than: Option<Duration>,
+}
+
+/// How long checkpoints of runs are kept. What an open run names stays in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointRetention {
+    /// Older ones go.
+    pub keep: Duration,
+    /// Together they take no more room than this: the oldest go first.
+    pub max_bytes: u64,
 }
 
 /// Something that was removed, or would be.
 #[derive(Debug, Clone, Serialize)]
 pub struct Gone {
-    /// `holder`, `blob`, `pack`, `executable` or `repairs`.
+    /// `holder`, `blob`, `pack`, `import`, `executable` or `repairs`.
     pub kind: &'static str,
     /// What.
     #[serde(serialize_with = "super::lossy")]
@@ -59,6 +73,8 @@ pub struct Left {
 /// What was removed and what stays.
 #[derive(Debug, Default, Serialize)]
 pub struct Freed {
+    /// Checkpoints of runs whose files are not kept any more, or would not be.
+    pub expired_checkpoints: u64,
     /// Removed, or would be.
     pub gone: Vec<Gone>,
     /// Left, where someone may have thought it would go.
@@ -101,12 +117,29 @@ pub fn gc(disk: &SharedDisk, home: &Path, options: GcOptions) -> Result<Freed, O
     // Whether a log can be read decides about blobs, and every log is read for that.
     let report = examine(disk, home, Holding::Nothing, &mut |_| {})?;
     let layout = Layout::new(home);
-    if let Err(error) = blobs::collect(disk, &layout, &report, options.dry_run, &mut freed) {
+    if let Err(error) = blobs::collect(disk, &layout, &report, options, &mut freed) {
         freed.failed.push(Left { kind: "blobs", path: layout.blobs(), why: error.to_string() });
     }
+    imports(disk, &layout, options, &mut freed);
     executables::collect(disk, &offline, options, &mut freed);
     old_repairs(&layout, options, &mut freed);
     Ok(freed)
+}
+
+/// Removes what imports have left that were cut short.
+fn imports(disk: &SharedDisk, layout: &Layout, options: GcOptions, freed: &mut Freed) {
+    match collect_leftovers(disk, layout, options.dry_run) {
+        Ok(left) => {
+            let why = "the import of a bundle was cut short";
+            freed.gone.extend(left.into_iter().map(|(path, bytes)| Gone {
+                kind: "import",
+                path,
+                bytes,
+                why: why.into(),
+            }));
+        }
+        Err(error) => freed.failed.push(Left { kind: "import", path: layout.imports(), why: chain(&error) }),
+    }
 }
 
 /// Removes what repairs took away long ago, if someone says how long that is.

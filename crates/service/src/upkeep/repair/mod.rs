@@ -244,6 +244,7 @@ pub(super) fn is_damage(finding: &Finding) -> bool {
             | Code::DamageNoted
             | Code::LogShorterThanSnapshot
             | Code::LogDiffersFromSnapshot
+            | Code::LogDiffersFromKept
             | Code::RecordUnreadable
             | Code::StrayCache
     )

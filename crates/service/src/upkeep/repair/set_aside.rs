@@ -11,6 +11,7 @@ use rekindle_holder::client::{LockState, inspect_all};
 use rekindle_store::aside::{self, is_elsewhere, set_aside};
 use rekindle_store::check::{Code, Report};
 use rekindle_store::disk::SharedDisk;
+use rekindle_store::keep_forked_history;
 use rekindle_store::layout::Layout;
 
 use super::{Done, is_damage};
@@ -86,7 +87,9 @@ impl SetAside<'_> {
         })
     }
 
+    /// Sets a session aside; what was forked from it keeps its history.
     pub(super) fn move_away(&self, session: SessionId) -> io::Result<PathBuf> {
+        keep_forked_history(self.disk, self.layout.home(), session)?;
         set_aside(&**self.disk, self.layout, session)
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub(super) use self::log::place;
+pub(super) use self::log::{comes_by_itself, place};
 pub(super) use self::scene::{Copy, Sight, judge_sight};
 pub(super) use self::shortage::{Acknowledged, Moment, Shortage, Shown, is_explained, unanswered};
 use super::ledger::{Heard, Ledger};

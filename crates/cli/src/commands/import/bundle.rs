@@ -1,0 +1,169 @@
+//! A bundle becomes sessions of this home.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use rekindle_client::clock::SystemClock;
+use rekindle_client::failure::{Exit, Failure};
+use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::time::Clock;
+use rekindle_service::bundles::import::{Import, ImportedSession, Staged, import_staged, stage};
+use rekindle_service::workspaces::Workspaces;
+use rekindle_store::home::{self, HomeError};
+use rekindle_store::layout::Layout;
+use rekindle_store::{OpenError, Store};
+use rekindle_terminal::sanitise;
+use rekindle_wire::request::ImportStaged;
+use rekindle_workspace::tree::short_name;
+use serde_json::json;
+
+use super::Args;
+use crate::bundle_progress::BundleProgress;
+use crate::commands::export::failure;
+use crate::commands::{Context, capture_options};
+use crate::hints::ours;
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    let unreadable = |error: std::io::Error| {
+        let message = format!("cannot read {}", args.path.display());
+        Failure::failed("bundle_unusable", anyhow::Error::new(error).context(message))
+    };
+    let mut file = File::open(&args.path).map_err(unreadable)?;
+    let (disk, layout) = (context.disk(), Layout::new(&context.home));
+    let cwd = args.cwd.as_deref().map(whole_path).transpose()?;
+    let asked =
+        Import { working_dir: cwd.clone(), trust_command: args.trust_command, now: SystemClock.now() };
+    let mut progress = BundleProgress::new(context.json);
+    let staged = stage(&disk, &layout, &mut file, &asked, &mut |done| progress.show(done));
+    let staged = staged.and_then(|mut staged| {
+        if !args.dry_run {
+            staged.keep_contents(&mut file, &mut |done| progress.show(done))?;
+        }
+        Ok(staged)
+    });
+    progress.end();
+    let staged = staged.map_err(failure)?;
+    if !args.dry_run {
+        place(context, &staged)?;
+    }
+    let sessions = staged.sessions.clone();
+    // What is left of staging goes, and whoever collects objects may: a session names them now.
+    drop(staged);
+    let mut restored = None;
+    if let Some(cwd) = cwd.filter(|_| !args.dry_run) {
+        restored = put_files(context, &sessions, Path::new(&cwd))?;
+    }
+    tell(context, args, &sessions, restored)
+}
+
+/// Has the sessions taken in: by the daemon that owns the home, or here if none does.
+fn place(context: &Context, staged: &Staged) -> Result<(), Failure> {
+    if let Some(mut client) = context.daemon()? {
+        client.post_once("/api/imports", &ImportStaged { staged: staged.name().to_owned() })?;
+        return Ok(());
+    }
+    let (disk, layout) = (context.disk(), Layout::new(&context.home));
+    let lock = home::lock_for_upkeep(&*disk, &layout, std::process::id()).map_err(|error| match error {
+        // One that is just starting, or does not answer.
+        HomeError::Locked { .. } => {
+            Failure::from(error).hint("try it again; if that does not help: rekindle stop")
+        }
+        error => error.into(),
+    })?;
+    let store = Store::open_held(disk.clone(), &context.home, lock, Arc::new(SystemClock));
+    let store = store.map_err(|error: OpenError| Failure::failed("home_unusable", error))?;
+    import_staged(&disk, &store, staged.name()).map_err(failure)?;
+    Ok(())
+}
+
+/// Puts the files of the sessions into a directory that is empty or missing. Tells which were put there; none if it was not empty.
+fn put_files(context: &Context, sessions: &[ImportedSession], cwd: &Path) -> Result<Option<BlobId>, Failure> {
+    let mut trees: Vec<BlobId> = sessions.iter().filter_map(|session| session.tree).collect();
+    trees.dedup();
+    let [tree] = trees[..] else { return Ok(None) };
+    let is_empty = match std::fs::read_dir(cwd) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(cwd)?;
+            true
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !is_empty {
+        return Ok(None);
+    }
+    let workspaces = Workspaces::new(context.disk(), Layout::new(&context.home));
+    let restored = workspaces.restore(tree, capture_options(cwd)?);
+    let restored = restored.map_err(|error| Failure::failed(error.code(), error))?;
+    Ok(restored.is_complete().then_some(tree))
+}
+
+fn tell(
+    context: &Context,
+    args: &Args,
+    sessions: &[ImportedSession],
+    restored: Option<BlobId>,
+) -> Result<Exit, Failure> {
+    let body = json!({
+        "sessions": sessions,
+        "dry_run": args.dry_run,
+        "files": restored.map(|tree| short_name(&tree)),
+    });
+    context.print(&body, |out| {
+        for session in sessions {
+            // The id alone, so that a script can take it.
+            writeln!(out, "{}", session.id)?;
+            anstream::eprintln!("{}", sanitise::line(&summary(session, args.dry_run)));
+            for note in notes(session, restored) {
+                anstream::eprintln!("note: {}", sanitise::line(&note));
+            }
+        }
+        if let ([session], false) = (sessions, args.dry_run) {
+            anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", session.id)));
+        }
+        Ok(())
+    })
+}
+
+fn summary(session: &ImportedSession, dry_run: bool) -> String {
+    let done = if dry_run { "would be imported" } else { "imported" };
+    format!(
+        "{done}: {:?}, {} records, {} in {}",
+        session.title, session.records, session.agent, session.working_dir
+    )
+}
+
+/// Says what was lost, and what to look at.
+fn notes(session: &ImportedSession, restored: Option<BlobId>) -> Vec<String> {
+    let mut notes = session.notes.clone();
+    if session.lost_run {
+        notes.push(
+            "a run was going on when it was exported: it is interrupted, and what it did since is not known"
+                .into(),
+        );
+    }
+    if session.dropped_prompts > 0 {
+        notes.push(format!("{} queued prompts were dropped", session.dropped_prompts));
+    }
+    if session.is_command {
+        notes.push(format!("its agent is a command: {}", session.agent));
+    }
+    if !Path::new(&session.working_dir).is_dir() {
+        notes.push(format!("there is no directory {} here; --cwd names another", session.working_dir));
+    }
+    if let Some(tree) = session.tree.filter(|tree| Some(*tree) != restored) {
+        let name = short_name(&tree);
+        notes.push(format!(
+            "its files are kept as {name}; rekindle workspace restore {name} puts them into a directory"
+        ));
+    }
+    notes
+}
+
+/// Returns a directory's whole path; it need not be there.
+fn whole_path(path: &Path) -> Result<String, Failure> {
+    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    let bad = |_| Failure::usage("no_directory", format!("{}: its path is no text", path.display()));
+    whole.into_os_string().into_string().map_err(bad)
+}

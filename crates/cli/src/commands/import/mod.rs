@@ -1,0 +1,63 @@
+//! `rekindle import`: sessions from elsewhere become sessions of this home: those of a bundle, or of another program.
+
+mod bundle;
+mod orbitmesh;
+
+use std::path::PathBuf;
+
+use rekindle_client::failure::{Exit, Failure};
+
+use super::Context;
+use crate::possible_values::one_of;
+
+/// Import the sessions of a bundle, or of another program
+///
+/// All of a bundle is read and checked before anything is written. A run that was going on is lost and said to be; prompts that waited
+/// are dropped, every token is revoked, permissions are asked for again, and nothing continues by itself: the next prompt does, and
+/// begins by telling the agent what happened so far. A session whose id is here already becomes a new one with the same history.
+/// With --cwd and files in the bundle these are put there if the directory is empty or missing.
+///
+/// With --from the sessions of another program are imported: their titles, directories and messages, with the times that they had.
+/// Nothing is changed where they come from, and a second import of the same makes nothing twice. No daemon may run meanwhile. What
+/// cannot be read is named; exits 1 then.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  rekindle import session.rkb
+  rekindle import session.rkb --cwd ~/project
+  rekindle import session.rkb --dry-run
+  rekindle import --from orbitmesh ~/.orbitmesh --agent claude")]
+pub(crate) struct Args {
+    /// The bundle, or with --from the directory with the program's files
+    #[arg(value_name = "FILE|DIR")]
+    path: PathBuf,
+
+    /// The program whose files they are
+    #[arg(long, value_parser = one_of::<String>(SOURCES), value_name = "PROGRAM")]
+    from: Option<String>,
+
+    /// Where the sessions' agents work from now on [default: where they did]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// Check everything and say what would be imported, and leave nothing behind
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Take sessions whose agent is a command that is no known agent
+    #[arg(long, conflicts_with = "from")]
+    trust_command: bool,
+
+    /// Who answers from now on, by a name that `rekindle agents` shows [default: as the program's files say]
+    #[arg(long, short, value_name = "NAME", requires = "from")]
+    agent: Option<String>,
+}
+
+/// Programs whose files are known.
+const SOURCES: &[(&str, &str)] = &[("orbitmesh", "Session snapshots and message logs of OrbitMesh")];
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
+    match args.from {
+        Some(_) => orbitmesh::run(context, args),
+        None => bundle::run(context, args),
+    }
+}

@@ -1,0 +1,153 @@
+//! Forks: a session that goes on from the end of a run of another, with the same agent or with another one. Nothing of the other
+//! is copied or changed; its history is read through. The agent of a fork has a session of its own and is told the story with its
+//! first prompt, which the log records as `reprimed`.
+
+mod fork_point;
+
+use std::sync::Arc;
+
+use rekindle_domain::event::{Options, Provider};
+use rekindle_domain::fork::{Wishes, fork as compose_fork};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_store::commit::Append;
+use rekindle_store::{OpenSessionError, Want};
+use rekindle_wire::code::Code;
+use rekindle_wire::request::NewFork;
+use rekindle_wire::view::{ForkVerdict, Forked, SessionView};
+
+pub(super) use self::fork_point::{before_run, still_running};
+use self::fork_point::{find_cut, tells_of_turns};
+use super::Locks;
+use super::sessions::check_directory;
+use super::update_session::no_settings;
+use crate::drive::environment;
+use crate::drive::provider::provider;
+use crate::error::{Result, ServiceError};
+use crate::idempotency::Key;
+use crate::ids::{millis, random};
+use crate::show::Views;
+use crate::storage::Sessions;
+use crate::test_knobs::crash_point;
+
+/// Makes a fork; a request that was made before finds what it made.
+pub(crate) fn fork(
+    views: &Views,
+    locks: &Locks,
+    parent: SessionId,
+    new: NewFork,
+    key: Option<&Key>,
+) -> Result<SessionId> {
+    let (workers, directory) = (&views.workers, &views.directory);
+    // Two with the same key, at the same time: the second finds what the first made.
+    let _one_at_a_time = key.map(|key| locks.keyed.lock(&key.key));
+    if let Some(key) = key
+        && let Some(found) = directory.made_by(views.store(), key)?
+    {
+        return Ok(found);
+    }
+    environment::check(&new.env)?;
+    new.working_dir.as_deref().map_or(Ok(()), check_directory)?;
+    let store = &*workers.records.store;
+    // As its caches have it: nothing is added to its log, and so nobody waits until that is read from its beginning.
+    let state = match store.at_hand(parent) {
+        Some(current) => current.state,
+        None => {
+            let loaded = views.store().load(parent, Want::Status).map_err(OpenSessionError::from)?;
+            Arc::new(loaded.state)
+        }
+    };
+    if state.deleted {
+        return Err(ServiceError::no_session(parent));
+    }
+    let wishes = wishes(&state, &new, key)?;
+    let cut = find_cut(store, &state, new.at.as_ref())?;
+    let Some(point) = store.fork_point(parent, cut).map_err(ServiceError::internal)? else {
+        let message = format!("record {cut} of the session's history cannot be read");
+        return Err(ServiceError::new(Code::HistoryMissing, message));
+    };
+    let session = SessionId::mint(millis(workers.records.now()), random()?);
+    let same_agent = wishes.provider.is_none();
+    let created = compose_fork(&state, point, wishes);
+    crash_point("fork.before_record");
+    store.fork(Append::durable(session, vec![created.into()]))?;
+    crash_point("fork.after_record");
+    if same_agent {
+        workers.agents.environment.share(parent, session);
+    }
+    workers.agents.environment.keep(session, new.env);
+    if let Some(key) = key {
+        directory.add_key(&key.as_stored(), session);
+    }
+    Ok(session)
+}
+
+/// Says what becomes of the history in a fork that was made.
+pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forked> {
+    let cut = session.forked_from.map_or(0, |from| from.seq);
+    let tells = session.profile != "exec" && tells_of_turns(store, session.id, cut)?;
+    let (verdict, notice) = match tells {
+        true => (
+            ForkVerdict::Reprimed,
+            "its first prompt begins with what happened up to there: the agent's own memory is not carried over",
+        ),
+        false if session.profile == "exec" => (
+            ForkVerdict::Fresh,
+            "a command is told nothing but its prompt: it knows nothing of what happened before",
+        ),
+        false => (ForkVerdict::Fresh, "nothing was asked up to there: its agent begins anew"),
+    };
+    Ok(Forked { session, verdict, notice: notice.to_owned() })
+}
+
+/// Returns what is to be other than in the session that is forked.
+fn wishes(parent: &SessionState, new: &NewFork, key: Option<&Key>) -> Result<Wishes> {
+    let chosen = match &new.agent {
+        Some(agent) => Some(provider(agent.clone(), new.model.clone())?),
+        None => new.model.clone().map(|model| Provider { model: Some(model), ..parent.provider.clone() }),
+    };
+    if chosen.as_ref().unwrap_or(&parent.provider).is_command() && (new.model.is_some() || new.mode.is_some())
+    {
+        return Err(no_settings());
+    }
+    let env_names = match new.agent {
+        // What another agent needs in its environment is another question.
+        Some(_) => Some(environment::names_to_keep(&new.env)),
+        None if new.env.is_empty() => None,
+        None => {
+            let mut names = parent.env_names.clone();
+            names.extend(environment::names_to_keep(&new.env));
+            names.sort_unstable();
+            names.dedup();
+            Some(names)
+        }
+    };
+    Ok(Wishes {
+        key: None,
+        title: new.title.clone(),
+        working_dir: new.working_dir.clone(),
+        provider: chosen,
+        options: Some(options(parent, new)),
+        env_names,
+        idempotency_key: key.map(Key::as_stored),
+        restoring: None,
+    })
+}
+
+fn options(parent: &SessionState, new: &NewFork) -> Options {
+    let mut options = parent.options.clone();
+    if new.agent.is_some() {
+        // A mode is an agent's own word.
+        options.mode = None;
+    }
+    if let Some(mode) = &new.mode {
+        options.set_mode(mode.clone());
+    }
+    options.resume = new.resume.unwrap_or(options.resume);
+    options.on_uncertain = new.on_uncertain.unwrap_or(options.on_uncertain);
+    options.permissions = new.permissions.unwrap_or(options.permissions);
+    if let Some(umask) = new.umask {
+        options.set_umask(umask.0);
+    }
+    options
+}

@@ -1,0 +1,131 @@
+//! Rewinds: a session that takes the place of another, and files that are restored before anything begins in it.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::event::{Restoring, SessionClosed};
+use rekindle_domain::fork::{Wishes, fork};
+use rekindle_domain::id::SessionId;
+use rekindle_domain::session::SessionState;
+use rekindle_store::commit::Append;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::NewRewind;
+
+use super::home::Home;
+use super::table::Table;
+use crate::commands::{Locks, rewind};
+use crate::drive::workspace_files::{FilesError, FilesRestored, RestoreFiles};
+use crate::error::Result;
+use crate::lock::locked;
+use crate::workspaces::CaptureFacts;
+
+/// Files that are said to be restored: what was asked for, and what comes of it next.
+#[derive(Default)]
+pub(super) struct ScriptedFiles {
+    asked: Mutex<Vec<BlobId>>,
+    errors: Mutex<Vec<FilesError>>,
+}
+
+impl RestoreFiles for ScriptedFiles {
+    fn restore_files(&self, tree: BlobId, _: &CaptureFacts, _: &Path) -> Result<FilesRestored, FilesError> {
+        locked(&self.asked).push(tree);
+        match locked(&self.errors).pop() {
+            Some(error) => Err(error),
+            None => Ok(FilesRestored { undo: BlobId::of(b"before"), changed: 2, left: 0 }),
+        }
+    }
+}
+
+/// Rewinds the home's session, and goes on with what takes its place in the daemon that comes next.
+fn rewound(home: &mut Home, to: Option<String>) -> Result<SessionId> {
+    let new = NewRewind { to, ..NewRewind::default() };
+    let successor = rewind::rewind(&home.views(), &Locks::default(), home.session, &new, (None, "test"))?;
+    home.go_on_with(successor);
+    Ok(successor)
+}
+
+#[test]
+fn a_rewind_closes_the_session_and_goes_on_before_its_latest_run() {
+    let mut home = Home::new(&["", ""]);
+    home.say("paint it red");
+    let undone = home.say("paint it blue");
+    let parent = home.session;
+    let plan = rewind::plan(&home.views(), parent, &NewRewind::default()).expect("a plan");
+    assert_eq!((plan.run_id, plan.tree), (undone, None));
+    rewound(&mut home, None).expect("rewound");
+    let state = home.state();
+    assert_eq!(state.forked_from.map(|from| (from.session_id, from.seq)), Some((parent, plan.seq)));
+    assert_eq!((state.title.as_str(), state.closed), ("t", false));
+    home.say("paint it green");
+    let prompt = home.prompted();
+    assert!(prompt.contains("red") && !prompt.contains("blue"), "{prompt}");
+    home.go_on_with(parent);
+    assert!(home.state().closed);
+    assert_eq!(home.message().expect_err("it takes none").code, Code::SessionClosed);
+    assert_eq!(rewound(&mut home, None).expect_err("once").code, Code::SessionClosed);
+}
+
+#[test]
+fn a_rewind_is_refused_where_there_is_nothing_or_something_goes_on() {
+    let mut home = Home::new(&["hang"]);
+    assert_eq!(rewound(&mut home, None).expect_err("nothing was asked").code, Code::RunUnknown);
+    home.say("paint it red");
+    assert_eq!(rewound(&mut home, None).expect_err("it runs").code, Code::StillRunning);
+    let nonsense = rewound(&mut home, Some("yesterday".into()));
+    assert!(matches!(nonsense.expect_err("no run").code, Code::InvalidAt | Code::StillRunning));
+}
+
+/// Puts a session with files to be restored into the place of the home's, as a daemon leaves it that dies right behind the record.
+fn recorded(home: &mut Home, tree: BlobId) -> SessionId {
+    let (parent, successor) = (home.state(), SessionId::mint(9, 9));
+    let seq = parent.last_seq;
+    let point = home.store().fork_point(parent.id, seq).expect("readable").expect("a record");
+    let wishes = Wishes { restoring: Some(Restoring { tree }), ..Wishes::default() };
+    let created = fork(&SessionState::clone(&parent), point, wishes);
+    let closed = vec![SessionClosed::default().into()];
+    home.store()
+        .fork(Append::durable(successor, vec![created.into()]).and(parent.id, closed))
+        .expect("recorded");
+    home.go_on_with(successor);
+    successor
+}
+
+// I13, I14: whoever comes after a crash finishes it, once, and nothing begins before.
+#[test]
+fn files_are_restored_by_whoever_comes_and_prompts_wait_for_that() {
+    let tree = BlobId::of(b"tree");
+    let mut table = Table::default();
+    let mut home = Home::new(&["", ""]);
+    home.say("paint it red");
+    recorded(&mut home, tree);
+    table.row("at once", &mut home, "session.files_restored", "idle", "");
+    home.restart();
+    table.row("once", &mut home, "", "idle", "");
+    assert_eq!(*locked(&home.files.asked), [tree]);
+    // No room: it is tried again, what is sent meanwhile waits, and is done then.
+    let mut home = Home::new(&["", ""]);
+    home.say("paint it red");
+    locked(&home.files.errors)
+        .extend([FilesError::Shortage("no room".into()), FilesError::Shortage("no room".into())]);
+    recorded(&mut home, tree);
+    table.row("short", &mut home, "", "idle", "its files cannot be restored yet: no room");
+    home.send();
+    table.row(
+        "queued",
+        &mut home,
+        "message.user queued",
+        "idle",
+        "its files cannot be restored yet: no room",
+    );
+    home.wait_long();
+    let done = "session.files_restored; run.started; agent.launching; session.restored reprimed; input.queued prompt; message.agent; run.completed";
+    table.row("done", &mut home, done, "idle", "");
+    // What cannot be done at all is said, and the session goes on.
+    let mut home = Home::new(&["", ""]);
+    home.say("paint it red");
+    locked(&home.files.errors).push(FilesError::Failed("the tree is gone".into()));
+    recorded(&mut home, tree);
+    table.row("failed", &mut home, "session.files_restored", "idle", "");
+    table.done(6);
+}

@@ -1,0 +1,77 @@
+//! Requests that fork a session, or take it back.
+
+use std::collections::BTreeMap;
+
+use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::rules::possible_variables;
+use super::{AgentChoice, Umask};
+
+/// A fork to be made: what is not named is as in the session that is forked.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewFork {
+    /// Where the history is cut: behind the newest run that has ended, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<ForkAt>,
+    /// Who answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentChoice>,
+    /// The model asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's mode asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// A short title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where the agent works: an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("pattern" = "^/", "examples" = ["/repo"]))]
+    pub working_dir: Option<String>,
+    /// What is answered to permission requests without asking anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    /// Whether it continues by itself after an interruption.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<ResumePolicy>,
+    /// What uncertain tool calls do to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_uncertain: Option<OnUncertain>,
+    /// The caller's environment, filtered here; that of the other session's agent without it.
+    #[serde(default)]
+    #[schemars(transform = possible_variables)]
+    pub env: BTreeMap<String, String>,
+    /// The caller's umask: files that the agent makes are made with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<Umask>,
+}
+
+/// A place in a history. A cut is always between two runs: a record within one rounds down.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "a place is the number of a record, a run's id or a snapshot's name")]
+pub enum ForkAt {
+    /// Behind the last run that had ended by this record.
+    Seq(#[schemars(range(min = 1))] u64),
+    /// Behind the end of a run, by its id; or at the record of a kept snapshot, by its name.
+    Name(#[schemars(extend("examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e", "148-1"]))] String),
+}
+
+/// A session to be taken back to before a run.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewRewind {
+    /// The run before whose prompt it was as it is to be again: the latest, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e"]))]
+    pub to: Option<String>,
+    /// Whether files are restored too, where a checkpoint was taken before that run: they are, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<bool>,
+    /// Also while another session's run goes on in the directory, above it or below it.
+    #[serde(default)]
+    pub force: bool,
+}
