@@ -15,6 +15,14 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// Longest patience: what is to come later than this is as good as never, and no clock of a machine ends before it.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Returns the moment so long after another one, however long that is.
+pub(crate) fn after(moment: Instant, patience: Duration) -> Instant {
+    moment + patience.min(CENTURY)
+}
+
 /// Returns how long ago a moment was.
 pub(crate) fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)

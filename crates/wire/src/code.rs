@@ -70,6 +70,7 @@ codes! {
     BlobUnknown = "blob_unknown", 404: "there is no such payload";
     ImportUnknown = "import_unknown", 404: "no bundle is staged by this name";
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
+    RecordUnknown = "record_unknown", 404: "the session's history ends before this record";
     RunUnknown = "run_unknown", 404: "there is no such run in the session's history";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";

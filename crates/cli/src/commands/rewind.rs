@@ -3,7 +3,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 
-use rekindle_client::{Exit, Failure, http, read};
+use rekindle_client::{Exit, Failure, read};
+use rekindle_domain::id::RunId;
 use rekindle_terminal::output;
 use rekindle_wire::request::NewRewind;
 use rekindle_wire::view::{RewindPlan, Rewound, RewoundFiles};
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 
     /// The run before whose prompt it was as it is to be again [default: the latest]
     #[arg(long, value_name = "RUN")]
-    to: Option<String>,
+    to: Option<RunId>,
 
     /// Leave the files as they are
     #[arg(long)]
@@ -46,7 +47,7 @@ pub(crate) struct Args {
 pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let mut client = context.daemon_or_start()?;
     let id = args.session.find_live(context, &client)?;
-    let to = args.to.as_deref().map(|run| format!("?to={}", http::escape(run))).unwrap_or_default();
+    let to = args.to.map(|run| format!("?to={run}")).unwrap_or_default();
     let mut plan: RewindPlan = client.get(&format!("/api/sessions/{id}/rewind{to}"))?;
     plan.tree = plan.tree.filter(|_| !args.conversation_only);
     if !args.yes && !context.json && output::is_terminal() && std::io::stdin().is_terminal() {
@@ -57,7 +58,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     }
     let files = args.conversation_only.then_some(false);
     // The run that was shown, whatever came since.
-    let new = NewRewind { to: Some(plan.run_id.to_string()), files, force: args.force };
+    let new = NewRewind { to: Some(plan.run_id), files, force: args.force };
     let body = client.post_once(&format!("/api/sessions/{id}/rewind"), &new)?;
     if context.json {
         return context.acknowledge(&body, "");

@@ -41,6 +41,7 @@ pub(crate) fn fork_session() -> Operation {
             Code::InvalidAt,
             Code::InvalidEnv,
             Code::InvalidWorkingDir,
+            Code::RecordUnknown,
             Code::RunUnknown,
             Code::SettingUnknown,
             Code::StillRunning,
@@ -56,7 +57,7 @@ pub(crate) fn plan_rewind() -> Operation {
         .example(json!({
             "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 7, "tree": null, "working_dir": "/repo",
         }))
-        .refuses([Code::HistoryMissing, Code::InvalidAt, Code::InvalidQuery, Code::RunUnknown])
+        .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::RunUnknown])
         .refuses([Code::SessionClosed, Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
         .refuses([Code::StillRunning, Code::Storage])
 }
@@ -84,6 +85,6 @@ pub(crate) fn rewind_session() -> Operation {
             "verdict": "reprimed", "notice": notice,
         }))
         .appends()
-        .refuses([Code::HistoryMissing, Code::InvalidAt, Code::RunUnknown, Code::SessionClosed, Code::StillRunning])
+        .refuses([Code::HistoryMissing, Code::RunUnknown, Code::SessionClosed, Code::StillRunning])
         .takes_idempotency_key()
 }

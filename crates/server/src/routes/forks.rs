@@ -2,7 +2,7 @@
 
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
-use rekindle_domain::id::SessionId;
+use rekindle_domain::id::{RunId, SessionId};
 use rekindle_wire::request::NewRewind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub(crate) async fn fork(app: App, Session(id): Session, once: Once, Raw(body): 
 #[serde(deny_unknown_fields)]
 pub(crate) struct To {
     /// The run: the latest without it.
-    to: Option<String>,
+    to: Option<RunId>,
 }
 
 /// `GET …/rewind`: what a rewind would do.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rekindle_domain::event::{Event, Restoring, SessionClosed};
 use rekindle_domain::fork::{Wishes, fork as compose_fork};
-use rekindle_domain::id::{RunId, SessionId};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::SessionState;
 use rekindle_store::commit::{Append, Expect, Part};
@@ -47,9 +47,7 @@ fn plan_for(views: &Views, state: &SessionState, new: &NewRewind) -> Result<Rewi
         return Err(still_running(open.run_id));
     }
     let latest = state.run.as_ref().map(|run| run.origin_run_id);
-    let wanted = new.to.as_deref().map(str::parse::<RunId>).transpose();
-    let wanted = wanted.map_err(|bad| ServiceError::new(Code::InvalidAt, bad))?.or(latest);
-    let run = wanted.ok_or_else(|| {
+    let run = new.to.or(latest).ok_or_else(|| {
         ServiceError::new(
             Code::RunUnknown,
             "nothing was asked in the session: there is nothing to go back to",

@@ -109,7 +109,7 @@ impl Snapshots {
             Some(Err(error)) => {
                 self.counts.failed.inc();
                 // What has happened is kept when there is room again.
-                self.put_back(session, SnapshotReason::Interval, ticks::now() + policy.interval);
+                self.put_back(session, SnapshotReason::Interval, ticks::after(ticks::now(), policy.interval));
                 Err(error.into())
             }
             None => Err(ServiceError::leaving()),
@@ -152,7 +152,7 @@ impl Snapshots {
                 false => hurried("SNAPSHOT_EVERY", self.policy_of(&current.state).interval),
             };
             let at_rest = (soon && current.state.open_run().is_none()).then_some(current.state);
-            self.inbox.with(|unsaved| unsaved.schedule(session, now + patience, at_rest));
+            self.inbox.with(|unsaved| unsaved.schedule(session, ticks::after(now, patience), at_rest));
         }
         let due = self.inbox.with(|unsaved| unsaved.take_due(now, AT_ONCE));
         let any = !due.is_empty();
@@ -194,7 +194,7 @@ impl Snapshots {
                 // It is going, or nothing can be added to it.
                 Err(KeepError::Unusable(_)) => {}
                 Err(error) => {
-                    self.put_back(session, reason, now + policy.interval);
+                    self.put_back(session, reason, ticks::after(now, policy.interval));
                     self.note_failed(session, reason, &error);
                 }
             }

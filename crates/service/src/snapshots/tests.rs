@@ -224,6 +224,20 @@ fn settings_of_a_session_count_from_when_they_are_made() {
     assert_eq!(kept[1].0, home.last_seq() - 1, "the newest is of the newest record");
 }
 
+#[test]
+fn an_interval_longer_than_any_clock_is_never_over() {
+    let mut home = Home::new(Policy::default());
+    let never =
+        Persistence { interval_s: Some(u64::MAX), max_age_s: Some(u64::MAX), ..Persistence::default() };
+    let options = Options { persistence: Some(never), ..Options::default() };
+    home.append(home.session, vec![SessionUpdated { options: Some(options), ..Default::default() }.into()]);
+    home.say();
+    home.pass(86_400);
+    assert!(home.kept().is_empty());
+    home.snapshots.leave();
+    assert_eq!(home.kept().len(), 1, "one at the exit");
+}
+
 // I12: told once, not every five minutes; and when there is room again, it is made up for.
 #[test]
 fn a_full_disk_is_told_once_and_the_snapshot_is_made_up_for() {

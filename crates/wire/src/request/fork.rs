@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::event::{OnUncertain, Permissions, ResumePolicy};
+use rekindle_domain::id::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,13 @@ pub enum ForkAt {
     /// Behind the last run that had ended by this record.
     Seq(#[schemars(range(min = 1))] u64),
     /// Behind the end of a run, by its id; or at the record of a kept snapshot, by its name.
-    Name(#[schemars(extend("examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e", "148-1"]))] String),
+    Name(
+        #[schemars(extend(
+            "pattern" = "^(run_[A-Za-z0-9_-]{1,43}|[1-9][0-9]{0,17}(-[1-9][0-9]{0,8})?)$",
+            "examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e", "148-1"],
+        ))]
+        String,
+    ),
 }
 
 /// A session to be taken back to before a run.
@@ -67,7 +74,7 @@ pub struct NewRewind {
     /// The run before whose prompt it was as it is to be again: the latest, if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e"]))]
-    pub to: Option<String>,
+    pub to: Option<RunId>,
     /// Whether files are restored too, where a checkpoint was taken before that run: they are, if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<bool>,

@@ -42,6 +42,17 @@ mod tests {
     }
 
     #[test]
+    fn an_object_within_a_body_is_no_list() {
+        let change = |text| serde_json::from_str::<Change>(text).map(|change| change.persistence.is_some());
+        assert!(matches!(change(r#"{"persistence":{"keep":3}}"#), Ok(true)));
+        assert!(matches!(change(r#"{"persistence":null}"#), Ok(false)));
+        for bad in [r#"{"persistence":[null,null]}"#, r#"{"persistence":{"keep":0}}"#] {
+            assert!(change(bad).is_err(), "{bad}");
+        }
+        assert!(serde_json::from_str::<Resume>(r#"{"token":"t","answer":["yes",null,null,null]}"#).is_err());
+    }
+
+    #[test]
     fn a_whole_number_is_read_however_it_is_written() {
         let timeout = |number: &str| {
             let text = format!(r#"{{"working_dir":"/","agent":"claude","wait_timeout_s":{number}}}"#);

@@ -2,7 +2,8 @@
 
 pub(super) use rekindle_domain::whole_number::whole;
 use schemars::Schema;
-use serde::de::Error;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -14,6 +15,17 @@ pub(super) fn at_least_a_second<'de, D: serde::Deserializer<'de>>(
         Some(0) => Err(D::Error::custom("timeout_s is at least 1")),
         seconds => Ok(seconds),
     }
+}
+
+/// Reads an object that may be left out: the fields of a list would be taken by their order.
+pub(super) fn object<'de, D: serde::Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let Some(raw) = Option::<Box<RawValue>>::deserialize(deserializer)? else { return Ok(None) };
+    if !raw.get().starts_with('{') {
+        return Err(D::Error::custom("an object is expected"));
+    }
+    serde_json::from_str(raw.get()).map(Some).map_err(D::Error::custom)
 }
 
 /// Says that a field is there and is not null.

@@ -6,7 +6,7 @@ use rekindle_domain::event::{CheckpointMode, OnUncertain, Permissions, Persisten
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rules::{answer_with_token, at_least_one, possible_variables, whole};
+use super::rules::{answer_with_token, at_least_one, object, possible_variables, whole};
 use super::{Content, NewAnswer, Umask};
 
 /// A session to be made.
@@ -52,7 +52,7 @@ pub struct NewSession {
     #[schemars(length(min = 1, max = 255), extend("pattern" = "^[!-~]+$", "examples" = ["my-project"]))]
     pub key: Option<String>,
     /// How its snapshots are kept, where that is not to be as the daemon is configured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub persistence: Option<Persistence>,
     /// The caller's environment, filtered here.
     #[serde(default)]
@@ -131,7 +131,7 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How its snapshots are kept: what is named here, the rest stays as it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub persistence: Option<Persistence>,
 }
 
@@ -160,7 +160,7 @@ pub struct Resume {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// The answer to that wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     pub answer: Option<NewAnswer>,
     /// The caller's environment.
     #[serde(default)]

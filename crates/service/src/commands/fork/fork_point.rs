@@ -38,7 +38,7 @@ pub(super) fn find_cut(store: &dyn Sessions, state: &SessionState, at: Option<&F
         At::End => state.last_seq,
         At::Seq(seq) if seq > state.last_seq => {
             let message = format!("the session's history ends with record {}", state.last_seq);
-            return Err(ServiceError::new(Code::InvalidAt, message));
+            return Err(ServiceError::new(Code::RecordUnknown, message));
         }
         At::Seq(seq) => seq,
         At::Run(run) => end_of_run(&history, run)?,
@@ -84,7 +84,9 @@ fn read_place(at: &ForkAt) -> Result<At> {
     if let Ok(snapshot) = name.parse::<SnapshotName>() {
         return Ok(At::Seq(snapshot.seq));
     }
-    name.parse().map(At::Seq).map_err(|_| {
+    // Written in one way only, as the description says.
+    let seq = name.parse().ok().filter(|seq: &u64| *seq > 0 && seq.to_string() == *name);
+    seq.map(At::Seq).ok_or_else(|| {
         let shown: String = name.chars().take(80).collect();
         let message = format!(
             "{shown:?} is no place to fork at: name a run, the number of a record, or a kept snapshot"
