@@ -73,6 +73,11 @@ fn holders_are_told_apart_and_only_what_is_in_a_log_goes() {
     let living = holder_of(&lab, &lives);
     let half = lab.home().join("holders/h_00000000000000000000000000000001");
     std::fs::create_dir_all(half.join("journal")).expect("made");
+    // Ready to be started from, and the daemon dies before it has recorded that.
+    let ready = lab.home().join("holders/h_00000000000000000000000000000002");
+    std::fs::create_dir_all(ready.join("journal")).expect("made");
+    let launch = lab.home().join("holders").join(&living).join("launch.json");
+    std::fs::copy(launch, ready.join("launch.json")).expect("copied");
 
     // Beside a daemon nothing is repaired, and what would be can be asked.
     let refused = lab.rekindle(&["doctor", "--repair"]).output().expect("it runs");
@@ -94,10 +99,11 @@ fn holders_are_told_apart_and_only_what_is_in_a_log_goes() {
 
     lab.kill();
     let report = ask(&lab, &["doctor"]);
-    assert_eq!(found(&report, "holder_half_made"), [name(&half.to_string_lossy())], "{report}");
+    let unused = [&half, &ready].map(|holder| name(&holder.to_string_lossy()));
+    assert_eq!(found(&report, "holder_half_made"), unused, "{report}");
     assert_eq!(found(&report, "daemon_left"), ["daemon.json"], "{report}");
     let repaired = ask(&lab, &["doctor", "--repair", "--yes"]);
-    assert!(!half.exists() && !lab.home().join("daemon.json").exists(), "{repaired}");
+    assert!(!half.exists() && !ready.exists() && !lab.home().join("daemon.json").exists(), "{repaired}");
     assert_eq!(lab.living_agents().len(), 1, "the agent of a session is not an orphan: {repaired}");
     // The program that a living holder runs stays.
     let freed = ask(&lab, &["gc"]);

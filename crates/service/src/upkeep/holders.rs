@@ -164,6 +164,10 @@ fn holder_standing(
     if let About::Has = about {
         return Standing::Ingested;
     }
+    // An agent is started only behind its record: without one nothing was, and here is nothing to be lost.
+    if matches!(about, About::Strange | About::Unknown) && was_never_used(seen.dir.path()) {
+        return Standing::HalfMade;
+    }
     if let Some(damage) = journal() {
         return Standing::JournalDamaged(damage);
     }
@@ -176,11 +180,11 @@ fn holder_standing(
     }
 }
 
-/// Tells whether a directory has nothing but what is made before a launch is written: the launch comes last.
+/// Tells whether a directory has nothing but what is made before its holder is started.
 fn was_never_used(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
     entries.flatten().all(|entry| match entry.file_name().to_str() {
-        Some("secret" | "launch.tmp" | "launch.json.tmp") => true,
+        Some("secret" | "launch.tmp" | "launch.json.tmp" | "launch.json") => true,
         Some("lock") => entry.metadata().is_ok_and(|there| there.len() == 0),
         Some("journal") => std::fs::read_dir(entry.path()).is_ok_and(|mut inner| inner.next().is_none()),
         _ => false,
