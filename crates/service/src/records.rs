@@ -33,10 +33,10 @@ impl Records {
         Records { store, clock, steady, under_way: Arc::default() }
     }
 
-    /// Appends records that must be on disk before anyone is told.
+    /// Appends records; what must survive a power cut is on disk before anyone is told.
     pub(crate) fn append(&self, session: SessionId, records: Vec<Draft>) -> Result<Receipt> {
         crash_point("append.before");
-        let receipt = self.store.append(Append::durable(session, records))?;
+        let receipt = self.store.append(Append::as_needed(session, records))?;
         crash_point("append.after");
         Ok(receipt)
     }

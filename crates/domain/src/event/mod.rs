@@ -205,7 +205,7 @@ kinds! {
     RunFailed(RunFailed<'a>) = "run.failed", State, Disk;
     RunCancelled(RunCancelled<'a>) = "run.cancelled", State, Disk;
     RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State, Disk;
-    RunCheckpoint(RunCheckpoint) = "run.checkpoint", State, Disk;
+    RunCheckpoint(RunCheckpoint) = "run.checkpoint", State, Process;
     TokenMinted(TokenMinted<'a>) = "token.minted", Token, Disk;
     TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token, Disk;
     TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token, Disk;

@@ -27,6 +27,7 @@ pub use machine::{CommitMachine, Limits};
 pub use thread::{Committer, Ticket};
 
 use rekindle_domain::chain::ChainHash;
+use rekindle_domain::event::Durability;
 use rekindle_domain::id::{SessionId, StreamId};
 use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
@@ -90,6 +91,14 @@ impl Append {
     pub fn durable(stream: impl Into<StreamId>, records: Vec<Draft>) -> Append {
         let stream = stream.into();
         Append { stream, records, persist: Persist::Disk, expect: Expect::Anything, more: Vec::new() }
+    }
+
+    /// Returns an append that is answered once it is where its records must be: on disk, if one of them must.
+    pub fn as_needed(stream: impl Into<StreamId>, records: Vec<Draft>) -> Append {
+        match records.iter().any(|draft| draft.event.durability() == Durability::Disk) {
+            true => Append::durable(stream, records),
+            false => Append::quick(stream, records),
+        }
     }
 
     /// Returns an append that is answered once the kernel has it.

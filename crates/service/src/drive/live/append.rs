@@ -9,7 +9,7 @@ use rekindle_agent::said::{PromptOutcome, Request};
 use rekindle_domain::compose::interrupt::{Ending, end_run, end_turn};
 use rekindle_domain::compose::wait::{NewWait, open, withdraw};
 use rekindle_domain::event::{
-    AgentExited, CancelReason, Durability, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
+    AgentExited, CancelReason, Event, InputKind, InputQueued, InterruptReason, Raw, RunFailed,
     SessionRestored,
 };
 use rekindle_domain::id::{RunId, WaitId};
@@ -18,7 +18,7 @@ use rekindle_domain::session::Run;
 use rekindle_domain::token::sha256_hex;
 use rekindle_holder::dir::ExitNote;
 use rekindle_holder::identity::machine_boot;
-use rekindle_store::commit::{Append, Persist, Receipt};
+use rekindle_store::commit::{Append, Receipt};
 
 use super::error::{Result, tells_of_shortage};
 use super::{LiveAgent, LiveError, Progress};
@@ -113,9 +113,7 @@ impl LiveAgent {
     /// Appends records and takes them in; large payloads are stored first.
     pub(super) fn append(&mut self, mut records: Vec<Draft>) -> Result<Receipt> {
         keep_large(&*self.store, &mut records)?;
-        let on_disk = records.iter().any(|draft| draft.event.durability() == Durability::Disk);
-        let persist = if on_disk { Persist::Disk } else { Persist::Process };
-        let append = Append { persist, ..Append::durable(self.session, records.clone()) };
+        let append = Append::as_needed(self.session, records.clone());
         crash_point("live.append.before");
         let receipt = self.store.append(append)?;
         crash_point("live.append.after");
