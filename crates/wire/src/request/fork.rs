@@ -7,7 +7,7 @@ use rekindle_domain::id::RunId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::rules::possible_variables;
+use super::rules::{number_of_record, possible_variables};
 use super::{AgentChoice, Umask};
 
 /// A fork to be made: what is not named is as in the session that is forked.
@@ -56,7 +56,11 @@ pub struct NewFork {
 #[serde(untagged, expecting = "a place is the number of a record, a run's id or a snapshot's name")]
 pub enum ForkAt {
     /// Behind the last run that had ended by this record.
-    Seq(#[schemars(range(min = 1))] u64),
+    Seq(
+        #[serde(deserialize_with = "number_of_record")]
+        #[schemars(range(min = 1))]
+        u64,
+    ),
     /// Behind the end of a run, by its id; or at the record of a kept snapshot, by its name.
     Name(
         #[schemars(extend(

@@ -42,6 +42,18 @@ mod tests {
     }
 
     #[test]
+    fn a_place_to_fork_at_is_a_number_or_a_name() {
+        let at = |text: &str| serde_json::from_str::<NewFork>(text).map(|fork| fork.at).ok();
+        assert_eq!(at(r#"{"at":148}"#), Some(Some(ForkAt::Seq(148))));
+        assert_eq!(at(r#"{"at":148.0}"#), Some(Some(ForkAt::Seq(148))));
+        assert_eq!(at(r#"{"at":"148-1"}"#), Some(Some(ForkAt::Name("148-1".into()))));
+        assert_eq!(at(r#"{"at":null}"#), Some(None));
+        for bad in ["0", "-1", "0.5", "[148]", "true"] {
+            assert_eq!(at(&format!(r#"{{"at":{bad}}}"#)), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn an_object_within_a_body_is_no_list() {
         let change = |text| serde_json::from_str::<Change>(text).map(|change| change.persistence.is_some());
         assert!(matches!(change(r#"{"persistence":{"keep":3}}"#), Ok(true)));

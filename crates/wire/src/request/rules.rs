@@ -1,5 +1,6 @@
 //! Rules of requests: numbers as JSON writes them, and what schemas say of fields that belong together.
 
+use rekindle_domain::whole_number::positive;
 pub(super) use rekindle_domain::whole_number::whole;
 use schemars::Schema;
 use serde::Deserialize;
@@ -15,6 +16,11 @@ pub(super) fn at_least_a_second<'de, D: serde::Deserializer<'de>>(
         Some(0) => Err(D::Error::custom("timeout_s is at least 1")),
         seconds => Ok(seconds),
     }
+}
+
+/// Reads the number of a record, which is not 0.
+pub(super) fn number_of_record<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    positive(deserializer)?.ok_or_else(|| D::Error::custom("the number of a record is expected"))
 }
 
 /// Reads an object that may be left out: the fields of a list would be taken by their order.
