@@ -1,12 +1,16 @@
 //! What is known of particular agents, as data: how they are started, what to install, and what they do that
 //! others do not. Nothing here is code about one agent.
 
+mod agent_directories;
 mod quirk;
 mod table;
+mod transcript;
 mod version;
 
+pub use agent_directories::AgentDirectories;
 pub use quirk::{Quirk, Quirks};
 pub use table::TABLE;
+pub use transcript::{Segment, TranscriptPlace, is_plain_id};
 pub use version::{Version, Versions};
 
 /// An agent in the table.
@@ -32,6 +36,8 @@ pub struct KnownAgent {
     pub environment: &'static [&'static str],
     /// Environment variables that it gets from us.
     pub set: &'static [(&'static str, &'static str)],
+    /// Where it keeps what it wrote down of a session itself, if that is one file whose place is known.
+    pub transcript: Option<TranscriptPlace>,
     /// What it does that others do not, and in which versions.
     pub quirks: &'static [(Quirk, Versions)],
 }

@@ -3,7 +3,7 @@
 
 use super::Quirk::{LoadContinuesTurn, LoadWithinAMinuteDestroys, ReplaysAfterLoad, RerunsInterruptedTool};
 use super::Versions::Any;
-use super::{Command, KnownAgent};
+use super::{Command, KnownAgent, Segment, TranscriptPlace};
 
 const fn command(program: &'static str, args: &'static [&'static str]) -> Command {
     Command { program, args, needs: None }
@@ -21,7 +21,41 @@ const PLAIN: KnownAgent = KnownAgent {
     login: "",
     environment: &[],
     set: &[],
+    transcript: None,
     quirks: &[],
+};
+
+const OF_CLAUDE: TranscriptPlace = TranscriptPlace {
+    variable: Some("CLAUDE_CONFIG_DIR"),
+    directory: ".claude",
+    segments: &[
+        Segment::Fixed("projects"),
+        Segment::WorkingDir,
+        Segment::File { before: "", has_time: false, id_chars: usize::MAX },
+    ],
+};
+
+const OF_CODEX: TranscriptPlace = TranscriptPlace {
+    variable: Some("CODEX_HOME"),
+    directory: ".codex",
+    segments: &[
+        Segment::Fixed("sessions"),
+        Segment::Digits(4),
+        Segment::Digits(2),
+        Segment::Digits(2),
+        Segment::File { before: "rollout-", has_time: true, id_chars: usize::MAX },
+    ],
+};
+
+const OF_GEMINI: TranscriptPlace = TranscriptPlace {
+    variable: None,
+    directory: ".gemini",
+    segments: &[
+        Segment::Fixed("tmp"),
+        Segment::Project,
+        Segment::Fixed("chats"),
+        Segment::File { before: "session-", has_time: true, id_chars: 8 },
+    ],
 };
 
 /// The agents, as `rekindle agents` lists them.
@@ -37,6 +71,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @agentclientprotocol/claude-agent-acp",
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
+        transcript: Some(OF_CLAUDE),
         ..PLAIN
     },
     // 2.6.0. The program `codex` itself does not speak the protocol.
@@ -50,6 +85,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @agentclientprotocol/codex-acp",
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
+        transcript: Some(OF_CODEX),
         ..PLAIN
     },
     // 0.61.0. Without the variable it starts itself once more, and signals reach only the first of the two.
@@ -64,6 +100,7 @@ pub const TABLE: &[KnownAgent] = &[
         login: "gemini",
         environment: &["GEMINI_", "GOOGLE_"],
         set: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
+        transcript: Some(OF_GEMINI),
         quirks: &[(LoadWithinAMinuteDestroys, Any), (ReplaysAfterLoad, Any)],
     },
     // 1.18.33.
@@ -245,6 +282,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @zed-industries/claude-code-acp",
         login: "claude /login",
         environment: &["ANTHROPIC_", "CLAUDE_"],
+        transcript: Some(OF_CLAUDE),
         ..PLAIN
     },
     // 0.16.0. Its program has the same name as that of `codex`, which is looked for; only its own package is sure
@@ -258,6 +296,7 @@ pub const TABLE: &[KnownAgent] = &[
         install: "npm install -g @zed-industries/codex-acp",
         login: "codex login",
         environment: &["OPENAI_", "CODEX_"],
+        transcript: Some(OF_CODEX),
         ..PLAIN
     },
 ];
