@@ -103,8 +103,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         wanted => {
             let session = session.find(&home)?;
             let name = if let Wanted::Run(name) = &wanted { Some(name.as_str()) } else { None };
-            let reader = home.reader(session).map_err(|error| unreadable(session, error))?;
-            let found = find_run_checkpoints(&reader, name).map_err(|error| unreadable(session, error))?;
+            // Of a fork together with what it goes on from.
+            let history = home.history(session).map_err(|error| unreadable(session, error))?;
+            let found =
+                find_run_checkpoints(&history.reader, name).map_err(|error| unreadable(session, error))?;
             let found = found.ok_or_else(|| none(session, name))?;
             run_diff(context, &workspaces, &found, args.stat)
         }
@@ -208,7 +210,7 @@ fn unreadable(session: SessionId, error: std::io::Error) -> Failure {
 
 /// Returns the trees of all checkpoints of a session.
 fn checkpoints(home: &Offline, session: SessionId) -> Result<Vec<BlobId>, Failure> {
-    let read = home.reader(session).and_then(|reader| all_checkpoints(&reader));
+    let read = home.history(session).and_then(|history| all_checkpoints(&history.reader));
     let read = read.map_err(|error| unreadable(session, error))?;
     Ok(read.iter().filter_map(|checkpoint| checkpoint.tree).collect())
 }

@@ -304,8 +304,8 @@ impl Daemon {
     /// Tells what a run did to the files of its directory: the latest that has checkpoints, unless one is named.
     pub fn diff(&self, id: SessionId, run: Option<&str>, only_stat: bool) -> Result<RunDiff> {
         let entry = self.entry(id)?;
-        let reader = self.store.reader(entry.state.id).map_err(ServiceError::internal)?;
-        let found = find_run_checkpoints(&reader, run).map_err(ServiceError::internal)?;
+        let history = log::history(&*self.store, entry.state.id)?;
+        let found = find_run_checkpoints(&history.reader, run).map_err(ServiceError::internal)?;
         let found = found.ok_or_else(|| {
             let which =
                 run.map_or("no run of the session has".to_owned(), |run| format!("{run} does not have"));

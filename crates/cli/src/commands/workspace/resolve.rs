@@ -34,7 +34,7 @@ fn checkpoints(context: &Context) -> Result<Vec<RunCheckpoint>, Failure> {
     let home = context.offline()?;
     let mut found = Vec::new();
     for session in home.sessions()? {
-        let read = home.reader(session).and_then(|reader| all_checkpoints(&reader));
+        let read = home.history(session).and_then(|history| all_checkpoints(&history.reader));
         found.append(&mut read.unwrap_or_default());
     }
     Ok(found)
