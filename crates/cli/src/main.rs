@@ -13,6 +13,7 @@ mod hints;
 mod home_arg;
 mod live;
 mod offline_session;
+mod passphrase;
 mod payloads;
 mod persistence_config;
 mod possible_values;

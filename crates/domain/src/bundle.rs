@@ -28,6 +28,9 @@ pub const MAX_MEMBERS: usize = 2_000_000;
 /// Most bytes of all members together.
 pub const MAX_BYTES: u64 = 1 << 40;
 
+/// Most bytes of trees: those of a workspace with a million files, and of many checkpoints of it. Whoever reads a bundle holds them.
+pub const MAX_TREES: u64 = 512 << 20;
+
 /// Most sessions of a bundle: as many as anybody would name on a command line.
 pub const MAX_SESSIONS: usize = 10_000;
 
@@ -43,6 +46,8 @@ pub enum MemberName {
     Log(SessionId),
     /// A kept snapshot: its session, its name, and the ending that says how it is compressed.
     Snapshot(SessionId, SnapshotName, SnapshotEnding),
+    /// What the session's agent wrote down of it itself.
+    Transcript(SessionId),
     /// A file's content, a tree, or what is too large for a log.
     Blob(BlobId),
 }
@@ -78,6 +83,7 @@ impl fmt::Display for MemberName {
             MemberName::Snapshot(session, name, ending) => {
                 write!(f, "sessions/{session}.snapshots/{name}{}", ending.as_str())
             }
+            MemberName::Transcript(session) => write!(f, "transcripts/{session}.jsonl"),
             MemberName::Blob(blob) => write!(f, "blobs/{blob}"),
         }
     }
@@ -105,6 +111,7 @@ fn parse(text: &str) -> Option<MemberName> {
     let (folder, name) = text.split_once('/')?;
     match (folder, name.split_once('/')) {
         ("blobs", None) => Some(MemberName::Blob(name.parse().ok()?)),
+        ("transcripts", None) => Some(MemberName::Transcript(name.strip_suffix(".jsonl")?.parse().ok()?)),
         ("sessions", None) => {
             let stem = name.strip_suffix(".jsonl")?;
             Some(match stem.strip_suffix(".base") {
@@ -163,6 +170,21 @@ pub struct BundledSession {
     /// The files of its working directory, if they are in the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<BlobId>,
+    /// Trees that its checkpoints and kept snapshots name, if they are in the bundle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<BlobId>,
+    /// Whose transcript of it is in the bundle, and where that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<BundledTranscript>,
+}
+
+/// A transcript, as the table of contents has it: what an agent wrote down of a session itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BundledTranscript {
+    /// The agent, by its name in the table of known agents.
+    pub agent: String,
+    /// Where it was, below the directory that the agent keeps such files in.
+    pub path: String,
 }
 
 /// The table of contents of a bundle.
@@ -206,6 +228,9 @@ pub enum BadContents {
     /// A session has no log, or a log no session.
     #[error("the bundle says one thing of {0} and has another: its log is missing, or not announced")]
     Unmatched(SessionId),
+    /// Something is announced that is not there, or there and not announced.
+    #[error("the bundle says one thing of {0} and has another")]
+    Unannounced(MemberName),
     /// A content is not named by its hash.
     #[error("{0} is not what its name says")]
     Misnamed(MemberName),
@@ -269,11 +294,22 @@ impl Contents {
                 return Err(BadContents::Unmatched(*session));
             }
         }
+        for session in &self.sessions {
+            let transcript = MemberName::Transcript(session.session_id);
+            if names.contains(&transcript) != session.transcript.is_some() {
+                return Err(BadContents::Unannounced(transcript));
+            }
+            let trees = session.tree.iter().chain(&session.checkpoints).map(|tree| MemberName::Blob(*tree));
+            if let Some(missing) = trees.into_iter().find(|tree| !names.contains(tree)) {
+                return Err(BadContents::Unannounced(missing));
+            }
+        }
         let of = |name: &MemberName| match name {
             MemberName::Blob(_) => None,
-            MemberName::Base(session) | MemberName::Log(session) | MemberName::Snapshot(session, ..) => {
-                Some(*session)
-            }
+            MemberName::Base(session)
+            | MemberName::Log(session)
+            | MemberName::Snapshot(session, ..)
+            | MemberName::Transcript(session) => Some(*session),
         };
         match names.iter().filter_map(|name| of(name)).find(|session| !announced.contains(session)) {
             Some(session) => Err(BadContents::Unmatched(session)),

@@ -193,6 +193,20 @@ pub fn leftovers(disk: &dyn Disk, layout: &Layout) -> io::Result<Vec<PathBuf>> {
     Ok(staged.map(|entry| directory.join(entry.name)).collect())
 }
 
+/// Takes back what an import that was cut short has moved already: files of sessions that have no log here, which is moved last, so that
+/// nobody knows these files yet. A log that is still staged goes first: whoever is about to move it finds it gone.
+pub fn take_back(disk: &dyn Disk, layout: &Layout, staging: &Path, sessions: &[SessionId]) -> io::Result<()> {
+    for session in sessions {
+        if_exists(disk.remove_file(&Layout::new(staging).log(*session)))?;
+        if if_exists(disk.stat(&layout.log(*session)))?.is_none() {
+            if_exists(disk.remove_file(&layout.base(*session)))?;
+            remove(disk, &layout.history(*session))?;
+            disk.sync_dir(&layout.sessions())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a staging directory with everything in it.
 pub fn remove(disk: &dyn Disk, staging: &Path) -> io::Result<()> {
     for entry in if_exists(disk.list(staging))?.unwrap_or_default() {

@@ -5,29 +5,37 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rekindle_agent::known::AgentDirectories;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::time::Clock;
 use rekindle_service::bundles::BundleError;
 use rekindle_service::bundles::export::{Export, Exported, export};
+use rekindle_service::bundles::sealed::{Passphrase, Sealing};
 use rekindle_store::layout::Layout;
 use rekindle_terminal::output;
 use serde_json::json;
 
 use super::{Context, capture_options};
 use crate::bundle_progress::BundleProgress;
+use crate::passphrase;
 use crate::session_arg::{find_offline, latest_offline};
 
 /// Export sessions as one file, a bundle, that `rekindle import` takes in elsewhere
 ///
 /// Works beside a daemon and without one, and changes nothing: a session that runs is exported at the record that is its last at
 /// this moment. A bundle has the whole history of each session, what is too large for a log, and kept snapshots; with
-/// --with-workspace also the files of its directory as they are now, but for what a snapshot of it leaves out. It is readable by
-/// whoever has it: conversations may hold secrets.
+/// --with-workspace also the files of its directory, as they are now and as every checkpoint and kept snapshot has them that is still
+/// here, but for what a snapshot of it leaves out: `rekindle diff`, `rewind` and restores work where it is imported. With
+/// --with-transcript also what the agent itself wrote down, where that is known, so that it remembers the session elsewhere.
+///
+/// It is readable by whoever has it, and conversations may hold secrets. --seal asks for a passphrase, twice, without which nobody
+/// reads it; the tools of age open it too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle export
-  rekindle export 01khz0p6r8 -o session.rkb --with-workspace
+  rekindle export 01khz0p6r8 -o session.rkb --with-workspace --with-transcript
+  rekindle export --seal --passphrase-file ~/.bundle-passphrase
   rekindle export 01khz0p6r8 -o - | ssh host 'cat > session.rkb'")]
 pub(crate) struct Args {
     /// The sessions' ids, or the beginnings of them [default: this directory's latest]
@@ -38,9 +46,21 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Take the files of the sessions' directories along, as they are now
+    /// Take the files of the sessions' directories along, as they are now and as checkpoints and snapshots have them
     #[arg(long)]
     with_workspace: bool,
+
+    /// Take along what the agents themselves wrote down, where its place is known
+    #[arg(long)]
+    with_transcript: bool,
+
+    /// Let nobody read it without a passphrase
+    #[arg(long)]
+    seal: bool,
+
+    /// Take the passphrase from the first line of a file instead of asking for it
+    #[arg(long, value_name = "FILE", requires = "seal")]
+    passphrase_file: Option<PathBuf>,
 
     /// Replace the file if there is one
     #[arg(long)]
@@ -65,60 +85,90 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         capture_options(directory).unwrap_or_else(|_| rekindle_workspace::CaptureOptions::new(directory))
     };
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let directories = || AgentDirectories::from_environment(|name| std::env::var_os(name));
     let asked = Export {
         files: args.with_workspace.then_some(&options),
+        transcripts: args.with_transcript.then(directories),
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: SystemClock.now(),
         machine: Some(machine.trim().to_owned()).filter(|name| !name.is_empty()),
         sessions,
     };
     let target = args.output.clone().unwrap_or_else(|| format!("{}.rkb", asked.sessions[0]).into());
-    if target == Path::new("-") {
-        return to_stdout(context, &asked);
+    let is_stdout = target == Path::new("-");
+    if is_stdout && io::stdout().is_terminal() {
+        let message = "a bundle is nothing for a terminal".to_owned();
+        return Err(
+            Failure::usage("stdout_is_terminal", message).hint("-o FILE, or send it somewhere: … -o - | …")
+        );
     }
-    if !args.force && target.symlink_metadata().is_ok() {
+    if !is_stdout && !args.force && target.symlink_metadata().is_ok() {
         let message = format!("{} is there already", target.display());
         return Err(Failure::usage("file_exists", message).hint("--force replaces it; -o names another"));
     }
-    let exported = to_file(context, &asked, &target, args.force)?;
+    let passphrase = args.passphrase_file.as_deref();
+    let passphrase = args.seal.then(|| passphrase::for_sealing(context, passphrase)).transpose()?;
+    let passphrase = passphrase.as_ref();
+    if is_stdout {
+        return to_stdout(context, &asked, passphrase);
+    }
+    let (exported, bytes) = to_file(context, &asked, passphrase, &target, args.force)?;
     let sessions: Vec<_> = exported.contents.sessions.iter().collect();
     let body = json!({
         "file": target.to_string_lossy(),
-        "bytes": exported.bytes,
+        "bytes": bytes,
+        "sealed": args.seal,
         "members": exported.contents.members.len(),
         "sessions": sessions,
         "notes": exported.notes,
     });
     context.print(&body, |out| {
         let count = output::plural(exported.contents.sessions.len() as u64, "session");
-        writeln!(out, "{}: {count}, {}", target.display(), output::size(exported.bytes))?;
+        let sealed = if args.seal { ", sealed" } else { "" };
+        writeln!(out, "{}: {count}, {}{sealed}", target.display(), output::size(bytes))?;
         tell(&exported);
         Ok(())
     })
 }
 
 fn tell(exported: &Exported) {
+    for session in &exported.contents.sessions {
+        let mut along: Vec<String> = Vec::new();
+        along.extend(session.tree.map(|_| "its files as they are now".to_owned()));
+        let states = session.checkpoints.len() as u64;
+        along.extend(
+            (states > 0).then(|| format!("{} of checkpoints and snapshots", output::plural(states, "state"))),
+        );
+        along.extend(session.transcript.as_ref().map(|found| format!("the transcript of {}", found.agent)));
+        if !along.is_empty() {
+            anstream::eprintln!("{}: with {}", session.session_id, along.join(", "));
+        }
+    }
     for note in &exported.notes {
         anstream::eprintln!("note: {note}");
     }
 }
 
-fn to_stdout(context: &Context, asked: &Export<'_>) -> Result<Exit, Failure> {
-    if io::stdout().is_terminal() {
-        let message = "a bundle is nothing for a terminal".to_owned();
-        return Err(
-            Failure::usage("stdout_is_terminal", message).hint("-o FILE, or send it somewhere: … -o - | …")
-        );
-    }
+fn to_stdout(
+    context: &Context,
+    asked: &Export<'_>,
+    passphrase: Option<&Passphrase>,
+) -> Result<Exit, Failure> {
     let mut out = BufWriter::new(io::stdout());
-    let exported = write(context, asked, &mut out)?;
+    let exported = write(context, asked, passphrase, &mut out)?;
     out.flush()?;
     tell(&exported);
     Ok(Exit::Ok)
 }
 
-/// Writes a bundle beside its place and gives it its name when it is whole and on disk.
-fn to_file(context: &Context, asked: &Export<'_>, target: &Path, force: bool) -> Result<Exported, Failure> {
+/// Writes a bundle beside its place and gives it its name when it is whole and on disk; returns how long it is, too.
+fn to_file(
+    context: &Context,
+    asked: &Export<'_>,
+    passphrase: Option<&Passphrase>,
+    target: &Path,
+    force: bool,
+) -> Result<(Exported, u64), Failure> {
     let mut name = target.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = PathBuf::from(name);
@@ -126,7 +176,7 @@ fn to_file(context: &Context, asked: &Export<'_>, target: &Path, force: bool) ->
         // Conversations are nobody else's business.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let mut out = BufWriter::with_capacity(1 << 17, file);
-        let exported = write(context, asked, &mut out)?;
+        let exported = write(context, asked, passphrase, &mut out)?;
         let file: File = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         if force {
@@ -138,7 +188,7 @@ fn to_file(context: &Context, asked: &Export<'_>, target: &Path, force: bool) ->
         }
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(exported)
+        Ok((exported, file.metadata()?.len()))
     })();
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
@@ -146,10 +196,22 @@ fn to_file(context: &Context, asked: &Export<'_>, target: &Path, force: bool) ->
     written
 }
 
-fn write(context: &Context, asked: &Export<'_>, out: &mut (dyn Write + Send)) -> Result<Exported, Failure> {
+fn write(
+    context: &Context,
+    asked: &Export<'_>,
+    passphrase: Option<&Passphrase>,
+    out: &mut (dyn Write + Send),
+) -> Result<Exported, Failure> {
     let mut progress = BundleProgress::new(context.json);
     let layout = Layout::new(&context.home);
-    let exported = export(&context.disk(), &layout, asked, out, &mut |done| progress.show(done));
+    let mut show = |done| progress.show(done);
+    let exported = match passphrase {
+        None => export(&context.disk(), &layout, asked, out, &mut show),
+        Some(passphrase) => Sealing::new(out, passphrase).and_then(|mut sealing| {
+            let exported = export(&context.disk(), &layout, asked, &mut sealing, &mut show)?;
+            sealing.finish().map(|_| exported)
+        }),
+    };
     progress.end();
     exported.map_err(failure)
 }
@@ -159,6 +221,7 @@ pub(super) fn failure(error: BundleError) -> Failure {
     let hint = match error.code() {
         "bundle_damaged" | "not_a_bundle" => "nothing was changed; export it again, or copy it again",
         "bundle_newer" => "nothing was changed",
+        "wrong_passphrase" => "nothing was changed; try it again",
         "command_not_trusted" => "--trust-command takes it, if you know what it does",
         "import_busy" => "wait until it has ended",
         "home_unusable" | "session_unreadable" => "rekindle doctor looks at the home",

@@ -23,6 +23,8 @@ fn contents(members: &[&str]) -> Contents {
         seq: 7,
         h: None,
         tree: None,
+        checkpoints: Vec::new(),
+        transcript: None,
     };
     Contents {
         format: BUNDLE_FORMAT,
@@ -43,6 +45,7 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "sessions/sess_1.snapshots/148-1.json.zst".to_owned(),
         "sessions/sess_1.snapshots/148-1.json.gz".to_owned(),
         "sessions/sess_1.snapshots/148-1.json".to_owned(),
+        "transcripts/sess_1.jsonl".to_owned(),
         format!("blobs/{blob}"),
     ];
     for name in &good {
@@ -71,6 +74,9 @@ fn members_have_names_of_our_grammar_and_no_others() {
         "blobs/../blobs/abc",
         &upper,
         "transcripts/sess_1/0",
+        "transcripts/sess_1.json",
+        "transcripts/../sess_1.jsonl",
+        "transcripts/.claude/projects/x.jsonl",
         "config.toml",
     ] {
         assert!(bad.parse::<MemberName>().is_err(), "{bad:?}");
@@ -124,4 +130,31 @@ fn a_table_that_makes_no_sense_is_refused() {
     let mut twice = contents(&[log]);
     twice.sessions.push(twice.sessions[0].clone());
     assert_eq!(twice.check(), Err(BadContents::Unmatched(session())));
+}
+
+#[test]
+fn what_is_announced_is_there_and_what_is_there_is_announced() {
+    let (log, transcript) = ("sessions/sess_1.jsonl", "transcripts/sess_1.jsonl");
+    let place = || Some(BundledTranscript { agent: "claude".into(), path: "projects/x/y.jsonl".into() });
+    let unannounced = Err(BadContents::Unannounced(MemberName::Transcript(session())));
+    assert_eq!(contents(&[log, transcript]).check(), unannounced);
+    let mut told = contents(&[log]);
+    told.sessions[0].transcript = place();
+    assert_eq!(told.check(), unannounced);
+    let mut both = contents(&[log, transcript]);
+    both.sessions[0].transcript = place();
+    assert_eq!(both.check(), Ok(()));
+    let tree = BlobId::of(b"a tree");
+    for announce in
+        [(|session, tree| session.tree = Some(tree)) as fn(&mut BundledSession, BlobId), |session, tree| {
+            session.checkpoints = vec![tree]
+        }]
+    {
+        let mut hollow = contents(&[log]);
+        announce(&mut hollow.sessions[0], tree);
+        assert_eq!(hollow.check(), Err(BadContents::Unannounced(MemberName::Blob(tree))));
+        let mut whole = contents(&[log, &format!("blobs/{tree}")]);
+        announce(&mut whole.sessions[0], tree);
+        assert_eq!(whole.check(), Ok(()));
+    }
 }

@@ -1,10 +1,12 @@
 //! A session came here from elsewhere: what makes it safe before anybody sees it. Nothing of it goes on by itself, nobody who knew a
 //! secret of it is let in, and its agent asks before it does anything.
 
+use crate::blob_id::BlobId;
 use crate::event::{
-    AgentExited, CancelReason, Imported, InterruptReason, Options, ResumePolicy, RunCancelRequested,
-    SessionUpdated, TokenRevoked,
+    AgentExited, CancelReason, CheckpointAt, CheckpointHow, Imported, InterruptReason, NotTaken,
+    NotTakenReason, Options, ResumePolicy, RunCancelRequested, RunCheckpoint, SessionUpdated, TokenRevoked,
 };
+use crate::id::RunId;
 use crate::line::Draft;
 use crate::session::SessionState;
 use crate::time::Timestamp;
@@ -21,10 +23,15 @@ pub struct Import<'a> {
     pub made_at: Option<Timestamp>,
     /// Where its agent works from now on, if that is another directory.
     pub working_dir: Option<&'a str>,
+    /// What its directory contained when the bundle was made, if that came along.
+    pub tree: Option<BlobId>,
+    /// What its agent wrote down of it itself came along.
+    pub transcript: bool,
 }
 
-/// Composes what follows the last record of a session that came here: the end of an open run, which was lost with its machine; the end
-/// of its agent; the prompts taken out of its queue; the end of every token; and settings with which nothing starts by itself.
+/// Composes what follows the last record of a session that came here: the end of an open run, which was lost with its machine, and
+/// what its directory contained; the end of its agent; the prompts taken out of its queue; the end of every token; and settings with
+/// which nothing starts by itself.
 ///
 /// Settings of elsewhere are not taken over: a mode may be one in which an agent asks for nothing, names of variables would have this
 /// machine's values sent along.
@@ -38,6 +45,7 @@ pub fn import(state: &SessionState, tokens: &TokenIndex, from: Import<'_>) -> Ve
             Ending::Interrupted { reason, uncertain: run.tools.clone(), uncertain_turn: true, detail };
         records.extend(end_run(run, tokens, ending));
     }
+    records.extend(owed_ends(state).map(|run| left_there(run, state, from.tree).into()));
     if let Some(agent) = state.agent.as_ref().filter(|agent| !agent.exited) {
         let holder_id = agent.holder_id;
         records.push(AgentExited { holder_id, code: None, signal: None, stderr_tail: None }.into());
@@ -62,8 +70,11 @@ pub fn import(state: &SessionState, tokens: &TokenIndex, from: Import<'_>) -> Ve
         wait_timeout_s: state.options.wait_timeout_s,
         ..Options::default()
     };
-    let imported =
-        Imported { machine: from.machine.map(|machine| machine.to_owned().into()), made_at: from.made_at };
+    let imported = Imported {
+        machine: from.machine.map(|machine| machine.to_owned().into()),
+        made_at: from.made_at,
+        transcript: from.transcript,
+    };
     let updated = SessionUpdated {
         options: Some(options),
         env_names: Some(Vec::new()),
@@ -73,4 +84,32 @@ pub fn import(state: &SessionState, tokens: &TokenIndex, from: Import<'_>) -> Ve
     };
     records.push(updated.into());
     records
+}
+
+/// Returns the runs that lack a checkpoint at their end. Nobody here may take it: what their directory contained was there.
+fn owed_ends(state: &SessionState) -> impl Iterator<Item = RunId> {
+    let latest = state.run.as_ref().map(|run| (run.run_id, run.checkpoints));
+    let owed = latest.filter(|(_, taken)| taken.start.is_some() && taken.end.is_none());
+    state.owed_end.map(|owed| owed.run_id).into_iter().chain(owed.map(|(run_id, _)| run_id))
+}
+
+/// Composes the checkpoint at the end of a run that ended elsewhere: what was in its directory when the bundle was made, or that
+/// this is not known.
+fn left_there(run_id: RunId, state: &SessionState, tree: Option<BlobId>) -> RunCheckpoint {
+    let unknown = || {
+        let detail = "the session was taken to another place without its files".to_owned();
+        Box::new(NotTaken { reason: NotTakenReason::Unreadable, detail })
+    };
+    RunCheckpoint {
+        run_id,
+        at: CheckpointAt::End,
+        how: CheckpointHow::Late,
+        root: state.working_dir.clone(),
+        tree,
+        not_taken: tree.is_none().then(unknown),
+        git: None,
+        rules: None,
+        skipped: None,
+        files_touched: None,
+    }
 }

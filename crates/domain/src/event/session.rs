@@ -275,7 +275,7 @@ pub struct SessionUpdated<'a> {
     /// Where the agent works from now on.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub working_dir: Option<Cow<'a, str>>,
-    /// It came here from elsewhere: what its agent remembered stayed there, and so did the keys of callers.
+    /// It came here from elsewhere: what its agent remembered stayed there, unless it says otherwise, and so did the keys of callers.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported<'a>>,
 }
@@ -289,6 +289,9 @@ pub struct Imported<'a> {
     /// When the bundle was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_at: Option<Timestamp>,
+    /// What its agent wrote down of it itself came along, and is where the agent looks for it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub transcript: bool,
 }
 
 /// A session's files were restored, or could not be: what waited for that goes on.

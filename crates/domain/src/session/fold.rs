@@ -67,8 +67,8 @@ impl SessionState {
                 if let Some(working_dir) = &updated.working_dir {
                     self.working_dir = working_dir.as_ref().into();
                 }
-                if updated.imported.is_some() {
-                    self.leave_elsewhere();
+                if let Some(imported) = &updated.imported {
+                    self.leave_elsewhere(imported.transcript);
                 }
             }
             Event::SessionFilesRestored(_) => {
@@ -355,8 +355,8 @@ impl SessionState {
     }
 
     /// Forgets what means something only where the session came from: its agent's own session there, and the keys of callers.
-    fn leave_elsewhere(&mut self) {
-        if let Some(agent) = &mut self.agent {
+    fn leave_elsewhere(&mut self, has_transcript: bool) {
+        if let Some(agent) = self.agent.as_mut().filter(|_| !has_transcript) {
             (agent.cursor, agent.opened_at) = (None, None);
         }
         self.created_by_key = None;

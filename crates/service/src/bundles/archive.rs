@@ -61,22 +61,22 @@ pub(super) fn padding(size: u64) -> usize {
 }
 
 /// How the frame behind everything begins: a frame that whoever decompresses passes over, and its length.
-const SEAL_HEAD: [u8; 8] = [0x5b, 0x2a, 0x4d, 0x18, 32, 0, 0, 0];
+const TRAILER_HEAD: [u8; 8] = [0x5b, 0x2a, 0x4d, 0x18, 32, 0, 0, 0];
 
 /// Length of that frame.
-pub(super) const SEAL: usize = SEAL_HEAD.len() + 32;
+pub(super) const TRAILER: usize = TRAILER_HEAD.len() + 32;
 
 /// Returns the frame behind everything, which has the hash of all bytes before it.
-pub(super) fn seal(hash: &blake3::Hash) -> [u8; SEAL] {
-    let mut seal = [0; SEAL];
-    seal[..8].copy_from_slice(&SEAL_HEAD);
-    seal[8..].copy_from_slice(hash.as_bytes());
-    seal
+pub(super) fn trailer(hash: &blake3::Hash) -> [u8; TRAILER] {
+    let mut trailer = [0; TRAILER];
+    trailer[..8].copy_from_slice(&TRAILER_HEAD);
+    trailer[8..].copy_from_slice(hash.as_bytes());
+    trailer
 }
 
 /// Tells whether the last bytes of a file are such a frame.
-pub(super) fn is_seal(bytes: &[u8]) -> bool {
-    bytes.len() == SEAL && bytes.starts_with(&SEAL_HEAD)
+pub(super) fn is_trailer(bytes: &[u8]) -> bool {
+    bytes.len() == TRAILER && bytes.starts_with(&TRAILER_HEAD)
 }
 
 /// Hashes and counts whatever passes through.

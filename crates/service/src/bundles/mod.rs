@@ -1,14 +1,19 @@
 //! Bundles: sessions in one file, carried from one home to another.
 //!
 //! A bundle is a tar archive, compressed with zstd, whose first member is the table of contents; behind it stands a hash of all of
-//! its bytes. `archive` has the bytes of that, `export` writes one, `read` reads one with suspicion, `import` makes sessions of it.
+//! its bytes. `archive` has the bytes of that, `export` writes one, `read` reads one with suspicion, `whole_trees` looks whether what
+//! its trees name is there, `import` makes sessions of it, `transcripts` knows where agents keep their own files. All of it may pass
+//! through a seal (`sealed`).
 
 mod archive;
 pub mod export;
 pub mod import;
 mod read;
+pub mod sealed;
 #[cfg(test)]
 mod tests;
+mod transcripts;
+mod whole_trees;
 
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +28,7 @@ use rekindle_store::staging::StagedError;
 use rekindle_store::{ImportStagedError, LoadError, OpenError, PathError};
 use rekindle_workspace::tree::WalkError;
 
+pub use self::read::BundleFile;
 use crate::workspaces::WorkspaceError;
 
 /// Why a bundle was not made, or not taken in.
@@ -31,6 +37,9 @@ pub enum BundleError {
     /// It is no bundle.
     #[error("this is no bundle: {0}")]
     NotABundle(&'static str),
+    /// It is sealed with another passphrase.
+    #[error("the passphrase does not open the bundle")]
+    WrongPassphrase,
     /// Its table of contents makes no sense.
     #[error(transparent)]
     Contents(#[from] BadContents),
@@ -136,6 +145,7 @@ impl BundleError {
     pub fn code(&self) -> &'static str {
         match self {
             BundleError::NotABundle(_) => "not_a_bundle",
+            BundleError::WrongPassphrase => "wrong_passphrase",
             BundleError::Contents(BadContents::Newer { .. }) => "bundle_newer",
             BundleError::Contents(BadContents::TooLarge) => "bundle_too_large",
             BundleError::Contents(_)
@@ -171,7 +181,13 @@ impl BundleError {
     }
 
     fn unread(source: io::Error) -> BundleError {
-        BundleError::File { doing: "read", source }
+        match source.kind() {
+            // A sealed one says so of a piece that is not genuine, or missing.
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                BundleError::Damaged(source.to_string())
+            }
+            _ => BundleError::File { doing: "read", source },
+        }
     }
 
     fn unwritten(source: io::Error) -> BundleError {

@@ -1,15 +1,13 @@
 //! Reading a bundle, with suspicion: it comes from anywhere. The table of contents is read and checked first; from there on every
 //! header is known beforehand and compared byte for byte, every member has the announced size and hash, and nothing else is there.
 
-use std::collections::{HashMap, HashSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
 
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::bundle::{BadContents, CONTENTS, Contents, MAX_CONTENTS, Member, MemberName};
-use rekindle_workspace::tree::{Limits, MAGIC, MAX_TREE_BYTES, OwnedNode, TreeWalk};
-use rekindle_workspace::{MemoryObjects, ObjectSink};
 
-use super::archive::{BLOCK, END, Hashing, SEAL, header, is_seal, padding, size_in};
+use super::archive::{BLOCK, END, Hashing, TRAILER, header, is_trailer, padding, size_in};
+use super::whole_trees::WholeTrees;
 use super::{BundleError, Progress, Watcher};
 
 /// Logs and snapshots of up to so many bytes are taken whatever the size of the bundle.
@@ -18,11 +16,8 @@ const ALWAYS: u64 = 1 << 30;
 /// How many times larger than the bundle they may be beyond that: no log compresses so well.
 const MOST_EXPANDED: u64 = 200;
 
-/// Most bytes of trees that are held to look whether everything in them is there.
-const MOST_TREES: u64 = 512 << 20;
-
 /// A file that is read more than once.
-pub(super) trait BundleFile: Read + Seek {}
+pub trait BundleFile: Read + Seek {}
 
 impl<T: Read + Seek> BundleFile for T {}
 
@@ -39,8 +34,8 @@ pub(super) fn read(
     doing: &'static str,
     watcher: Watcher<'_>,
 ) -> Result<Contents, BundleError> {
-    let (expected, len) = read_seal(file)?;
-    let hashing = Hashing::new(file.take(len - SEAL as u64));
+    let (expected, len) = read_trailer(file)?;
+    let hashing = Hashing::new(file.take(len - TRAILER as u64));
     let decoder = zstd::Decoder::with_buffer(BufReader::with_capacity(1 << 17, hashing));
     let mut decoder = decoder.map_err(BundleError::unread)?.single_frame();
     let contents = read_contents(&mut decoder)?;
@@ -75,52 +70,36 @@ pub(super) fn read(
 /// Reads a bundle without keeping anything: whether everything in it is what was written, and the files of its directories are all
 /// there.
 pub(super) fn verify(file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<Contents, BundleError> {
-    let (trees, mut held, mut sizes) = (MemoryObjects::new(), 0, HashMap::new());
+    let mut trees = WholeTrees::default();
     let mut visit = |member: &Member, bytes: &mut dyn Read| {
         let MemberName::Blob(id) = member.name else { return Ok(()) };
-        sizes.insert(id, member.size);
-        let damaged = |why: String| BundleError::Member { name: member.name.clone(), why };
-        let mut content = Vec::new();
-        let read = bytes.take(MAGIC.len() as u64).read_to_end(&mut content);
-        read.map_err(|error| damaged(error.to_string()))?;
-        if content == MAGIC && member.size <= MAX_TREE_BYTES && held + member.size <= MOST_TREES {
-            held += member.size;
-            bytes.read_to_end(&mut content).map_err(|error| damaged(error.to_string()))?;
-            trees.put(&content).map_err(|error| damaged(error.to_string()))?;
-        }
-        Ok(())
+        let noted = trees.note(id, member.size, bytes);
+        noted.map_err(|error| BundleError::Member { name: member.name.clone(), why: error.to_string() })
     };
     let contents = read(file, &mut visit, "reading", watcher)?;
-    let mut walked = HashSet::new();
     for session in &contents.sessions {
-        let Some(tree) = session.tree.filter(|tree| walked.insert(*tree)) else { continue };
-        let unusable = |why: String| BundleError::Files { session: session.session_id, why };
-        for entry in TreeWalk::new(&trees, tree, Limits::default()) {
-            let entry = entry.map_err(|error| unusable(crate::error::chain(&error)))?;
-            if let OwnedNode::File { size, content, .. } = entry.node
-                && sizes.get(&content) != Some(&size)
-            {
-                return Err(unusable(format!("a content that it names is not there: {content}")));
-            }
+        for tree in session.tree.iter().chain(&session.checkpoints) {
+            let checked = trees.check(tree);
+            checked.map_err(|why| BundleError::Files { session: session.session_id, why })?;
         }
     }
     Ok(contents)
 }
 
 /// Reads the hash behind everything, and how long the file is; leaves the file at its beginning.
-fn read_seal(file: &mut dyn BundleFile) -> Result<([u8; 32], u64), BundleError> {
+fn read_trailer(file: &mut dyn BundleFile) -> Result<([u8; 32], u64), BundleError> {
     let len = file.seek(SeekFrom::End(0)).map_err(BundleError::unread)?;
-    let mut seal = [0; SEAL];
-    if len <= SEAL as u64 {
+    let mut trailer = [0; TRAILER];
+    if len <= TRAILER as u64 {
         return Err(BundleError::NotABundle("it is too short"));
     }
-    let read = file.seek(SeekFrom::Start(len - SEAL as u64)).and_then(|_| file.read_exact(&mut seal));
+    let read = file.seek(SeekFrom::Start(len - TRAILER as u64)).and_then(|_| file.read_exact(&mut trailer));
     read.and_then(|()| file.seek(SeekFrom::Start(0))).map_err(BundleError::unread)?;
-    if !is_seal(&seal) {
+    if !is_trailer(&trailer) {
         return Err(BundleError::NotABundle("its end is not that of one; it may have been cut off"));
     }
     let mut hash = [0; 32];
-    hash.copy_from_slice(&seal[SEAL - 32..]);
+    hash.copy_from_slice(&trailer[TRAILER - 32..]);
     Ok((hash, len))
 }
 

@@ -3,12 +3,16 @@
 mod crashes;
 mod hostile;
 mod round_trips;
+mod seals;
+mod transcripts;
+mod trees;
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rekindle_agent::known::AgentDirectories;
 use rekindle_domain::event::Event;
 use rekindle_domain::id::{BootId, SessionId};
 use rekindle_domain::line::Draft;
@@ -21,7 +25,7 @@ use rekindle_testkit::clock::SimClock;
 use rekindle_testkit::sim::SimDisk;
 
 use super::BundleError;
-use super::export::{Export, export};
+use super::export::{Export, Exported, export};
 use super::import::{Import, ImportedSession, import_staged, stage};
 
 /// The home that bundles come from, and the one they go to.
@@ -77,23 +81,33 @@ fn home_with_session() -> SimDisk {
     disk
 }
 
-/// Exports the session.
-fn exported(disk: &SimDisk) -> Vec<u8> {
-    let asked = Export {
+/// Returns how the session is exported, alone.
+fn alone() -> Export<'static> {
+    Export {
         sessions: vec![session()],
         files: None,
+        transcripts: None,
         made_by: "0.1.0".into(),
         made_at: Timestamp::from_millis(1_000),
         machine: Some("laptop".into()),
-    };
+    }
+}
+
+/// Exports the session, alone.
+fn exported(disk: &SimDisk) -> Vec<u8> {
+    exported_as(disk, &alone()).0
+}
+
+fn exported_as(disk: &SimDisk, asked: &Export<'_>) -> (Vec<u8>, Exported) {
     let mut bytes = Vec::new();
-    export(&shared(disk), &Layout::new(HOME), &asked, &mut bytes, &mut |_| {}).expect("exported");
-    bytes
+    let exported = export(&shared(disk), &Layout::new(HOME), asked, &mut bytes, &mut |_| {});
+    (bytes, exported.expect("exported"))
 }
 
 fn asked() -> Import {
     let now = Timestamp::from_millis(1_771_668_000_000);
-    Import { working_dir: Some("/elsewhere".into()), trust_command: false, now }
+    let agent_directories = AgentDirectories::default();
+    Import { working_dir: Some("/elsewhere".into()), trust_command: false, agent_directories, now }
 }
 
 /// Imports a bundle into a home that nobody owns.

@@ -20,6 +20,7 @@ use super::recovery::Recovery;
 use super::{Daemon, Settings};
 use crate::access::Access;
 use crate::boottime::BootClock;
+use crate::bundles::import::collect_leftovers;
 use crate::commands::Locks;
 use crate::drive::agents::Agents;
 use crate::drive::checkpoints::{CheckpointSettings, DirectoryCaptures};
@@ -60,6 +61,7 @@ impl Daemon {
         let (begin, metrics) = (Instant::now(), Metrics::new(clock.now()));
         let opener = Opener { pid: std::process::id(), boot_id };
         let store = Arc::new(crate::home::open(disk, &settings.home, opener, &clock)?);
+        remove_import_leftovers(disk, &Layout::new(&settings.home));
         let watch = Arc::new(Watch::default());
         store.observe(watch.clone());
         let holders = settings.home.join("holders");
@@ -111,6 +113,13 @@ impl Daemon {
             snapshots,
             locks,
         }))
+    }
+}
+
+/// Removes what imports have left that were cut short. It can wait where that fails: nobody reads it.
+fn remove_import_leftovers(disk: &SharedDisk, layout: &Layout) {
+    if let Err(error) = collect_leftovers(disk, layout, false) {
+        tracing::warn!("what an import left cannot be removed: {}", crate::error::chain(&error));
     }
 }
 

@@ -164,15 +164,6 @@ impl Workspaces {
         self.capture(options, |_, _| Ok(())).map(|(captured, ())| captured)
     }
 
-    /// Captures a directory, and does something with it while nothing of it can be collected.
-    pub(crate) fn capture_while<T>(
-        &self,
-        options: CaptureOptions<'_>,
-        work: impl FnOnce(&Captured) -> T,
-    ) -> Result<T, WorkspaceError> {
-        self.capture(options, |captured, _| Ok(work(captured))).map(|(_, done)| done)
-    }
-
     /// Keeps a tree by name that came here from elsewhere.
     pub(crate) fn keep_tree(&self, tree: BlobId) -> Result<(), WorkspaceError> {
         let manifest = Manifest::rebuild(&self.source, tree, Limits::default())?;

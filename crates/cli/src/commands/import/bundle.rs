@@ -4,11 +4,14 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use rekindle_agent::known::AgentDirectories;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::time::Clock;
+use rekindle_service::bundles::BundleFile;
 use rekindle_service::bundles::import::{Import, ImportedSession, Staged, import_staged, stage};
+use rekindle_service::bundles::sealed::{is_sealed, open_sealed};
 use rekindle_service::workspaces::Workspaces;
 use rekindle_store::home::{self, HomeError};
 use rekindle_store::layout::Layout;
@@ -23,22 +26,28 @@ use crate::bundle_progress::BundleProgress;
 use crate::commands::export::failure;
 use crate::commands::{Context, capture_options};
 use crate::hints::ours;
+use crate::passphrase;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot read {}", args.path.display());
         Failure::failed("bundle_unusable", anyhow::Error::new(error).context(message))
     };
-    let mut file = File::open(&args.path).map_err(unreadable)?;
+    let file = File::open(&args.path).map_err(unreadable)?;
+    let mut file = opened(context, args, file)?;
     let (disk, layout) = (context.disk(), Layout::new(&context.home));
     let cwd = args.cwd.as_deref().map(whole_path).transpose()?;
-    let asked =
-        Import { working_dir: cwd.clone(), trust_command: args.trust_command, now: SystemClock.now() };
+    let asked = Import {
+        working_dir: cwd.clone(),
+        trust_command: args.trust_command,
+        agent_directories: AgentDirectories::from_environment(|name| std::env::var_os(name)),
+        now: SystemClock.now(),
+    };
     let mut progress = BundleProgress::new(context.json);
-    let staged = stage(&disk, &layout, &mut file, &asked, &mut |done| progress.show(done));
+    let staged = stage(&disk, &layout, &mut *file, &asked, &mut |done| progress.show(done));
     let staged = staged.and_then(|mut staged| {
         if !args.dry_run {
-            staged.keep_contents(&mut file, &mut |done| progress.show(done))?;
+            staged.keep_contents(&mut *file, &mut |done| progress.show(done))?;
         }
         Ok(staged)
     });
@@ -55,6 +64,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         restored = put_files(context, &sessions, Path::new(&cwd))?;
     }
     tell(context, args, &sessions, restored)
+}
+
+/// Returns what is in a file: what was sealed, if it is.
+fn opened(context: &Context, args: &Args, mut file: File) -> Result<Box<dyn BundleFile>, Failure> {
+    if !is_sealed(&mut file).map_err(failure)? {
+        return Ok(Box::new(file));
+    }
+    let passphrase = passphrase::for_opening(context, args.passphrase_file.as_deref())?;
+    Ok(Box::new(open_sealed(file, &passphrase).map_err(failure)?))
 }
 
 /// Has the sessions taken in: by the daemon that owns the home, or here if none does.
@@ -115,7 +133,7 @@ fn tell(
             // The id alone, so that a script can take it.
             writeln!(out, "{}", session.id)?;
             anstream::eprintln!("{}", sanitise::line(&summary(session, args.dry_run)));
-            for note in notes(session, restored) {
+            for note in notes(session, restored, args.dry_run) {
                 anstream::eprintln!("note: {}", sanitise::line(&note));
             }
         }
@@ -135,7 +153,7 @@ fn summary(session: &ImportedSession, dry_run: bool) -> String {
 }
 
 /// Says what was lost, and what to look at.
-fn notes(session: &ImportedSession, restored: Option<BlobId>) -> Vec<String> {
+fn notes(session: &ImportedSession, restored: Option<BlobId>, dry_run: bool) -> Vec<String> {
     let mut notes = session.notes.clone();
     if session.lost_run {
         notes.push(
@@ -148,6 +166,19 @@ fn notes(session: &ImportedSession, restored: Option<BlobId>) -> Vec<String> {
     }
     if session.is_command {
         notes.push(format!("its agent is a command: {}", session.agent));
+    }
+    if let Some(place) = &session.transcript {
+        let goes = if dry_run { "would go" } else { "is" };
+        notes.push(format!(
+            "what its agent wrote down itself {goes} where the agent looks for it: {}",
+            place.display()
+        ));
+    }
+    if session.checkpoints > 0 {
+        notes.push(format!(
+            "{} states of its files are here: rekindle diff and rekindle rewind know them",
+            session.checkpoints
+        ));
     }
     if !Path::new(&session.working_dir).is_dir() {
         notes.push(format!("there is no directory {} here; --cwd names another", session.working_dir));

@@ -15,7 +15,8 @@ use crate::possible_values::one_of;
 /// All of a bundle is read and checked before anything is written. A run that was going on is lost and said to be; prompts that waited
 /// are dropped, every token is revoked, permissions are asked for again, and nothing continues by itself: the next prompt does, and
 /// begins by telling the agent what happened so far. A session whose id is here already becomes a new one with the same history.
-/// With --cwd and files in the bundle these are put there if the directory is empty or missing.
+/// With --cwd and files in the bundle these are put there if the directory is empty or missing. What an agent wrote down itself goes
+/// where that agent looks for it, never over a file; then it remembers the session. A sealed bundle needs its passphrase.
 ///
 /// With --from the sessions of another program are imported: their titles, directories and messages, with the times that they had.
 /// Nothing is changed where they come from, and a second import of the same makes nothing twice. No daemon may run meanwhile. What
@@ -25,6 +26,7 @@ use crate::possible_values::one_of;
   rekindle import session.rkb
   rekindle import session.rkb --cwd ~/project
   rekindle import session.rkb --dry-run
+  rekindle import sealed.rkb --passphrase-file ~/.bundle-passphrase
   rekindle import --from orbitmesh ~/.orbitmesh --agent claude")]
 pub(crate) struct Args {
     /// The bundle, or with --from the directory with the program's files
@@ -46,6 +48,10 @@ pub(crate) struct Args {
     /// Take sessions whose agent is a command that is no known agent
     #[arg(long, conflicts_with = "from")]
     trust_command: bool,
+
+    /// Take the passphrase of a sealed bundle from the first line of a file instead of asking for it
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    passphrase_file: Option<PathBuf>,
 
     /// Who answers from now on, by a name that `rekindle agents` shows [default: as the program's files say]
     #[arg(long, short, value_name = "NAME", requires = "from")]

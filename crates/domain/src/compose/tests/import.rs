@@ -1,8 +1,10 @@
 //! What makes a session of elsewhere safe here: whatever was going on there has ended, and nothing starts by itself.
 
 use super::*;
+use crate::blob_id::BlobId;
+use crate::checkpoint::due;
 use crate::compose::import::{Import, import};
-use crate::event::{Permissions, ResumePolicy};
+use crate::event::{NotTakenReason, Permissions, ResumePolicy};
 
 /// What it ends with, always.
 const SAFE: &str = r#"session.updated title=null provider=null working_dir=null env_names=[] options={"resume":"never","on_uncertain":"ask"} imported={}"#;
@@ -67,7 +69,12 @@ fn a_session_of_elsewhere_has_ended_and_starts_nothing() {
 fn settings_of_elsewhere_are_not_taken_over_and_the_directory_is_if_it_is_said() {
     let risky = r#"session.created env_names=["SECRET"] options={"resume":"auto","on_uncertain":"continue","mode":"bypass","permissions":"allow","wait_timeout_s":60,"umask":"0000"}"#;
     let mut log = Log::of(&[risky]);
-    let from = Import { machine: Some("laptop"), made_at: Some(at(50)), working_dir: Some("/here") };
+    let from = Import {
+        machine: Some("laptop"),
+        made_at: Some(at(50)),
+        working_dir: Some("/here"),
+        ..Import::default()
+    };
     for draft in import(&log.replay.state, log.tokens(), from) {
         log.record(draft, at(100), false);
     }
@@ -79,4 +86,54 @@ fn settings_of_elsewhere_are_not_taken_over_and_the_directory_is_if_it_is_said()
         ..crate::event::Options::default()
     };
     assert_eq!(state.options, kept);
+}
+
+/// Returns a session after its import.
+fn after_import(appends: &[&str], from: Import<'_>) -> Log {
+    let mut log = Log::of(appends);
+    for draft in import(&log.replay.state, log.tokens(), from) {
+        log.record(draft, at(100), false);
+    }
+    assert_eq!(log.replay.oddities, [], "after {appends:#?}");
+    log
+}
+
+// What a run left is told by the files that came along: nobody captures the directory of another machine here.
+#[test]
+fn a_run_that_lacks_a_checkpoint_has_the_files_of_the_bundle_or_says_that_they_stayed() {
+    let start = "run.checkpoint at=start how=live";
+    let ended = [STARTED, start, AGENT, PROMPTED, "run.completed"];
+    let next = [&ended[..], &["run.started run=2"]].concat();
+    let lost = [&next[..], &["run.checkpoint at=end; run.checkpoint run=2 at=start"]].concat();
+    let tree = BlobId::of(b"a tree");
+    for (appends, run) in [(&ended[..4], "run_1"), (&ended, "run_1"), (&lost, "run_2")] {
+        let with = after_import(appends, Import { tree: Some(tree), ..Import::default() });
+        let without = after_import(appends, Import::default());
+        assert!(due(&with.replay.state).is_nothing() && due(&without.replay.state).is_nothing());
+        let end = |log: &Log| {
+            let run = log.replay.state.run.as_ref().expect("a run");
+            (run.run_id.to_string(), run.checkpoints.end.expect("a checkpoint"))
+        };
+        let (id, taken) = end(&with);
+        assert_eq!((id.as_str(), taken.tree, taken.not_taken), (run, Some(tree), None), "{appends:?}");
+        let (_, not_taken) = end(&without);
+        assert_eq!((not_taken.tree, not_taken.not_taken), (None, Some(NotTakenReason::Unreadable)));
+    }
+    // The run before the latest, whose own was never begun.
+    let state = after_import(&next, Import { tree: Some(tree), ..Import::default() }).replay.state;
+    assert!(due(&state).is_nothing() && state.owed_end.is_none());
+    // Nobody is owed anything.
+    let state = after_import(&[STARTED], Import { tree: Some(tree), ..Import::default() }).replay.state;
+    assert!(state.run.is_some_and(|run| run.checkpoints.end.is_none()));
+}
+
+#[test]
+fn an_agent_is_remembered_by_its_own_session_only_if_its_transcript_came_along() {
+    let cursor = |transcript: bool| {
+        let work = [STARTED, AGENT, PROMPTED, "run.completed"];
+        let state = after_import(&work, Import { transcript, ..Import::default() }).replay.state;
+        assert!(state.created_by_key.is_none() && state.options.resume == ResumePolicy::Never);
+        state.agent.and_then(|agent| agent.cursor)
+    };
+    assert_eq!((cursor(true).as_deref(), cursor(false)), (Some("c"), None));
 }

@@ -2,8 +2,11 @@
 
 use std::sync::Mutex;
 
+use rekindle_domain::event::Compression;
+use rekindle_domain::kept_snapshot::{KeptSnapshot, SnapshotReason};
 use rekindle_testkit::rng::Rng;
 
+use super::super::import::collect_leftovers;
 use super::*;
 
 // I12: the log of a session is the last of it to get its place.
@@ -42,6 +45,52 @@ fn a_crash_while_a_bundle_is_imported_leaves_the_session_whole_or_absent() {
         }
     }
     assert!(there > 0 && absent > 0, "{there} times there, {absent} times not");
+}
+
+/// Returns the base files and kept snapshots of sessions that have no log.
+fn strays(disk: &SimDisk) -> Vec<String> {
+    use rekindle_store::layout::{SessionFile, session_file};
+    let layout = Layout::new(HOME);
+    let entries = disk.list(&layout.sessions()).expect("a list");
+    let stray = entries.into_iter().filter(|entry| match session_file(&entry.name) {
+        SessionFile::Base(id) | SessionFile::History(id) => disk.stat(&layout.log(id)).is_err(),
+        _ => false,
+    });
+    stray.map(|entry| entry.name).collect()
+}
+
+// I12: what got its place before the log did is nobody's, and goes.
+#[test]
+fn a_crash_while_a_bundle_is_imported_leaves_no_base_file_behind() {
+    let from = home_with_session();
+    let store = open(&from);
+    let state = (*store.open_session(session()).expect("open").state).clone();
+    let (reason, now) = (SnapshotReason::Request, Timestamp::from_millis(1_000));
+    let snapshot = KeptSnapshot::new(state, reason, now, None);
+    store.keep_snapshots(&[(snapshot, Compression::None)]).pop().expect("one").expect("kept");
+    drop(store);
+    let bundle = exported(&from);
+    // The id is taken in one home and free in the other: a base file, and a kept snapshot.
+    for disk in [from, SimDisk::new(2)] {
+        drop(open(&disk));
+        let seen: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
+        let (points, handle) = (seen.clone(), disk.clone());
+        disk.set_observer(Box::new(move |_| points.lock().expect("no panic").push(handle.fork())));
+        imported(&disk, &bundle).expect("imported");
+        disk.clear_observer();
+        let points = std::mem::take(&mut *seen.lock().expect("no panic"));
+        let (mut rng, mut left) = (Rng::new(7), 0);
+        for (index, point) in points.iter().enumerate() {
+            for image in [point.power_cut(&mut rng), point.process_kill(&mut rng)] {
+                drop(open(&image));
+                left += usize::from(!strays(&image).is_empty());
+                collect_leftovers(&shared(&image), &Layout::new(HOME), false).expect("collected");
+                assert_eq!(strays(&image), Vec::<String>::new(), "at {index}");
+                assert_eq!(errors(&image), Vec::<String>::new(), "at {index}");
+            }
+        }
+        assert!(left > 0, "nothing was ever left");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::bundle::{CONTENTS, Contents, Member, MemberName};
 use rekindle_workspace::tree::MAGIC;
 
-use super::super::archive::{BLOCK, END, header, padding, seal};
+use super::super::archive::{BLOCK, END, header, padding, trailer};
 use super::super::read::verify;
 use super::*;
 
@@ -33,8 +33,8 @@ fn parts(bundle: &[u8]) -> Parts {
 /// Compresses an archive, and puts the hash behind it.
 fn packed(archive: &[u8]) -> Vec<u8> {
     let mut bundle = zstd::encode_all(archive, 1).expect("compressed");
-    let seal = seal(&blake3::hash(&bundle));
-    bundle.extend_from_slice(&seal);
+    let trailer = trailer(&blake3::hash(&bundle));
+    bundle.extend_from_slice(&trailer);
     bundle
 }
 
@@ -134,6 +134,28 @@ fn hostile_bundles_are_refused_before_anything_is_written() {
     // A file called `..`, and one whose content is nowhere.
     let climbing = tree_of([MAGIC, b"f\x02..\x01", BlobId::of(b"a payload").as_bytes()].concat());
     let hollow = tree_of([MAGIC, b"f\x01a\x09", BlobId::of(b"elsewhere").as_bytes()].concat());
+    let checkpoints = |bytes: &[Vec<u8>]| {
+        with(&|contents, members| {
+            for bytes in bytes {
+                let id = BlobId::of(bytes);
+                let name = MemberName::Blob(id);
+                members.push((name.to_string(), bytes.clone()));
+                contents.members.push(Member { name, size: bytes.len() as u64, hash: id });
+                contents.sessions[0].checkpoints = vec![id];
+            }
+        })
+    };
+    // Each has two directories, which are the same: few objects, and more entries than anybody could count.
+    let levels = |count: usize, width: &[&[u8]]| {
+        let mut trees = vec![MAGIC.to_vec()];
+        for level in 0..count {
+            let below = BlobId::of(&trees[level]);
+            let entries = width.iter().map(|name| [b"d\x01", *name, below.as_bytes()].concat());
+            trees.push([MAGIC.to_vec(), entries.collect::<Vec<_>>().concat()].concat());
+        }
+        trees
+    };
+    assert!(verify(&mut Cursor::new(checkpoints(&levels(10, &[b"a", b"b"]))), &mut |_| {}).is_ok());
     for (what, hostile) in [
         ("nothing", Vec::new()),
         ("no bundle", b"PK\x03\x04 something else altogether, and longer than a hash".to_vec()),
@@ -172,6 +194,24 @@ fn hostile_bundles_are_refused_before_anything_is_written() {
         ("a log that is cut off, with hashes that fit", half_a_log),
         ("a tree that climbs", climbing),
         ("a tree without its contents", hollow),
+        ("a checkpoint without a directory", checkpoints(&levels(3, &[b"a"])[2..])),
+        ("a checkpoint that is no tree", checkpoints(&[b"a payload of another kind".to_vec()])),
+        (
+            "a checkpoint that is not there",
+            with(&|contents, _| {
+                contents.sessions[0].checkpoints = vec![BlobId::of(b"nowhere")];
+            }),
+        ),
+        ("more entries than anybody could count", checkpoints(&levels(70, &[b"a", b"b"]))),
+        ("directories without a ground", checkpoints(&levels(600, &[b"a"]))),
+        (
+            "a transcript that is not announced",
+            with(&|contents, members| {
+                let name = MemberName::Transcript(contents.sessions[0].session_id);
+                members.push((name.to_string(), b"x".to_vec()));
+                contents.members.push(Member { name, size: 1, hash: BlobId::of(b"x") });
+            }),
+        ),
     ] {
         let to = SimDisk::new(2);
         drop(open(&to));

@@ -56,15 +56,8 @@ fn a_session_whose_id_is_taken_becomes_a_new_one_with_the_same_history() {
     drop(store);
     assert_eq!(errors(&disk), Vec::<String>::new());
     // And that one goes on to a third place, alone.
-    let asked = Export {
-        sessions: vec![new],
-        files: None,
-        made_by: "0.1.0".into(),
-        made_at: Timestamp::from_millis(2_000),
-        machine: None,
-    };
-    let (third, mut bundle) = (SimDisk::new(3), Vec::new());
-    export(&shared(&disk), &Layout::new(HOME), &asked, &mut bundle, &mut |_| {}).expect("exported");
+    let third = SimDisk::new(3);
+    let (bundle, _) = exported_as(&disk, &Export { sessions: vec![new], ..alone() });
     assert_eq!(imported(&third, &bundle).expect("imported")[0].id, new);
     assert!(open(&third).history(new).expect("a history").missing.is_none());
     assert_eq!(errors(&third), Vec::<String>::new());
@@ -124,34 +117,4 @@ fn a_command_that_is_no_known_agent_needs_to_be_trusted() {
     );
     let trusting = Import { trust_command: true, ..asked() };
     assert!(imported_as(&to, &bundle, &trusting).expect("imported")[0].is_command);
-}
-
-#[test]
-fn files_of_the_directory_go_along() {
-    let disk = home_with_session();
-    let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(directory.path().join("file"), "content").expect("written");
-    let moved = format!(r#"{{"working_dir":{:?}}}"#, directory.path().to_str().expect("text"));
-    let store = open(&disk);
-    store.open_session(session()).expect("opened");
-    store.append(Append::durable(session(), vec![record("session.updated", &moved)])).expect("appended");
-    drop(store);
-    let options = |root: &Path| rekindle_workspace::CaptureOptions::new(root);
-    let asked = Export {
-        sessions: vec![session()],
-        files: Some(&options),
-        made_by: "0.1.0".into(),
-        made_at: Timestamp::from_millis(1_000),
-        machine: None,
-    };
-    let mut bundle = Vec::new();
-    export(&shared(&disk), &Layout::new(HOME), &asked, &mut bundle, &mut |_| {}).expect("exported");
-    let to = SimDisk::new(2);
-    let tree = imported(&to, &bundle).expect("imported")[0].tree.expect("a tree");
-    let workspaces = crate::workspaces::Workspaces::new(shared(&to), Layout::new(HOME));
-    assert_eq!(workspaces.list().expect("kept").len(), 1);
-    let place = tempfile::tempdir().expect("a directory");
-    workspaces.restore(tree, options(place.path())).expect("restored");
-    assert_eq!(std::fs::read(place.path().join("file")).expect("read"), b"content");
-    assert_eq!(errors(&to), Vec::<String>::new());
 }

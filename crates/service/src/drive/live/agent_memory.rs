@@ -42,7 +42,9 @@ impl History {
     pub(super) fn note(&mut self, event: &Event<'_>) {
         let elsewhere = match event {
             Event::SessionCreated(created) => created.forked_from.is_some(),
-            Event::SessionUpdated(updated) => updated.imported.is_some(),
+            Event::SessionUpdated(updated) => {
+                updated.imported.as_ref().is_some_and(|imported| !imported.transcript)
+            }
             _ => false,
         };
         if elsewhere {

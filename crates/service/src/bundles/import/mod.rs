@@ -1,30 +1,34 @@
 //! Import: a bundle becomes sessions of this home. It is read through before anything is written; then its logs are staged below
 //! `imports/`, checked from the first record to the last and made safe; contents go into the blob store, which nothing names yet; and
-//! in the end the files get their place, the log of a session last. Whoever dies on the way has that session whole or not at all.
+//! in the end the files get their place, the log of a session last. Whoever dies on the way has that session whole or not at all;
+//! what is left of it then is removed (`leftovers`).
+
+mod leftovers;
+mod prepare;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rekindle_agent::known::by_id;
+use rekindle_agent::known::AgentDirectories;
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::bundle::{BundledSession, Contents, Member, MemberName};
-use rekindle_domain::compose::import as compose;
-use rekindle_domain::event::Provider;
-use rekindle_domain::fork::{Wishes, fork};
+use rekindle_domain::bundle::{Contents, Member, MemberName};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::{Blobs, Pins};
 use rekindle_store::commit::Commits;
-use rekindle_store::disk::{DiskFile, OpenMode, SharedDisk, if_exists, read_all, replace, write_all_at};
+use rekindle_store::disk::{
+    Disk, DiskFile, OpenMode, SharedDisk, if_exists, read_all, replace, write_all_at,
+};
 use rekindle_store::layout::Layout;
-use rekindle_store::offline::Offline;
-use rekindle_store::staging::{self, StagedSession};
+use rekindle_store::staging;
 use rekindle_store::{ImportStagedError, Store};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::leftovers::collect_leftovers;
+use self::leftovers::{remove_leftovers, remove_staged};
 use super::read::{self, BundleFile};
-use super::{BundleError, Watcher};
-use crate::ids::{millis, random};
+use super::{BundleError, Watcher, transcripts};
+use crate::ids::random;
 use crate::workspaces::Workspaces;
 
 /// Largest plan of an import that is read: it has ids.
@@ -40,6 +44,8 @@ pub struct Import {
     pub working_dir: Option<String>,
     /// Commands that are no known agents are taken.
     pub trust_command: bool,
+    /// Where agents keep their own files here.
+    pub agent_directories: AgentDirectories,
     /// The time.
     pub now: Timestamp,
 }
@@ -67,6 +73,10 @@ pub struct ImportedSession {
     pub dropped_prompts: usize,
     /// Its files, if they are in the bundle.
     pub tree: Option<BlobId>,
+    /// How many other states of its files are in the bundle: of checkpoints and kept snapshots.
+    pub checkpoints: usize,
+    /// Where what its agent wrote down itself goes.
+    pub transcript: Option<PathBuf>,
     /// What somebody should know.
     pub notes: Vec<String>,
 }
@@ -76,6 +86,14 @@ pub struct ImportedSession {
 struct Plan {
     version: u32,
     sessions: Vec<SessionId>,
+}
+
+impl Plan {
+    /// Reads the plan of a staging directory; none if nothing is ready there.
+    fn read(disk: &dyn Disk, staging: &Path) -> io::Result<Option<Plan>> {
+        let bytes = if_exists(read_all(disk, &plan_path(staging), MAX_PLAN))?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
 }
 
 /// A bundle that is staged: checked, made safe, and not taken in yet. Dropped, it leaves nothing behind.
@@ -94,8 +112,8 @@ pub struct Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next import.
-        let _ = staging::remove(&*self.disk, &self.layout.staging(&self.name));
+        // What cannot be removed now is removed by the next import, or the next start.
+        let _ = remove_staged(&*self.disk, &self.layout, &self.layout.staging(&self.name));
         drop(self.pins.take());
     }
 }
@@ -104,7 +122,7 @@ impl Drop for Staged {
 pub fn stage(
     disk: &SharedDisk,
     layout: &Layout,
-    file: &mut (impl Read + io::Seek),
+    file: &mut dyn BundleFile,
     asked: &Import,
     watcher: Watcher<'_>,
 ) -> Result<Staged, BundleError> {
@@ -130,36 +148,6 @@ pub fn stage(
     Ok(staged)
 }
 
-/// Removes what imports have left that were cut short; the caller has their lock.
-fn remove_leftovers(disk: &dyn rekindle_store::disk::Disk, layout: &Layout) -> Result<(), BundleError> {
-    let unusable = |source| BundleError::Io { path: layout.imports(), source };
-    for left in staging::leftovers(disk, layout).map_err(unusable)? {
-        staging::remove(disk, &left).map_err(unusable)?;
-    }
-    Ok(())
-}
-
-/// Removes what imports have left that were cut short, unless one goes on; returns what was removed, or would be, and the room that
-/// it took.
-pub(crate) fn collect_leftovers(
-    disk: &SharedDisk,
-    layout: &Layout,
-    dry_run: bool,
-) -> Result<Vec<(PathBuf, u64)>, BundleError> {
-    let unusable = |source| BundleError::Io { path: layout.imports(), source };
-    let left = staging::leftovers(&**disk, layout).map_err(unusable)?;
-    if left.is_empty() || staging::is_importing(&**disk, layout) {
-        return Ok(Vec::new());
-    }
-    let sized = left.into_iter().map(|path| (staging::size(&**disk, &path).unwrap_or(0), path));
-    let left = sized.map(|(bytes, path)| (path, bytes)).collect();
-    if !dry_run {
-        let Some(_lock) = staging::lock_imports(&**disk, layout)? else { return Ok(Vec::new()) };
-        remove_leftovers(&**disk, layout)?;
-    }
-    Ok(left)
-}
-
 impl Staged {
     /// Returns what it is staged as.
     pub fn name(&self) -> &str {
@@ -173,7 +161,7 @@ impl Staged {
     /// Writes everything but contents into the staging directory.
     fn write_files(&self, file: &mut dyn BundleFile, watcher: Watcher<'_>) -> Result<(), BundleError> {
         let staging = Layout::new(self.directory());
-        for directory in [staging.home().to_owned(), staging.sessions()] {
+        for directory in [staging.home().to_owned(), staging.sessions(), transcripts_path(staging.home())] {
             let made = self.disk.create_dir(&directory);
             made.map_err(|source| BundleError::Io { path: directory, source })?;
         }
@@ -191,6 +179,7 @@ impl Staged {
                     // Names of our own grammar: what is behind the last slash is a plain name.
                     directory.join(name.rsplit('/').next().unwrap_or_default())
                 }
+                MemberName::Transcript(session) => transcript_path(&self.directory(), *session),
                 MemberName::Blob(_) => return Ok(()),
             };
             let written = write_file(&self.disk, &path, bytes);
@@ -203,84 +192,25 @@ impl Staged {
         Ok(())
     }
 
-    /// Checks each staged log, and makes its session safe.
-    fn prepare_sessions(&mut self, asked: &Import) -> Result<(), BundleError> {
-        let offline = Offline::open(self.disk.clone(), self.layout.home())?;
-        for bundled in self.contents.sessions.clone() {
-            let session = self.prepare_session(&offline, &bundled, asked)?;
-            self.sessions.push(session);
+    /// Puts transcripts where agents look for them. A crash behind this leaves one that no session of ours names: the next import of
+    /// the bundle finds it there.
+    fn put_transcripts(&self) -> Result<(), BundleError> {
+        for (session, place) in
+            self.sessions.iter().filter_map(|session| Some((session, session.transcript.as_ref()?)))
+        {
+            let staged = transcript_path(&self.directory(), session.was);
+            let open = || Ok(Box::new(StagedFile::open(&self.disk, &staged)?) as Box<dyn Read>);
+            let put = transcripts::put(place, &open);
+            put.map_err(|source| BundleError::Io { path: place.clone(), source })?;
         }
         Ok(())
     }
 
-    fn prepare_session(
-        &self,
-        offline: &Offline,
-        bundled: &BundledSession,
-        asked: &Import,
-    ) -> Result<ImportedSession, BundleError> {
-        let was = bundled.session_id;
-        let mut staged = StagedSession::open(self.disk.clone(), &self.directory(), was)?;
-        let state = staged.state();
-        if (state.last_seq, state.last_hash) != (bundled.seq, bundled.h) {
-            return Err(BundleError::Misdescribed(was));
-        }
-        let (agent, is_command) = agent_of(&state.provider);
-        if is_command && !asked.trust_command {
-            return Err(BundleError::UnknownCommand { session: was, command: agent });
-        }
-        let mut notes: Vec<String> = Vec::new();
-        notes.extend(
-            staged.missing().map(|why| format!("what it was forked from is not in the bundle: {why}")),
-        );
-        let (lost_run, dropped_prompts) = (state.open_run().is_some(), state.queue.len());
-        let (title, records) = (state.title.clone(), state.last_seq);
-        let working_dir = asked.working_dir.clone().unwrap_or_else(|| state.working_dir.clone());
-        let from = compose::Import {
-            machine: self.contents.machine.as_deref(),
-            made_at: Some(self.contents.made_at),
-            working_dir: asked.working_dir.as_deref(),
-        };
-        let records_of_import = compose::import(state, &staged.tokens(), from);
-        staged.append(&records_of_import, asked.now)?;
-        let taken = offline.has_any(was);
-        let taken = taken.map_err(|source| BundleError::Io { path: self.layout.log(was), source })?;
-        let mut id = was;
-        if taken {
-            let random = random().map_err(|error| BundleError::unread(io::Error::other(error)))?;
-            id = SessionId::mint(millis(asked.now), random);
-            notes.push(format!(
-                "{was} is here already: this is a new session that goes on from what was imported"
-            ));
-            // They are of the session that is here already, by their name and by what they say.
-            let kept = Layout::new(self.directory()).history(was);
-            if if_exists(self.disk.list(&kept)).is_ok_and(|found| found.is_some()) {
-                notes.push("its kept snapshots are of another id, and left out".into());
-                let removed = staging::remove(&*self.disk, &kept);
-                removed.map_err(|source| BundleError::Io { path: kept, source })?;
-            }
-            staged.into_base_of(id, |state, from| fork(state, from, Wishes::default()), asked.now)?;
-        }
-        let tree = bundled.tree;
-        Ok(ImportedSession {
-            id,
-            was,
-            title,
-            working_dir,
-            agent,
-            is_command,
-            records,
-            lost_run,
-            dropped_prompts,
-            tree,
-            notes,
-        })
-    }
-
-    /// Puts contents and trees into the blob store, names the trees, and writes down that everything is ready to be taken in.
+    /// Puts contents and trees into the blob store, names the trees, puts transcripts to their places, and writes down that everything
+    /// is ready to be taken in.
     pub fn keep_contents(
         &mut self,
-        file: &mut (impl Read + io::Seek),
+        file: &mut dyn BundleFile,
         watcher: Watcher<'_>,
     ) -> Result<(), BundleError> {
         if read::blobs(&self.contents).next().is_some() {
@@ -304,11 +234,14 @@ impl Staged {
         for tree in self.sessions.iter().filter_map(|session| session.tree) {
             workspaces.keep_tree(tree)?;
         }
+        self.put_transcripts()?;
         let path = plan_path(&self.directory());
         let plan = Plan { version: 1, sessions: self.sessions.iter().map(|session| session.id).collect() };
         let write = || {
             let sessions = Layout::new(self.directory()).sessions();
             self.disk.sync_dir(&sessions)?;
+            // Its own name too: whoever comes after a crash knows from the plan what was moved.
+            self.disk.sync_dir(&self.layout.imports())?;
             replace(&*self.disk, &path, &serde_json::to_vec(&plan)?)
         };
         write().map_err(|source| BundleError::Io { path: path.clone(), source })
@@ -317,6 +250,34 @@ impl Staged {
 
 fn plan_path(staging: &Path) -> PathBuf {
     staging.join("import.json")
+}
+
+fn transcripts_path(staging: &Path) -> PathBuf {
+    staging.join("transcripts")
+}
+
+fn transcript_path(staging: &Path, session: SessionId) -> PathBuf {
+    transcripts_path(staging).join(format!("{session}.jsonl"))
+}
+
+/// A staged file, read from its beginning.
+struct StagedFile {
+    file: Box<dyn DiskFile>,
+    at: u64,
+}
+
+impl StagedFile {
+    fn open(disk: &SharedDisk, path: &Path) -> io::Result<StagedFile> {
+        Ok(StagedFile { file: disk.open(path, OpenMode::Read)?, at: 0 })
+    }
+}
+
+impl Read for StagedFile {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buf, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
 }
 
 /// Takes in what is staged: each session gets its place in the home of this store. Returns the sessions.
@@ -330,10 +291,9 @@ pub fn import_staged<C: Commits>(
         return Err(not_staged());
     }
     let staging = store.layout().staging(name);
-    let path = plan_path(&staging);
-    let bytes = if_exists(read_all(&**disk, &path, MAX_PLAN));
-    let bytes = bytes.map_err(|source| BundleError::Io { path: path.clone(), source })?;
-    let plan: Plan = serde_json::from_slice(&bytes.ok_or_else(not_staged)?).map_err(|_| not_staged())?;
+    let plan = Plan::read(&**disk, &staging);
+    let plan = plan.map_err(|source| BundleError::Io { path: plan_path(&staging), source })?;
+    let plan = plan.ok_or_else(not_staged)?;
     for session in &plan.sessions {
         match store.import_staged(&staging, *session) {
             // Taken in by a call before this one, of which nothing was heard.
@@ -346,16 +306,6 @@ pub fn import_staged<C: Commits>(
 
 fn is_staged(disk: &SharedDisk, staging: &Path, session: SessionId) -> bool {
     disk.stat(&Layout::new(staging).log(session)).is_ok()
-}
-
-/// Returns who answers in a session, and whether that is a command that is not known here.
-fn agent_of(provider: &Provider) -> (String, bool) {
-    match (&provider.command, &provider.agent) {
-        (None, Some(agent)) if by_id(agent).is_some() => (agent.clone(), false),
-        (None, Some(agent)) => (agent.clone(), true),
-        (Some(command), _) => (command.join(" "), true),
-        (None, None) => ("nobody".into(), false),
-    }
 }
 
 fn write_file(disk: &SharedDisk, path: &Path, bytes: &mut dyn Read) -> io::Result<()> {
