@@ -98,6 +98,7 @@ const WORKSPACE: Bench = Bench {
         Program { name: "restore", run: workspace::restore::run },
         Program { name: "warm-capture", run: workspace::warm_capture::run },
         Program { name: "disk-usage", run: workspace::disk_usage::run },
+        Program { name: "export", run: workspace::export::run },
     ],
 };
 

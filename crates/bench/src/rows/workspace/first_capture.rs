@@ -1,14 +1,8 @@
 //! The first capture of a directory: all contents are stored and synced. Raw: `git add -A` and `git write-tree` in a new
 //! repository; and tar through zstd at level 3 into one synced file.
 
-use std::fs::File;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use anyhow::{Context as _, ensure};
-
 use super::git::Git;
-use super::{Subject, snapshot, subjects, workspaces};
+use super::{Subject, snapshot, subjects, tar, workspaces};
 use crate::context::Context;
 use crate::measure::{interleave, millis};
 use crate::table::{Row, Target, Unit};
@@ -45,15 +39,4 @@ pub(crate) fn run(context: &Context) -> anyhow::Result<Vec<Row>> {
         rows.push(Row::compared(row("tar | zstd"), Unit::Millis, &tar, Target::RatioAtMost(2.0)));
     }
     Ok(rows)
-}
-
-fn tar(root: &Path, packed: &Path) -> anyhow::Result<()> {
-    let mut tar = Command::new("tar");
-    let tar = tar.arg("-cf").arg("-").arg("-C").arg(root).arg(".");
-    let mut tar = tar.stdout(Stdio::piped()).spawn().context("cannot run tar")?;
-    let output = tar.stdout.take().context("tar has no output")?;
-    let mut zstd = Command::new("zstd");
-    let zstd = zstd.args(["-3", "-q", "-f", "-o"]).arg(packed).arg("-").stdin(output).status();
-    ensure!(zstd.context("cannot run zstd")?.success() && tar.wait()?.success(), "tar or zstd failed");
-    Ok(File::open(packed)?.sync_all()?)
 }

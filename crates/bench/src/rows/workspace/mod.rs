@@ -1,6 +1,7 @@
-//! Directories: captured, captured again and restored, beside git, and beside tar and zstd, on the same files.
+//! Directories: captured, captured again, restored and carried away, beside git, and beside tar and zstd, on the same files.
 
 pub(crate) mod disk_usage;
+pub(crate) mod export;
 pub(crate) mod first_capture;
 mod generated_files;
 mod git;
@@ -8,8 +9,9 @@ pub(crate) mod incremental_capture;
 pub(crate) mod restore;
 pub(crate) mod warm_capture;
 
+use std::fs::File;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
@@ -62,4 +64,16 @@ fn subjects(context: &Context, below: &Path) -> anyhow::Result<Vec<Subject>> {
         subjects.push(Subject { what: "this repository".into(), root });
     }
     Ok(subjects)
+}
+
+/// Packs a directory into one synced file.
+fn tar(root: &Path, packed: &Path) -> anyhow::Result<()> {
+    let mut tar = Command::new("tar");
+    let tar = tar.arg("-cf").arg("-").arg("-C").arg(root).arg(".");
+    let mut tar = tar.stdout(Stdio::piped()).spawn().context("cannot run tar")?;
+    let output = tar.stdout.take().context("tar has no output")?;
+    let mut zstd = Command::new("zstd");
+    let zstd = zstd.args(["-3", "-q", "-f", "-o"]).arg(packed).arg("-").stdin(output).status();
+    ensure!(zstd.context("cannot run zstd")?.success() && tar.wait()?.success(), "tar or zstd failed");
+    Ok(File::open(packed)?.sync_all()?)
 }
