@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod context;
 mod daemon;
+mod drift_text;
 mod env_arg;
 mod evidence_text;
 mod hints;

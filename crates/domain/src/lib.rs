@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod chain;
 pub mod checkpoint;
 pub mod compose;
+pub mod drift;
 pub mod event;
 pub mod fork;
 pub mod id;

@@ -1,6 +1,7 @@
 //! The resume context of a session: its turns in brief, folded from the log, for an agent that was not there or was cut in
 //! the middle of one. Bounded, however long the log is. What is told of it, and to whom, is in `resume_context/prompt.rs`.
 
+mod drift_text;
 mod memory;
 mod prompt;
 
@@ -39,6 +40,8 @@ struct Turn {
     /// Tool calls that were kept no longer.
     more_tools: usize,
     files: Vec<String>,
+    /// Files that differ from what they were at its start, found when others may have changed them too.
+    late_files: Vec<String>,
     /// Some agent was given its prompt.
     sent: bool,
     cut: bool,
@@ -137,17 +140,18 @@ impl ConversationHistory {
                 self.cut = Some((reason, uncertain));
                 self.change(Some(cut.run_id), |turn| turn.cut = true);
             }
-            // What was captured late may be somebody else's work.
-            Event::RunCheckpoint(checkpoint)
-                if checkpoint.at == CheckpointAt::End && checkpoint.how == CheckpointHow::Live =>
-            {
+            Event::RunCheckpoint(checkpoint) if checkpoint.at == CheckpointAt::End => {
                 let files = checkpoint.files_touched.iter().flat_map(|touched| &touched.first);
                 let paths: Vec<Cow<'_, str>> = files
                     .filter_map(|file| {
                         Some(format!("{}/{}", checkpoint.root, file.path.path.as_ref()?).into())
                     })
                     .collect();
-                self.change(Some(checkpoint.run_id), |turn| turn.add_files(&paths));
+                // What was captured late may be somebody else's work.
+                let live = checkpoint.how == CheckpointHow::Live;
+                self.change(Some(checkpoint.run_id), |turn| {
+                    add_files(if live { &mut turn.files } else { &mut turn.late_files }, &paths);
+                });
             }
             Event::RunWaiting(waiting) if !waiting.wait_kind.is_outside() => {
                 let tool = waiting.tool_call_id.as_ref().map(ToString::to_string);
@@ -173,7 +177,7 @@ impl ConversationHistory {
                 };
                 if let Some(turn) = self.turns.back_mut() {
                     turn.begin_tool(tool);
-                    turn.add_files(&call.files);
+                    add_files(&mut turn.files, &call.files);
                 }
             }
             Event::ToolUpdate(update) => {
@@ -188,7 +192,7 @@ impl ConversationHistory {
                     if let Some(input) = &update.input {
                         tool.input = Some(input.to_string());
                     }
-                    turn.add_files(&update.files);
+                    add_files(&mut turn.files, &update.files);
                 }
             }
             _ => {}
@@ -230,12 +234,12 @@ impl Turn {
             self.more_tools += 1;
         }
     }
+}
 
-    fn add_files(&mut self, files: &[Cow<'_, str>]) {
-        for file in files {
-            if self.files.len() < FILES && !self.files.iter().any(|known| known == file) {
-                self.files.push(file.to_string());
-            }
+fn add_files(known: &mut Vec<String>, files: &[Cow<'_, str>]) {
+    for file in files {
+        if known.len() < FILES && !known.iter().any(|known| known == file) {
+            known.push(file.to_string());
         }
     }
 }

@@ -16,6 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Context, Unheard};
 use crate::checkpoint_text::files_text;
+use crate::drift_text;
 use crate::evidence_text;
 use crate::live::Ask;
 use crate::offline_session::{Looker, agent_presence, load_or_stand_in, read_last_words, to_json};
@@ -136,6 +137,10 @@ fn rows(session: &SessionView, tail: Option<String>, unheard: Option<Unheard>, n
         rows.push(("daemon", format!("{}{kept}", unheard.daemon_text())));
     }
     rows.extend(session.run.as_ref().and_then(files_text).map(|files| ("files", files)));
+    let drift = session.run.as_ref().and_then(|run| run.drift.as_ref());
+    for (index, said) in drift.map(drift_text::sentences).unwrap_or_default().into_iter().enumerate() {
+        rows.push((if index == 0 { "drift" } else { "" }, said));
+    }
     if session.queued > 0 {
         rows.push(("queued", plural(session.queued as u64, "message")));
     }

@@ -9,6 +9,7 @@ use super::ask::Ask;
 use super::piece::{Piece, clean_line, line};
 use super::question_end::QuestionEnd;
 use super::run_end::RunEnd;
+use crate::drift_text;
 use crate::payloads::Payloads;
 use crate::record_text::{payload, word};
 
@@ -41,6 +42,10 @@ pub(super) fn run_lines(event: &Event<'_>, blobs: &Payloads) -> Vec<Piece> {
             let dropped = request.dropped.iter().map(|message| Piece::Dropped(message.to_string()));
             let said = clean_line(WARN, format!("cancel asked for{}", by(request.by.as_deref())));
             std::iter::once(said).chain(dropped).collect()
+        }
+        Event::RunDrift(found) => {
+            let said = drift_text::sentences(&found.drift).into_iter();
+            said.map(|said| clean_line(WARN, format!("since the last turn: {said}"))).collect()
         }
         Event::RunCompleted(completed) => {
             // These are an agent's and a command's words for having done what was asked.

@@ -1,6 +1,8 @@
 //! A run begins: with a message, with the oldest message of the queue, or as the continuation of one that was cut.
 
-use crate::event::{InputQueued, MessageUser, Raw, RunStarted, SessionCreated, SessionRestored};
+use crate::event::{
+    Drift, InputQueued, MessageUser, Raw, RunDrift, RunStarted, SessionCreated, SessionRestored,
+};
 use crate::id::{BootId, MessageId, RunId, WaitId};
 use crate::line::Draft;
 use crate::session::{MAX_QUEUED, Run, SessionState};
@@ -110,11 +112,12 @@ pub fn session(
 }
 
 /// Composes the prompt of a run for its agent: `input.queued`, and before it `session.restored` if the agent was not there and is
-/// told with it what happened before (never silently fresh).
-pub fn prompt(queued: InputQueued<'static>, tells_past: bool) -> Vec<Draft> {
+/// told with it what happened before (never silently fresh), and `run.drift` if something is not as the turn before had left it.
+pub fn prompt(queued: InputQueued<'static>, tells_past: bool, drift: Option<Drift>) -> Vec<Draft> {
     let (method, verdict) = ("context".into(), "reprimed".into());
     let told = tells_past.then(|| SessionRestored { method, verdict, counts: None }.into());
-    told.into_iter().chain([queued.into()]).collect()
+    let drift = drift.zip(queued.run_id).map(|(drift, run_id)| RunDrift { run_id, drift }.into());
+    told.into_iter().chain(drift).chain([queued.into()]).collect()
 }
 
 /// Composes a run that begins with a new message: `message.user` + `run.started`.

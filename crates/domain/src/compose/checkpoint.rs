@@ -3,7 +3,8 @@
 use crate::blob_id::BlobId;
 use crate::checkpoint::{Due, how_at_end};
 use crate::event::{
-    CheckpointAt, CheckpointHow, FilesTouched, GitState, NotTaken, RunCheckpoint, SkippedPaths,
+    ChangedFiles, CheckpointAt, CheckpointHow, DirectoryIdentity, FilesTouched, GitState, NotTaken,
+    RunCheckpoint, SkippedPaths,
 };
 use crate::id::{BootId, RunId};
 use crate::line::Draft;
@@ -22,6 +23,10 @@ pub struct Capture {
     pub skipped: SkippedPaths,
     /// What is not as it was at the start of the run that has ended, if that is known.
     pub files_touched: Option<FilesTouched>,
+    /// Which directory it is.
+    pub directory: Option<DirectoryIdentity>,
+    /// What is not as it was at the end of the run before, if that was asked for and is known.
+    pub files_changed: Option<ChangedFiles>,
 }
 
 /// Who looked, at what, and since when.
@@ -42,7 +47,8 @@ pub fn checkpoints(due: &Due, look: Look<'_>, outcome: Result<Capture, NotTaken>
         Err(not_taken) => (None, Some(not_taken)),
     };
     let touched = capture.as_mut().and_then(|capture| capture.files_touched.take());
-    let record = |run_id: RunId, at, how, touched: Option<FilesTouched>| {
+    let changed = capture.as_mut().and_then(|capture| capture.files_changed.take());
+    let record = |run_id: RunId, at, how, touched: Option<FilesTouched>, changed: Option<ChangedFiles>| {
         let capture = capture.as_ref();
         RunCheckpoint {
             run_id,
@@ -55,12 +61,15 @@ pub fn checkpoints(due: &Due, look: Look<'_>, outcome: Result<Capture, NotTaken>
             rules: capture.map(|capture| capture.rules),
             skipped: capture.map(|capture| Box::new(capture.skipped.clone())),
             files_touched: touched.map(Box::new),
+            directory: capture.and_then(|capture| capture.directory),
+            files_changed: changed.map(Box::new),
         }
     };
     let end = due.end.as_ref().map(|owed| {
         let how = how_at_end(owed, look.boot_id, look.begun);
-        record(owed.run_id, CheckpointAt::End, how, touched).into()
+        record(owed.run_id, CheckpointAt::End, how, touched, None).into()
     });
-    let start = due.start.map(|run| record(run, CheckpointAt::Start, CheckpointHow::Live, None).into());
+    let start =
+        due.start.map(|run| record(run, CheckpointAt::Start, CheckpointHow::Live, None, changed).into());
     end.into_iter().chain(start).collect()
 }

@@ -1,6 +1,6 @@
 //! An agent is launched, taken over, and gone without a trace: what is recorded of it, and of the run that it has.
 
-use crate::event::{AgentExited, AgentLaunching, InterruptReason, RunAdopted};
+use crate::event::{AgentExited, AgentLaunching, Drift, InterruptReason, RunAdopted, RunDrift};
 use crate::id::{BootId, HolderId};
 use crate::line::Draft;
 use crate::session::{Run, SessionState};
@@ -9,13 +9,21 @@ use crate::token::TokenIndex;
 use super::interrupt::{Ending, end_run};
 
 /// Composes the launch of an agent: `agent.launching`, for the open run if there is one. A run that another life of the daemon
-/// began and gave to nobody goes on as the same run: `run.adopted` comes first.
-pub fn launch(state: &SessionState, holder_id: HolderId, argv: Vec<String>, boot_id: BootId) -> Vec<Draft> {
+/// began and gave to nobody goes on as the same run: `run.adopted` comes first. `drift` is what a command finds changed, which is given
+/// its prompt with its launch.
+pub fn launch(
+    state: &SessionState,
+    holder_id: HolderId,
+    argv: Vec<String>,
+    boot_id: BootId,
+    drift: Option<Drift>,
+) -> Vec<Draft> {
     let run = state.open_run();
     let argv = argv.into_iter().map(Into::into).collect();
     let launching = AgentLaunching { holder_id, run_id: run.map(|run| run.run_id), argv };
     let adopted = run.and_then(|run| adopted(run, boot_id, None, 0));
-    adopted.into_iter().chain([launching.into()]).collect()
+    let drift = drift.zip(run).map(|(drift, run)| RunDrift { run_id: run.run_id, drift }.into());
+    adopted.into_iter().chain(drift).chain([launching.into()]).collect()
 }
 
 /// Composes the adoption of a living agent whose journal has come to record `head`: `run.adopted` of the open run. One that

@@ -97,6 +97,21 @@ pub struct RunCheckpoint {
     /// At the end: which files are not what they were at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_touched: Option<Box<FilesTouched>>,
+    /// Which directory has that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryIdentity>,
+    /// At the start of a run whose agent is launched for it: which files are not what they were at the end of the run before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_changed: Option<Box<ChangedFiles>>,
+}
+
+/// A directory, by what tells it from another of the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryIdentity {
+    /// The number of its file system, as the system tells it.
+    pub file_system: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// Why a checkpoint was not taken.
@@ -109,7 +124,7 @@ pub struct NotTaken {
 }
 
 /// Where the HEAD of a git repository was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitState {
     /// What it refers to, unless it is detached.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +132,20 @@ pub struct GitState {
     /// The commit, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+}
+
+impl GitState {
+    /// Returns where it was in a few words: the branch and the commit in short.
+    pub fn label(&self) -> String {
+        let branch = self.reference.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name));
+        let commit = self.commit.as_deref().map(|commit| commit.get(..12).unwrap_or(commit));
+        match (branch, commit) {
+            (Some(branch), Some(commit)) => format!("{branch} at {commit}"),
+            (Some(branch), None) => format!("{branch} without a commit"),
+            (None, Some(commit)) => format!("detached at {commit}"),
+            (None, None) => "nowhere".into(),
+        }
+    }
 }
 
 /// Paths that a capture left out although the rules include them.
@@ -175,6 +204,28 @@ pub struct TouchedFile {
     pub lines_added: Option<u64>,
     /// Lines that went, likewise.
     pub lines_removed: Option<u64>,
+}
+
+/// Files that are not what they were at an earlier checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedFiles {
+    /// How many.
+    pub total: u64,
+    /// The rules of the two checkpoints differ: a file may be here only because it counted in one of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rules_differ: bool,
+    /// The first of them.
+    pub first: Vec<ChangedFile>,
+}
+
+/// A file that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangedFile {
+    /// The path from the root.
+    #[serde(flatten)]
+    pub path: PathName,
+    /// What happened to it.
+    pub change: FileChange,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]

@@ -5,6 +5,7 @@
 
 mod agent;
 mod checkpoint;
+mod drift;
 pub(crate) mod legacy;
 mod persistence;
 mod raw;
@@ -18,9 +19,10 @@ pub use agent::{
     PlanUpdated, ProcessIdentity, ToolCall, ToolUpdate, Usage, UsageUpdated,
 };
 pub use checkpoint::{
-    CheckpointAt, CheckpointHow, FileChange, FilesTouched, GitState, NotTaken, NotTakenReason, RunCheckpoint,
-    SkippedPath, SkippedPaths, TouchedFile,
+    ChangedFile, ChangedFiles, CheckpointAt, CheckpointHow, DirectoryIdentity, FileChange, FilesTouched,
+    GitState, NotTaken, NotTakenReason, RunCheckpoint, SkippedPath, SkippedPaths, TouchedFile,
 };
+pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, RunDrift, SettingDrift};
 pub use persistence::{BadCompression, Compression, Persistence};
 pub use raw::Raw;
 pub use run::{
@@ -206,6 +208,7 @@ kinds! {
     RunCancelled(RunCancelled<'a>) = "run.cancelled", State, Disk;
     RunInterrupted(RunInterrupted<'a>) = "run.interrupted", State, Disk;
     RunCheckpoint(RunCheckpoint) = "run.checkpoint", State, Process;
+    RunDrift(RunDrift) = "run.drift", State, Disk;
     TokenMinted(TokenMinted<'a>) = "token.minted", Token, Disk;
     TokenConsumed(TokenConsumed<'a>) = "token.consumed", Token, Disk;
     TokenRevoked(TokenRevoked<'a>) = "token.revoked", Token, Disk;

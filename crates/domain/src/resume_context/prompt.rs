@@ -2,8 +2,9 @@
 //! within a budget, and what is left out is named. The request itself is never shortened: whoever sends these words puts it,
 //! whole, where they say.
 
+use super::drift_text::write_drift;
 use super::{ConversationHistory, Turn};
-use crate::event::InterruptReason;
+use crate::event::{Drift, InterruptReason};
 
 /// Characters of earlier turns that are told: room for what matters in any model's context, and little of it.
 const BUDGET: usize = 24_000;
@@ -28,29 +29,37 @@ impl ConversationHistory {
     }
 
     /// Returns what the agent is told before a message, if it lacks anything: the earlier turns, or only the one that was cut
-    /// and that it has forgotten.
-    pub fn preface(&self) -> Option<String> {
+    /// and that it has forgotten; and what it works on that drifted meanwhile.
+    pub fn preface(&self, drift: Option<&Drift>) -> Option<String> {
         let memory = self.memory();
         let past: Vec<&Turn> = self.turns.iter().take(self.turns.len().saturating_sub(1)).collect();
-        let (turns, more) = match past.last() {
-            None => return None,
-            Some(_) if !memory.past => (past.as_slice(), self.more_turns),
-            Some(last) if !memory.request && last.cut => (self.chain_of(&past), 0),
-            Some(_) => return None,
+        let told = match past.last() {
+            None => None,
+            Some(_) if !memory.past => Some((past.as_slice(), self.more_turns)),
+            Some(last) if !memory.request && last.cut => Some((self.chain_of(&past), 0)),
+            Some(_) => None,
         };
+        // How it works is no reason to put anything before a message: only what it works on.
+        let drift = drift.filter(|drift| told.is_some() || drift.is_about_work());
+        if told.is_none() && drift.is_none() {
+            return None;
+        }
         let mut text = String::from("[Resume Context]\n");
-        text.push_str(if memory.is_nothing() {
-            "This conversation began with another agent process that is gone. What it was about:\n"
-        } else {
-            "Some of this conversation may be missing from your memory. What is on record of it:\n"
-        });
-        write_turns(&mut text, turns, more);
+        if let Some((turns, more)) = told {
+            text.push_str(if memory.is_nothing() {
+                "This conversation began with another agent process that is gone. What it was about:\n"
+            } else {
+                "Some of this conversation may be missing from your memory. What is on record of it:\n"
+            });
+            write_turns(&mut text, turns, more);
+        }
+        write_drift(&mut text, drift);
         text.push_str("[End of Resume Context]\n\n");
         Some(text)
     }
 
-    /// Returns the words that continue the turn that was cut, for what the agent still knows of it.
-    pub fn continuation(&self, attempt: u32) -> Continuation {
+    /// Returns the words that continue the turn that was cut, for what the agent still knows of it and what drifted meanwhile.
+    pub fn continuation(&self, attempt: u32, drift: Option<&Drift>) -> Continuation {
         let memory = self.memory();
         let at = self.turns.iter().position(|turn| turn.run.is_some() && turn.run == self.origin);
         let earlier: Vec<&Turn> = self.turns.iter().take(at.unwrap_or(0)).collect();
@@ -68,6 +77,7 @@ impl ConversationHistory {
             write_turns(&mut text, &earlier, self.more_turns);
         }
         self.write_progress(&mut text, &chain);
+        write_drift(&mut text, drift);
         text.push_str("[End of Resume Context]\n\n");
         if !memory.request {
             text.push_str("The request:\n\n");
@@ -100,6 +110,11 @@ impl ConversationHistory {
         let mut files: Vec<String> = chain.iter().flat_map(|turn| &turn.files).cloned().collect();
         keep_first_of_each(&mut files);
         list(text, "Files touched", &files, 0, "files");
+        let mut late: Vec<String> = chain.iter().flat_map(|turn| &turn.late_files).cloned().collect();
+        keep_first_of_each(&mut late);
+        late.retain(|file| !files.contains(file));
+        let head = "Files that were changed since that turn began, by it or by somebody else: nobody was there when it ended";
+        list(text, head, &late, 0, "files");
         // Agents drop what they were saying when they died: of each attempt only the log knows it.
         let attempts = chain.iter().filter(|turn| turn.cut).count();
         for (index, turn) in chain.iter().enumerate().filter(|(_, turn)| !turn.answer.is_empty()) {

@@ -117,6 +117,13 @@ impl SessionState {
             Event::RunCancelled(cancelled) => self.end_run(cancelled.run_id, ts, End::Cancelled)?,
             Event::RunInterrupted(interrupted) => self.interrupt(ts, interrupted)?,
             Event::RunCheckpoint(checkpoint) => self.note_checkpoint(seq, checkpoint)?,
+            Event::RunDrift(found) => {
+                let run = self.running(found.run_id)?;
+                if run.prompted {
+                    return Err(format!("the prompt of {} was given to an agent before", found.run_id));
+                }
+                run.drift = Some(Box::new(found.drift.brief()));
+            }
             Event::AgentLaunching(launching) => {
                 // The conversation may go on in the next process: what was learnt of it stays.
                 let previous = self.agent.take();
@@ -230,6 +237,7 @@ impl SessionState {
             cancel: None,
             prompted: false,
             checkpoints: Checkpoints::default(),
+            drift: None,
             tools: Vec::new(),
         });
         Ok(())

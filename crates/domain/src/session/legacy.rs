@@ -109,6 +109,7 @@ impl SessionState {
             cancel: None,
             prompted: true,
             checkpoints: Checkpoints::default(),
+            drift: None,
             tools: Vec::new(),
         });
         Some(run_id)

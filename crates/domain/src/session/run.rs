@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoints, OwedEnd};
-use crate::event::{CancelReason, InterruptReason, UncertainTool, WaitKind};
+use crate::event::{CancelReason, Drift, InterruptReason, UncertainTool, WaitKind};
 use crate::id::{BootId, MessageId, RunId, TokenId, WaitId};
 use crate::time::Timestamp;
 
@@ -45,6 +45,9 @@ pub struct Run {
     /// What its directory contained, before and after.
     #[serde(default, skip_serializing_if = "Checkpoints::is_empty")]
     pub checkpoints: Checkpoints,
+    /// What was not as the turn before had left it when its prompt was given to an agent, in brief.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Box<Drift>>,
     /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<UncertainTool>,

@@ -132,6 +132,21 @@ fn a_run_has_each_checkpoint_once_and_only_when_it_is_time() {
     }
 }
 
+#[test]
+fn drift_is_found_before_the_prompt_of_an_open_run() {
+    let drift = "run.drift agent=null";
+    for (appends, event, expected) in [
+        (&["session.created"][..], drift, "no run was started"),
+        (&[STARTED], drift, ""),
+        (&[STARTED, drift], drift, ""),
+        (&[STARTED], "run.drift agent=null run=2", "the latest run is run_1, not run_2"),
+        (&[STARTED, AGENT], drift, "the prompt of run_1 was given to an agent before"),
+        (&[STARTED, "run.cancelled"], drift, "run_1 has ended"),
+    ] {
+        check(appends, event, expected);
+    }
+}
+
 // I13: a cancel is taken while anything is left that could go on, and names what it cancels.
 #[test]
 fn a_cancel_is_legal_while_something_could_go_on() {

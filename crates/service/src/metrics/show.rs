@@ -9,6 +9,7 @@ use rekindle_store::meter::{Gauge, Meter};
 
 use super::page::{Format, Kind, Page, seconds};
 use super::{Metrics, process};
+use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::worker::Workers;
 use crate::feed::Feed;
 use crate::records::Records;
@@ -38,6 +39,7 @@ impl Metrics {
         self.holders(&mut page, &views.workers);
         records(&mut page, meter);
         store(&mut page, meter, &views.workers.records);
+        checkpoints(&mut page, &views.workers.checkpoint_counts);
         snapshots(&mut page, snapshot_counts);
         self.start(&mut page);
         streams(&mut page, feed);
@@ -130,6 +132,18 @@ fn store(page: &mut Page, meter: &Meter, records: &Records) {
     page.labelled(("rekindle_storage_failures_total", Kind::Counter, help), "outcome", outcomes);
     let help = "Whether the room for the last words is there: 0 on a full disk";
     page.single("rekindle_storage_reserve_kept", Kind::Gauge, help, meter.reserve_kept.get());
+}
+
+fn checkpoints(page: &mut Page, counts: &CheckpointCounts) {
+    let help = "Captures of directories for checkpoints of runs, by what came of them";
+    let outcomes = [("taken", &counts.taken), ("skipped", &counts.skipped), ("failed", &counts.failed)];
+    let outcomes = outcomes.map(|(outcome, count)| (outcome, count.get()));
+    page.labelled(("rekindle_run_checkpoints_total", Kind::Counter, help), "outcome", outcomes);
+    let help = "Bytes that captures of directories added to the store";
+    page.single("rekindle_run_checkpoint_bytes_total", Kind::Counter, help, counts.bytes.get());
+    let help = "Capturing a directory, from when it was due until it was on disk";
+    page.family("rekindle_run_checkpoint_duration_seconds", Kind::Histogram, help);
+    page.histogram(&[], &counts.took.read());
 }
 
 fn snapshots(page: &mut Page, counts: &SnapshotCounts) {

@@ -55,6 +55,7 @@ pub fn run_view(session: &SessionState, detail: Option<String>) -> Option<RunVie
         uncertain,
         checkpoints,
         files_touched,
+        drift: run.drift.as_deref().cloned(),
     })
 }
 

@@ -18,17 +18,17 @@ const SAID: &str = "message.agent; run.completed";
 // is late. How late that may be is a matter of the domain's own tests.
 
 /// A home whose session works in a directory with two files, which is captured.
-struct Captured {
-    home: Home,
+pub(super) struct Captured {
+    pub(super) home: Home,
     directory: tempfile::TempDir,
 }
 
 impl Captured {
-    fn new(lives: &[&'static str]) -> Captured {
+    pub(super) fn new(lives: &[&'static str]) -> Captured {
         Captured::with(Setup::default(), lives)
     }
 
-    fn with(setup: Setup, lives: &[&'static str]) -> Captured {
+    pub(super) fn with(setup: Setup, lives: &[&'static str]) -> Captured {
         let directory = tempfile::tempdir().expect("a directory");
         write(directory.path(), "a.txt", "one\ntwo\n");
         write(directory.path(), "b.txt", "three\n");
@@ -38,11 +38,11 @@ impl Captured {
         Captured { home, directory }
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         write(self.directory.path(), name, text);
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 

@@ -1,5 +1,7 @@
 //! Daemons that die at every single write of a flow, while their agents live on, and successors that go on.
 
+use rekindle_domain::event::{OnUncertain, ResumePolicy};
+
 use super::home::{Home, Setup};
 
 /// One step of a flow: tells whether it was acknowledged.
@@ -146,4 +148,39 @@ fn checkpoints_are_recorded_once_whenever_their_daemon_dies() {
             }
         });
     }
+}
+
+// I4, I6: what drifted is told once, with the prompt that it belongs to.
+#[test]
+fn drift_is_told_once_whenever_the_daemon_dies() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let working_dir: &'static str = directory.path().to_str().expect("text").to_owned().leak();
+    let make = || {
+        let _ = std::fs::remove_file(directory.path().join("by-a-person"));
+        let setup = Setup::policy(ResumePolicy::Ask, OnUncertain::Ask);
+        let home = Home::with(Setup { working_dir, ..setup }, &["text die"]);
+        home.captures.set_on(true);
+        home
+    };
+    let change_and_resume: Step = |home| {
+        home.settle();
+        let is_captured = home.state().run.as_ref().is_some_and(|run| run.checkpoints.end.is_some());
+        if home.count("run.started") == 1 {
+            if !is_captured {
+                return false;
+            }
+            let changed = std::path::Path::new(&home.state().working_dir).join("by-a-person");
+            std::fs::write(changed, "x").expect("written");
+            return home.resume(&[]).is_ok() && home.count("run.completed") == 1;
+        }
+        home.wait_long();
+        home.count("run.completed") == 1
+    };
+    at_writes(3, &make, "text die", &[send, change_and_resume], |home, name| {
+        assert_eq!((home.count("run.drift"), home.scripted.given("prompt")), (1, 2), "{name}");
+        let records = home.course();
+        let told = records.find("run.drift files; input.queued prompt");
+        assert!(told > records.find("run.checkpoint end"), "{name}");
+        assert!(home.prompted().contains("by-a-person (new)"), "{name}");
+    });
 }

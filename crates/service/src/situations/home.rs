@@ -591,6 +591,7 @@ fn short(kind: &str, record: &Value) -> Option<String> {
             let files = touched["total"].as_u64().map(|files| format!(" {files} files{lines}"));
             format!("{}{late}{}{}", word("at"), why.unwrap_or_default(), files.unwrap_or_default())
         }
+        "run.drift" => format!(" {}", super::drift::what_drifted(record)),
         "run.resumed" => word("how"),
         "session.restored" => word("verdict"),
         _ => String::new(),

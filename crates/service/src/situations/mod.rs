@@ -11,6 +11,7 @@ mod crashes;
 mod creates;
 mod damage;
 mod deaths;
+mod drift;
 mod forks;
 mod holder;
 mod home;

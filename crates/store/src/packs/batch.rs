@@ -12,7 +12,7 @@ use std::time::Duration;
 use rekindle_domain::blob_id::BlobId;
 
 use super::compress::{compressed, with_beginning};
-use super::format::{Object, PACK_BELOW};
+use super::format::{HEADER, Object, PACK_BELOW};
 use super::large::Large;
 use super::merge::take_in_small_packs;
 use super::pack::Pack;
@@ -43,6 +43,8 @@ struct Writer {
     full: Vec<PackWriter>,
     /// What was put into this batch.
     seen: HashSet<BlobId>,
+    /// The room that it takes.
+    bytes: u64,
     /// Large ones, each in a file of its own.
     large: Vec<(BlobId, Temporary)>,
     /// Why nothing of this batch can be kept.
@@ -115,7 +117,7 @@ impl Batch {
 
     fn put_large(&self, beginning: &[u8], rest: &mut dyn Read) -> Result<(BlobId, u64), BlobError> {
         let large = Large::write(&self.packs, beginning, rest)?;
-        let (id, size) = (large.id, large.size);
+        let (id, size, stored) = (large.id, large.size, large.stored);
         if lock(&self.writer).seen.contains(&id) || self.has_own_file(&id, Some(large.stored)) {
             return Ok((id, size));
         }
@@ -123,6 +125,7 @@ impl Batch {
         let (id, temporary) = large.sync()?;
         let mut writer = lock(&self.writer);
         if writer.seen.insert(id) {
+            writer.bytes += stored;
             writer.large.push((id, temporary));
         }
         Ok((id, size))
@@ -136,6 +139,7 @@ impl Batch {
         if let Some(why) = writer.failed {
             return Err(BlobError::BatchFailed(why));
         }
+        pins.set_written(writer.bytes);
         name_large(&packs, &mut pins, writer.large)?;
         let mut replaced = Vec::new();
         if let Some(open) = &mut writer.open {
@@ -162,6 +166,7 @@ impl Writer {
             return Ok(());
         }
         let added = self.append(packs, object);
+        self.bytes += (HEADER + object.stored.len()) as u64;
         if let Err(error) = &added {
             // What was put before may be in the same buffer: nobody knows any more what the file has.
             self.failed = Some(error.to_string());

@@ -16,13 +16,24 @@ pub struct Pins {
     packs: Arc<Packs>,
     pinned: Vec<Arc<Pack>>,
     blobs: HashSet<BlobId>,
+    /// The room that what was written takes.
+    written: u64,
     // Dropped last: whoever gets the lock next finds nothing pinned.
     _hold: Arc<Hold>,
 }
 
 impl Pins {
     pub(crate) fn new(packs: Arc<Packs>, hold: Arc<Hold>) -> Pins {
-        Pins { packs, pinned: Vec::new(), blobs: HashSet::new(), _hold: hold }
+        Pins { packs, pinned: Vec::new(), blobs: HashSet::new(), written: 0, _hold: hold }
+    }
+
+    /// Returns how many bytes the batch has added to the store.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    pub(crate) fn set_written(&mut self, bytes: u64) {
+        self.written = bytes;
     }
 
     /// Pins a pack, once. The caller has the table, so that nobody takes the pack out meanwhile.

@@ -1,7 +1,7 @@
 //! Views of sessions and their runs.
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{CheckpointHow, NotTakenReason, UncertainTool};
+use rekindle_domain::event::{CheckpointHow, Drift, NotTakenReason, UncertainTool};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::projector::{Evidence, SessionStatus};
 use rekindle_domain::session::UsageShown;
@@ -165,6 +165,10 @@ pub struct RunView {
     /// How many files are not what they were before, and lines in them; null while that is not known.
     #[serde(default)]
     pub files_touched: Option<TouchedView>,
+    /// What was not as the turn before had left it when its prompt was given to an agent that was not there; null if nothing was, or
+    /// if the agent was there. Ten of its files at most: the record `run.drift` has more.
+    #[serde(default)]
+    pub drift: Option<Drift>,
 }
 
 /// The checkpoints of a run, as far as they are recorded.

@@ -266,11 +266,11 @@ impl World {
                 let request = self.request();
                 let (words, told) = match run.message_id {
                     Some(_) => {
-                        let preface = self.story.preface();
+                        let preface = self.story.preface(None);
                         (format!("{}{request}", preface.clone().unwrap_or_default()), preface.is_some())
                     }
                     None => {
-                        let told = self.story.continuation(run.attempt);
+                        let told = self.story.continuation(run.attempt, None);
                         let middle = if told.with_request { format!("{request}\n\n") } else { String::new() };
                         (format!("{}{middle}{}", told.before, told.after), true)
                     }

@@ -129,7 +129,7 @@ fn a_session_comes_to_be_alone_or_with_the_run_of_its_first_message() {
 #[test]
 fn an_agent_that_was_not_there_is_never_silently_fresh() {
     let queued = "input.queued input_seq=1";
-    check(&[STARTED, AGENT], queued, |_, _| prompt(input(queued), false));
+    check(&[STARTED, AGENT], queued, |_, _| prompt(input(queued), false, None));
     let told = format!("session.restored method=context verdict=reprimed; {queued}");
-    check(&[STARTED, AGENT], &told, |_, _| prompt(input(queued), true));
+    check(&[STARTED, AGENT], &told, |_, _| prompt(input(queued), true, None));
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::blob_id::BlobId;
 use crate::checkpoint::due;
 use crate::compose::checkpoint::{Capture, Look, checkpoints};
-use crate::event::{FilesTouched, NotTaken, NotTakenReason, SkippedPaths};
+use crate::event::{ChangedFiles, DirectoryIdentity, FilesTouched, NotTaken, NotTakenReason, SkippedPaths};
 
 const START: &str = "run.checkpoint at=start how=live";
 const ENDED: [&str; 5] = [STARTED, START, AGENT, PROMPTED, "run.completed"];
@@ -17,7 +17,7 @@ fn hash(digit: &str) -> String {
 /// What a record says of a capture.
 fn taken() -> String {
     format!(
-        r#"tree="{}" rules="{}" git={{"ref":"main"}} skipped={{"totals":{{}},"first":[]}}"#,
+        r#"tree="{}" rules="{}" git={{"ref":"main"}} skipped={{"totals":{{}},"first":[]}} directory={{"file_system":1,"inode":2}}"#,
         hash("a"),
         hash("b")
     )
@@ -30,6 +30,8 @@ fn capture() -> Capture {
         rules: hash("b").parse().expect("a hash"),
         skipped: SkippedPaths::default(),
         files_touched: Some(FilesTouched { total: 1, lines_added: 2, ..FilesTouched::default() }),
+        directory: Some(DirectoryIdentity { file_system: 1, inode: 2 }),
+        files_changed: Some(ChangedFiles { total: 3, ..ChangedFiles::default() }),
     }
 }
 
@@ -44,7 +46,8 @@ fn check_look(appends: &[&str], life: &str, second: i64, outcome: Result<Capture
 #[test]
 fn one_look_at_a_directory_tells_the_end_of_a_run_and_the_start_of_the_next() {
     let touched = r#"files_touched={"total":1,"lines_added":2,"lines_removed":0,"first":[]}"#;
-    let start = |run: &str| format!("run.checkpoint run={run} at=start how=live {}", taken());
+    let changed = r#"files_changed={"total":3,"first":[]}"#;
+    let start = |run: &str| format!("run.checkpoint run={run} at=start how=live {} {changed}", taken());
     let end = |how: &str| format!("run.checkpoint run=1 at=end how={how} {} {touched}", taken());
     let both = format!("{};{}", end("live"), start("2"));
     check_look(&[STARTED], "boot_a", 5, Ok(capture()), &start("1"));

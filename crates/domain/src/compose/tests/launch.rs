@@ -29,7 +29,7 @@ fn a_launch_is_for_the_open_run_which_goes_on_as_the_same_run() {
         (&[STARTED, AGENT, "agent.exited"], LIVES[0], &adopted),
     ] {
         check(appends, expected, |state, _| {
-            launch(state, holder(2), vec!["agent".into(), "--acp".into()], boot(life))
+            launch(state, holder(2), vec!["agent".into(), "--acp".into()], boot(life), None)
         });
     }
 }

@@ -390,3 +390,14 @@ fn a_journal_whose_clock_was_set_does_not_make_nonsense() {
     let run = read_late("run.completed at=7").run.expect("a run");
     assert_eq!(run.ended_at, Some(at(1000)), "only what is derived from a journal has its time");
 }
+
+#[test]
+fn a_run_keeps_its_drift_in_brief() {
+    let files: Vec<String> =
+        (0..30).map(|number| format!(r#"{{"path":"{number}","change":"added"}}"#)).collect();
+    let drift = format!(r#"run.drift agent=null files={{"total":30,"first":[{}]}}"#, files.join(","));
+    let kept = run(&[STARTED, &drift]).drift.expect("kept");
+    let files = kept.files.expect("files");
+    assert_eq!((files.total, files.first.len()), (30, 10));
+    assert_eq!(run(&[STARTED, &drift, CUT, "run.started run=2"]).drift, None);
+}

@@ -87,7 +87,7 @@ const USUAL: &str = "run.started run=R boot=a; run.started run=R boot=b msg=1; r
     agent.started holder=N; agent.ready holder=N cursor=c; message.agent run=R holder=N src=7; \
     input.queued run=R holder=N input_seq=N; tool.call tool=N; tool.update tool=N status=completed; \
     message.user msg=N queued=true; usage.updated input_tokens=N cost=0.25; \
-    run.checkpoint run=R at=start; run.checkpoint run=R at=end";
+    run.checkpoint run=R at=start; run.checkpoint run=R at=end; run.drift run=R agent=null";
 
 /// What happens once in a while: ends, and what comes from outside.
 const RARE: &str = "run.completed run=R; run.failed run=R; run.cancelled run=R; \

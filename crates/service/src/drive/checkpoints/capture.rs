@@ -1,15 +1,18 @@
 //! One checkpoint taken: the directory captured within its limits, and compared with what it was.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rekindle_domain::compose::checkpoint::Capture;
-use rekindle_domain::event::{CheckpointMode, GitState, NotTaken, NotTakenReason};
+use rekindle_domain::event::{
+    ChangedFiles, CheckpointMode, DirectoryIdentity, GitState, NotTaken, NotTakenReason,
+};
 use rekindle_store::blobs::BlobError;
 use rekindle_store::crash_report::at_work;
 use rekindle_store::disk::is_shortage;
-use rekindle_workspace::{CaptureError, CaptureOptions};
+use rekindle_workspace::{CaptureError, CaptureOptions, Captured};
 
-use super::files_touched::{Start, files_touched};
+use super::files_touched::{Before, files_changed, files_touched};
 use super::{CaptureOutcome, CaptureRequest, Shared, TakenCapture};
 use crate::error::chain;
 use crate::lock::locked;
@@ -80,7 +83,7 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
         tracing::debug!("checkpoint: {note}");
     }
     let mut pins = vec![pins];
-    let start = asked.start.as_deref().and_then(Start::of);
+    let start = asked.start.as_deref().and_then(Before::of);
     let touched = start.map(|start| files_touched(&shared.workspaces, &start, &captured, &asked.stop));
     let files_touched = match touched {
         Some(Ok((touched, more))) => {
@@ -101,8 +104,26 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
         rules: captured.rules,
         skipped: as_recorded(&captured.skipped),
         files_touched,
+        directory: identity(root),
+        files_changed: since_last_turn(shared, asked, &captured),
     };
-    Ok(TakenCapture { capture, _pins: pins })
+    Ok(TakenCapture { capture, pins })
+}
+
+/// Tells which files were changed since the turn before, if that is asked for. The trees are what counts: what cannot be compared
+/// is told as such when an agent is given its prompt.
+fn since_last_turn(shared: &Shared, asked: &CaptureRequest, now: &Captured) -> Option<ChangedFiles> {
+    let before = Before::of(asked.before.as_deref()?)?;
+    files_changed(&shared.workspaces, &before, now, &asked.stop).unwrap_or_else(|error| {
+        tracing::warn!("what was changed since the last turn cannot be told: {}", chain(&error));
+        None
+    })
+}
+
+/// Tells a directory from another of the same name.
+fn identity(root: &Path) -> Option<DirectoryIdentity> {
+    let (inode, file_system) = (std::fs::metadata(root).ok()?.ino(), rustix::fs::statvfs(root).ok()?.f_fsid);
+    Some(DirectoryIdentity { file_system, inode })
 }
 
 fn not_taken(reason: NotTakenReason, detail: impl Into<String>) -> NotTaken {

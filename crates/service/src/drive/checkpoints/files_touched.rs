@@ -1,12 +1,15 @@
-//! The files that a run touched: what two checkpoints of its directory say that is not the same.
+//! The files that a run touched, and those that were changed between two runs: what two checkpoints of a directory say that is
+//! not the same.
 
 use std::time::{Duration, Instant};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{FilesTouched, RunCheckpoint, SkippedPaths as RecordedSkips, TouchedFile};
+use rekindle_domain::event::{
+    ChangedFile, ChangedFiles, FilesTouched, RunCheckpoint, SkippedPaths as RecordedSkips, TouchedFile,
+};
 use rekindle_store::blobs::Pins;
 use rekindle_workspace::Captured;
-use rekindle_workspace::compare::count_lines;
+use rekindle_workspace::compare::{Changed, count_lines};
 use rekindle_workspace::restore::SkippedPaths;
 
 use super::StopFlag;
@@ -22,44 +25,84 @@ const MAX_TOLD_BYTES: usize = 32 << 10;
 /// How long lines are counted: whoever changed thousands of files wants to know which, and may ask for the lines.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a run's directory was at its start.
-pub(super) struct Start {
+/// What a directory was at an earlier checkpoint.
+pub(super) struct Before {
     tree: BlobId,
     rules: Option<BlobId>,
     skipped: RecordedSkips,
 }
 
-impl Start {
+impl Before {
     /// Returns what a checkpoint says; nothing if it was not taken.
-    pub(super) fn of(record: &RunCheckpoint) -> Option<Start> {
+    pub(super) fn of(record: &RunCheckpoint) -> Option<Before> {
         let skipped = record.skipped.as_deref().cloned().unwrap_or_default();
-        Some(Start { tree: record.tree?, rules: record.rules, skipped })
+        Some(Before { tree: record.tree?, rules: record.rules, skipped })
+    }
+
+    fn rules_differ(&self, now: &Captured) -> bool {
+        self.rules.is_some_and(|rules| rules != now.rules)
     }
 }
 
-/// Compares a directory with what it was. What either capture skipped is not looked at: nobody knows what became of it.
+/// Compares a directory with what it was: files alone. What either capture skipped is not looked at: nobody knows what became of it.
+fn changes<'a>(
+    workspaces: &'a Workspaces,
+    before: &Before,
+    now: &Captured,
+) -> Result<impl Iterator<Item = Result<Changed, WorkspaceError>> + use<'a>, WorkspaceError> {
+    let source = workspaces.source();
+    let unread = |source| WorkspaceError::Io { path: "(skipped paths)".into(), source };
+    let skipped_then = SkippedPaths::of(&from_record(&before.skipped), source).map_err(unread)?;
+    let skipped_now = SkippedPaths::of(&now.skipped, source).map_err(unread)?;
+    let counts = move |changed: &Changed| {
+        let path = changed.path.as_slice();
+        !changed.is_directory() && !skipped_then.covers(path) && !skipped_now.covers(path)
+    };
+    let compared = workspaces.compare(before.tree, now.tree);
+    Ok(compared.map(|changed| changed.map_err(Into::into)).filter(move |changed| match changed {
+        Ok(changed) => counts(changed),
+        Err(_) => true,
+    }))
+}
+
+/// Tells which files were changed since an earlier checkpoint; nothing if nobody wants to know any more.
+pub(super) fn files_changed(
+    workspaces: &Workspaces,
+    before: &Before,
+    now: &Captured,
+    stop: &StopFlag,
+) -> Result<Option<ChangedFiles>, WorkspaceError> {
+    let mut found = ChangedFiles { rules_differ: before.rules_differ(now), ..ChangedFiles::default() };
+    let mut told_bytes = 0;
+    for changed in changes(workspaces, before, now)? {
+        if stop.is_raised() {
+            return Ok(None);
+        }
+        let changed = changed?;
+        found.total += 1;
+        told_bytes += changed.path.len();
+        if found.first.len() < MAX_TOLD && told_bytes <= MAX_TOLD_BYTES {
+            let (path, change) = (changed.path.as_slice().into(), file_change(changed.change));
+            found.first.push(ChangedFile { path, change });
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Tells which files a run touched, and how many lines of them.
 pub(super) fn files_touched(
     workspaces: &Workspaces,
-    start: &Start,
+    start: &Before,
     now: &Captured,
     stop: &StopFlag,
 ) -> Result<(FilesTouched, Option<Pins>), WorkspaceError> {
     let source = workspaces.source();
-    let unread = |source| WorkspaceError::Io { path: "(skipped paths)".into(), source };
-    let skipped_then = SkippedPaths::of(&from_record(&start.skipped), source).map_err(unread)?;
-    let skipped_now = SkippedPaths::of(&now.skipped, source).map_err(unread)?;
-    let mut touched = FilesTouched {
-        rules_differ: start.rules.is_some_and(|rules| rules != now.rules),
-        ..FilesTouched::default()
-    };
+    let mut touched = FilesTouched { rules_differ: start.rules_differ(now), ..FilesTouched::default() };
     let (mut list, mut told_bytes) = (Vec::new(), 0);
     let begin = Instant::now();
-    for changed in workspaces.compare(start.tree, now.tree) {
+    for changed in changes(workspaces, start, now)? {
         let changed = changed?;
         let path = changed.path.as_slice();
-        if changed.is_directory() || skipped_then.covers(path) || skipped_now.covers(path) {
-            continue;
-        }
         let counts = begin.elapsed() < COUNTED_WITHIN && !stop.is_raised();
         let lines = if counts { count_lines(source, &changed).ok().flatten() } else { None };
         match lines {

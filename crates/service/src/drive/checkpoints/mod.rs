@@ -3,6 +3,7 @@
 
 mod capture;
 mod capture_threads;
+mod counts;
 mod files_touched;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ use rekindle_workspace::rules::Selection;
 
 use self::capture::{CaptureLimits, take};
 use self::capture_threads::CaptureThreads;
+pub(crate) use self::counts::CheckpointCounts;
 use crate::workspaces::Workspaces;
 
 /// How checkpoints are taken where a session does not say otherwise.
@@ -58,6 +60,8 @@ pub(crate) struct CaptureRequest {
     pub(crate) mode: Option<CheckpointMode>,
     /// The checkpoint at the start of the run that has ended, to compare with.
     pub(crate) start: Option<Box<RunCheckpoint>>,
+    /// The checkpoint at the end of the turn before, to compare with, if an agent begins that was not there.
+    pub(crate) before: Option<Box<RunCheckpoint>>,
     /// Whether it is wanted any more.
     pub(crate) stop: StopFlag,
 }
@@ -66,7 +70,14 @@ pub(crate) struct CaptureRequest {
 pub(crate) struct TakenCapture {
     pub(crate) capture: Capture,
     /// Dropped when the record that names the capture is durable.
-    pub(crate) _pins: Vec<Pins>,
+    pins: Vec<Pins>,
+}
+
+impl TakenCapture {
+    /// Returns how many bytes it has added to the store.
+    fn bytes(&self) -> u64 {
+        self.pins.iter().map(Pins::written).sum()
+    }
 }
 
 /// A flag that ends a capture soon after it was raised.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{CheckpointAt, CheckpointHow, FilesTouched, TouchedFile};
 use rekindle_domain::id::RunId;
 use rekindle_store::disk::RealDisk;
@@ -52,27 +53,16 @@ impl Place {
     }
 
     fn take(&self, mode: Option<CheckpointMode>, start: Option<&Capture>) -> Result<Capture, NotTaken> {
-        let start = start.map(|capture| {
-            Box::new(RunCheckpoint {
-                run_id: RunId::mint(1, 1),
-                at: CheckpointAt::Start,
-                how: CheckpointHow::Live,
-                root: String::new(),
-                tree: Some(capture.tree),
-                not_taken: None,
-                git: None,
-                rules: Some(capture.rules),
-                skipped: Some(Box::new(capture.skipped.clone())),
-                files_touched: None,
-            })
-        });
-        let asked = CaptureRequest {
-            session: SessionId::mint(1, 1),
-            root: self.directory.path().to_owned(),
-            mode,
-            start,
-            stop: StopFlag::default(),
-        };
+        self.take_as(CaptureRequest { mode, start: start.map(recorded), ..self.asked() })
+    }
+
+    fn asked(&self) -> CaptureRequest {
+        let root = self.directory.path().to_owned();
+        let (session, stop) = (SessionId::mint(1, 1), StopFlag::default());
+        CaptureRequest { session, root, mode: None, start: None, before: None, stop }
+    }
+
+    fn take_as(&self, asked: CaptureRequest) -> Result<Capture, NotTaken> {
         self.captures.take_now(&asked).map(|taken| taken.capture)
     }
 
@@ -83,6 +73,24 @@ impl Place {
         let end = self.take(None, Some(&start)).expect("captured");
         end.files_touched.expect("compared")
     }
+}
+
+/// Returns a capture as a record has it.
+fn recorded(capture: &Capture) -> Box<RunCheckpoint> {
+    Box::new(RunCheckpoint {
+        run_id: RunId::mint(1, 1),
+        at: CheckpointAt::Start,
+        how: CheckpointHow::Live,
+        root: String::new(),
+        tree: Some(capture.tree),
+        not_taken: None,
+        git: None,
+        rules: Some(capture.rules),
+        skipped: Some(Box::new(capture.skipped.clone())),
+        files_touched: None,
+        directory: capture.directory,
+        files_changed: None,
+    })
 }
 
 fn temporary() -> TempDir {
@@ -210,9 +218,7 @@ fn why_a_directory_was_not_captured_is_told() {
 
     let stop = StopFlag::default();
     stop.raise();
-    let root = place.directory.path().to_owned();
-    let asked = CaptureRequest { session: SessionId::mint(1, 1), root, mode: None, start: None, stop };
-    let stopped = place.captures.take_now(&asked).map(|taken| taken.capture);
+    let stopped = place.take_as(CaptureRequest { stop, ..place.asked() });
     assert_eq!(stopped.expect_err("stopped").reason, NotTakenReason::TimedOut);
 }
 
@@ -234,4 +240,50 @@ fn home_directories_are_captured_only_if_someone_says_so() {
         (state.working_dir, state.options.checkpoints) = (directory.to_owned(), mode);
         assert_eq!(place.captures.is_on(&state), expected, "{directory} {mode:?}");
     }
+}
+
+#[test]
+fn what_was_changed_between_two_turns_is_told_and_only_if_somebody_asks() {
+    let place = Place::new();
+    place.write("a", "a");
+    place.write("gone", "b");
+    let before = place.take(None, None).expect("captured");
+    assert_eq!(before.files_changed, None);
+    let changed = |place: &Place| {
+        let asked = CaptureRequest { before: Some(recorded(&before)), ..place.asked() };
+        place.take_as(asked).expect("captured")
+    };
+    let same = changed(&place);
+    assert_eq!((same.files_changed.expect("compared").total, same.directory), (0, before.directory));
+    place.write("a", "another");
+    place.write("directory/new", "c");
+    std::fs::remove_file(place.path(b"gone")).expect("removed");
+    let found = changed(&place).files_changed.expect("compared");
+    let told: Vec<String> = found
+        .first
+        .iter()
+        .map(|file| format!("{} {}", file.path.path.as_deref().expect("text"), file.change.as_str()))
+        .collect();
+    assert_eq!((found.total, told.join("; ").as_str()), (3, "a modified; directory/new added; gone deleted"));
+    assert!(!found.rules_differ);
+
+    for number in 0..250 {
+        place.write(&format!("many/{number}"), "x");
+    }
+    let many = changed(&place).files_changed.expect("compared");
+    assert_eq!((many.total, many.first.len()), (253, 200));
+
+    // What is no longer kept cannot be compared: the capture is taken all the same.
+    let expired = RunCheckpoint { tree: Some(BlobId::of(b"never kept")), ..*recorded(&before) };
+    let taken = place.take_as(CaptureRequest { before: Some(Box::new(expired)), ..place.asked() });
+    assert_eq!(taken.expect("captured").files_changed, None);
+
+    // Another directory of the same name is not the same one.
+    let path = place.directory.path();
+    std::fs::rename(path, path.with_extension("was")).expect("moved");
+    std::fs::create_dir(path).expect("made");
+    let now = place.take(None, None).expect("captured");
+    let (was, is) = (before.directory.expect("known"), now.directory.expect("known"));
+    assert!(was.file_system == is.file_system && was.inode != is.inode, "{was:?} {is:?}");
+    std::fs::remove_dir_all(path.with_extension("was")).expect("removed");
 }

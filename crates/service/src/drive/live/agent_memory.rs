@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use rekindle_agent::connection::Ask;
 use rekindle_agent::replay::Spoken;
+use rekindle_domain::drift::DriftWatch;
 use rekindle_domain::event::{Event, InputKind};
 use rekindle_domain::id::{HolderId, RunId, SessionId};
 use rekindle_domain::resume_context::ConversationHistory;
@@ -21,6 +22,8 @@ pub(super) struct History {
     pub(super) spoken: Spoken,
     /// What happened, in brief.
     pub(super) story: ConversationHistory,
+    /// What its turns were given under.
+    pub(super) drift: DriftWatch,
     /// What is known of its own session.
     pub(super) own_session: OwnSession,
 }
@@ -53,6 +56,7 @@ impl History {
         }
         self.spoken.note(event);
         self.story.note(event);
+        self.drift.note(event);
     }
 }
 

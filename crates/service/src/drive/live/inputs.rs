@@ -13,6 +13,7 @@ use rekindle_domain::line::Draft;
 use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
 
+use super::agent_memory::History;
 use super::error::Result;
 use super::prompt::{UnsentPrompt, fetch_payload};
 use super::{LiveAgent, LiveError, Progress};
@@ -24,14 +25,17 @@ impl LiveAgent {
     /// that it was (never silently fresh).
     pub(super) fn send_prompt(&mut self, unsent: &UnsentPrompt) -> Result<()> {
         // A command is told nothing but its prompt, and whoever was prompted before knows the rest.
-        let knows = self.connection.profile().ready_at_start() || self.own.prompted.is_some();
-        let (words, told) = match unsent.own_message().filter(|_| knows) {
-            Some(words) => (words.clone(), false),
+        let was_there = self.own.prompted.is_some();
+        let knows = self.connection.profile().ready_at_start() || was_there;
+        let (words, told, drift) = match unsent.own_message().filter(|_| knows) {
+            Some(words) => (words.clone(), false, None),
             None => {
                 let (store, session) = (self.store.clone(), self.session);
-                let story = &self.history()?.story;
-                let words = unsent.prompt_text(&*store, session, story)?;
-                (words, story.memory().is_nothing() && unsent.needs_past(story))
+                let History { story, drift, .. } = self.history()?;
+                // Who was there has seen what became of its files, or may look.
+                let drift = if was_there { None } else { drift.report(unsent.run_id) };
+                let words = unsent.prompt_text(&*store, session, story, drift.as_ref())?;
+                (words, story.memory().is_nothing() && unsent.needs_past(story), drift)
             }
         };
         let profile = self.connection.profile();
@@ -40,7 +44,7 @@ impl LiveAgent {
         };
         self.input_seq += 1;
         let queued = self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None);
-        self.append(prompt(queued, told))?;
+        self.append(prompt(queued, told, drift))?;
         self.send(self.input_seq, outgoing.what.as_str(), &outgoing.line)
     }
 

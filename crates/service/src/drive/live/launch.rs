@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use rekindle_domain::compose::launch::launch;
-use rekindle_domain::event::{AgentStarted, ProcessIdentity};
+use rekindle_domain::event::{AgentStarted, Drift, ProcessIdentity};
 use rekindle_domain::id::HolderId;
+use rekindle_domain::session::SessionState;
 use rekindle_holder::client::{ConnectError, Spec};
 use rekindle_holder::dir::{EpochNote, HolderDir, Limits};
 use rekindle_holder::identity::Identity;
@@ -16,6 +17,7 @@ use rekindle_holder::wire::Refusal;
 use rekindle_store::commit::Append;
 use rekindle_store::disk::check_descriptors;
 
+use super::agent_memory::History;
 use super::error::{MAX_ARGUMENT, Result};
 use super::prompt::UnsentPrompt;
 use super::{AgentContext, LiveAgent, LiveError, STEP, Supervisor};
@@ -68,11 +70,12 @@ impl LiveAgent {
             umask: launching.umask,
             limits: launching.limits,
         };
+        let drift = command_drift(&context, &state)?;
         let prepared = holders.prepare(places, spec)?;
         crash_point("launch.after_prepare");
         let holder_id: HolderId = prepared.launch.holder_id.parse().map_err(|_| LiveError::NoAgent)?;
         // The directory stands, nothing runs: whoever finds it later finds that it was never started.
-        let records = launch(&state, holder_id, command, supervisor.boot_id);
+        let records = launch(&state, holder_id, command, supervisor.boot_id, drift);
         store.append(Append::durable(session, records))?;
         crash_point("launch.after_record");
         holders.start(places, &prepared)?;
@@ -98,6 +101,13 @@ impl LiveAgent {
         self.append(vec![started.into()])?;
         Ok(())
     }
+}
+
+/// Returns what a command finds changed that is run again because it was cut: it is given its prompt with its launch, or at once.
+fn command_drift(context: &AgentContext, state: &SessionState) -> Result<Option<Drift>> {
+    let again = state.open_run().filter(|run| run.continues.is_some() && context.profile.process_is_turn());
+    let Some(run) = again else { return Ok(None) };
+    Ok(History::read(&*context.store, context.session)?.drift.report(run.run_id))
 }
 
 /// Commands a holder under the supervisor's epoch.

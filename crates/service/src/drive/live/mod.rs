@@ -290,6 +290,13 @@ impl LiveAgent {
         self.prompt = Some(unsent);
     }
 
+    /// Takes in what somebody else has appended.
+    pub(crate) fn note_appended(&mut self, appended: &[Draft]) {
+        if let Some(history) = &mut self.history {
+            appended.iter().for_each(|draft| history.note(&draft.event));
+        }
+    }
+
     /// Lets go of a prompt that was not said: whoever has it said later finds it in the log.
     pub(crate) fn forget_prompt(&mut self) {
         self.prompt = None;

@@ -3,7 +3,7 @@
 //! after any death.
 
 use rekindle_agent::profile::Profile;
-use rekindle_domain::event::{Event, Raw};
+use rekindle_domain::event::{Drift, Event, Raw};
 use rekindle_domain::id::{MessageId, RunId, SessionId};
 use rekindle_domain::resume_context::ConversationHistory;
 use rekindle_domain::session::Run;
@@ -77,24 +77,25 @@ impl UnsentPrompt {
         }
     }
 
-    /// Returns the words for an agent, together with what it lacks of the story. A turn that was cut is continued with its
+    /// Returns the words for an agent, together with what it lacks of the story and what drifted since the last turn. A turn that was cut is continued with its
     /// request, whole, unless the agent is known to have it.
     pub(super) fn prompt_text(
         &self,
         store: &dyn Sessions,
         session: SessionId,
         story: &ConversationHistory,
+        drift: Option<&Drift>,
     ) -> Result<Raw<'static>> {
         match &self.what {
             What::Continuation { attempt } => {
-                let told = story.continuation(*attempt);
+                let told = story.continuation(*attempt, drift);
                 if !told.with_request {
                     return Ok(Raw::text(&format!("{}{}", told.before, told.after)));
                 }
                 let message = first_message(store, session, self.run_id)?.ok_or(LiveError::NoPrompt)?;
                 Ok(wrap_message(&told.before, &message_content(store, session, message)?, told.after))
             }
-            What::Message(content) => match story.preface() {
+            What::Message(content) => match story.preface(drift) {
                 Some(text) => Ok(wrap_message(&text, content, "")),
                 None => Ok(content.clone()),
             },

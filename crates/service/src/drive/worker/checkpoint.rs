@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rekindle_domain::checkpoint::{Due, due, is_start_due};
 use rekindle_domain::compose::checkpoint::{Capture, Look, checkpoints};
-use rekindle_domain::event::{CheckpointAt, Event, NotTaken, NotTakenReason, RunCheckpoint};
+use rekindle_domain::event::{CheckpointAt, Event, InputKind, NotTaken, NotTakenReason, RunCheckpoint};
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Line;
 use rekindle_domain::session::{OwedEnd, SessionState};
@@ -20,6 +20,7 @@ use super::{Worker, Workers};
 use crate::drive::checkpoints::{CaptureRequest, StopFlag};
 use crate::error::Result;
 use crate::lock::locked;
+use crate::log_search::find_last_event;
 use crate::test_knobs::{crash_point, hurried};
 use crate::ticks;
 
@@ -29,6 +30,9 @@ static START_WITHIN: LazyLock<Duration> =
 
 /// How long the one at a run's end may take while no prompt waits for it.
 const END_WITHIN: Duration = Duration::from_secs(600);
+
+/// Runs that are looked through for the end of the turn before: more were cancelled before anybody heard of them.
+const RUNS_SEARCHED: usize = 8;
 
 /// When what could not be recorded is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -158,6 +162,7 @@ impl Worker {
                 let detail = format!("it took longer than {seconds} s");
                 let late = NotTaken { reason: NotTakenReason::TimedOut, detail };
                 tracing::warn!("no checkpoint: {}", late.detail);
+                workers.checkpoint_counts.add_not_taken(&late);
                 self.record(workers, state, due, begun.unwrap_or(workers.records.now()), Err(late))?;
                 return Ok(None);
             }
@@ -175,6 +180,7 @@ impl Worker {
             root: state.working_dir.clone().into(),
             mode: state.options.checkpoints,
             start: due.end.and_then(|owed| self.start_of(workers, &owed)),
+            before: self.end_of_last_turn(workers, &due),
             stop: stop.clone(),
         };
         let (since, begun) = (ticks::now(), workers.records.now());
@@ -207,6 +213,30 @@ impl Worker {
         }
     }
 
+    /// Finds the checkpoint at the end of the turn before, for an agent that begins and was not there. If that is still due it is
+    /// what is about to be found, and if there is none nobody knows what the turn left.
+    fn end_of_last_turn(&self, workers: &Workers, due: &Due) -> Option<Box<RunCheckpoint>> {
+        if self.live.is_some() || due.end.is_some() || due.start.is_none() {
+            return None;
+        }
+        let log = workers.records.store.reader(self.session).ok()?;
+        let mut begun = 0;
+        let found = find_last_event(&log, |event| match event {
+            Event::RunCheckpoint(end) if end.at == CheckpointAt::End => {
+                Some(end.tree.map(|_| Box::new(end.clone())))
+            }
+            Event::InputQueued(input) if input.what == InputKind::Prompt => Some(None),
+            // A command may be given its prompt by its launch alone.
+            Event::RunStarted(_) if begun == RUNS_SEARCHED => Some(None),
+            Event::RunStarted(_) => {
+                begun += 1;
+                None
+            }
+            _ => None,
+        });
+        found.ok()??
+    }
+
     /// Records what came of a capture, as far as it is still wanted.
     pub(super) fn take_news(&mut self, workers: &Workers, news: CaptureNews) {
         let CaptureNews { number, outcome } = news;
@@ -214,8 +244,14 @@ impl Worker {
         let Some(under_way) = under_way else { return };
         // What was captured stays until its record is on disk.
         let (outcome, kept) = match outcome {
-            Ok(taken) => (Ok(taken.capture.clone()), Some(taken)),
-            Err(not_taken) => (Err(not_taken), None),
+            Ok(taken) => {
+                workers.checkpoint_counts.add_taken(&taken, ticks::since(under_way.since));
+                (Ok(taken.capture.clone()), Some(taken))
+            }
+            Err(not_taken) => {
+                workers.checkpoint_counts.add_not_taken(&not_taken);
+                (Err(not_taken), None)
+            }
         };
         let recorded =
             workers.records.store.open_session(self.session).map_err(Into::into).and_then(|current| {
@@ -245,10 +281,11 @@ impl Worker {
             return Ok(());
         }
         crash_point("checkpoint.before_record");
-        match workers.records.append(self.session, records) {
+        match workers.records.append(self.session, records.clone()) {
             // Its run was cancelled, or its session removed, a moment ago.
             Err(error) if error.code == Code::NotNow => {}
-            appended => drop(appended?),
+            Err(error) => return Err(error),
+            Ok(_) => self.live.iter_mut().for_each(|live| live.note_appended(&records)),
         }
         crash_point("checkpoint.after_record");
         Ok(())

@@ -18,6 +18,7 @@ use super::command::Command;
 use super::retry::Unattended;
 use super::spoken::Spoken;
 use crate::drive::agents::Agents;
+use crate::drive::checkpoints::CheckpointCounts;
 use crate::drive::live::AgentContext;
 use crate::drive::workspace_files::RestoreFiles;
 use crate::error::{Result, ServiceError};
@@ -49,6 +50,8 @@ pub(crate) struct Workers {
     pub(super) gate: Semaphore,
     /// Sessions for which no worker could be had.
     pub(crate) missed: Arc<Unattended>,
+    /// What came of captures of directories.
+    pub(crate) checkpoint_counts: CheckpointCounts,
     /// We are not the home's supervisor any more.
     superseded: AtomicBool,
     /// Everything is to stop: nothing begins any more.
@@ -120,6 +123,7 @@ impl Workers {
             pool: Pool::default(),
             gate: Semaphore::default(),
             missed: Arc::default(),
+            checkpoint_counts: CheckpointCounts::default(),
             superseded: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         }

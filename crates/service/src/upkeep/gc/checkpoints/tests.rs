@@ -93,6 +93,8 @@ impl Home {
             rules: None,
             skipped: None,
             files_touched: None,
+            directory: None,
+            files_changed: None,
         })]);
         if ends {
             self.append(vec![Event::from(RunCompleted { run_id, stop_reason: None, usage: None })]);
