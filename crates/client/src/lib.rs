@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use rekindle_store::blobs::BlobId;
-use rekindle_wire::view::SessionView;
+use rekindle_wire::request::Collect;
+use rekindle_wire::view::{Collected, SessionView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -52,6 +53,9 @@ const LEAVING: Duration = Duration::from_secs(5);
 
 /// The daemon is there and does not answer.
 pub const SILENT: &str = "daemon_silent";
+
+/// How long a daemon may take to look through its home: what a disk of some terabytes takes.
+const COLLECTED: Duration = Duration::from_secs(60 * 60);
 
 /// The daemon is there and its socket is not.
 pub const CUT: &str = "daemon_unreachable";
@@ -165,6 +169,12 @@ impl Client {
     pub fn post(&self, path: &str, body: &impl Serialize) -> Result<Bytes, Failure> {
         let body = Some(write(body)?);
         self.ask(&Ask { method: "POST", path: path.to_owned(), body, ..Ask::default() })
+    }
+
+    /// Has the daemon remove what nobody needs any more: it reads all logs for that, and may take long.
+    pub fn collect(&self, asked: &Collect) -> Result<Collected, Failure> {
+        let (path, body) = ("/api/gc".to_owned(), Some(write(asked)?));
+        read(&self.ask(&Ask { method: "POST", path, body, within: Some(COLLECTED), ..Ask::default() })?)
     }
 
     /// Asks the daemon to leave, with or without its agents; it says at once that it will.

@@ -241,6 +241,13 @@ impl Blobs {
         Ok(old.map(sized).collect())
     }
 
+    /// Tells what a collection would do to packs, and changes nothing: no lock is taken, and what dead writers left stays.
+    pub fn plan_packs(&self, named: &HashSet<BlobId>, now: SystemTime) -> Result<CollectedPacks, BlobError> {
+        self.packs.refresh()?;
+        let rules = Rules { named, now, after: COLLECT_AFTER, round: self.packs.round(), dry_run: true };
+        crate::packs::collect(&self.packs, &rules)
+    }
+
     /// Begins a collection: what is put or reused from here on is left alone by it. To be begun before the names are read.
     pub fn begin_collection(&self) -> Result<Collection, BlobError> {
         let hold = self.packs.hold(COLLECTED_WITHIN)?;
@@ -289,10 +296,9 @@ impl Collection {
         &self,
         named: &HashSet<BlobId>,
         now: SystemTime,
-        dry_run: bool,
     ) -> Result<CollectedPacks, BlobError> {
         self.blobs.packs.refresh()?;
-        let rules = Rules { named, now, after: COLLECT_AFTER, round: self.round, dry_run };
+        let rules = Rules { named, now, after: COLLECT_AFTER, round: self.round, dry_run: false };
         crate::packs::collect(&self.blobs.packs, &rules)
     }
 }

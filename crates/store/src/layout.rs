@@ -286,6 +286,11 @@ impl Layout {
         self.workspaces().join(format!("{tree}.capture.json"))
     }
 
+    /// The note of checkpoints whose files were let go.
+    pub fn expired_checkpoints(&self) -> PathBuf {
+        self.workspaces().join("expired.json")
+    }
+
     /// Journals of restores that are at work, or were interrupted.
     pub fn restoring(&self) -> PathBuf {
         self.workspaces().join("restoring")

@@ -12,7 +12,7 @@ use rekindle_domain::id::{SessionId, StreamId};
 
 use crate::aside::is_taken;
 use crate::blobs::Blobs;
-use crate::disk::{RetryDisk, SharedDisk};
+use crate::disk::{RetryDisk, SharedDisk, if_exists};
 use crate::error::AtPath;
 use crate::history::{self, History};
 use crate::home::{self, HomeError};
@@ -173,6 +173,11 @@ impl Offline {
     /// Opens the history of a session: its log, and before it what it was forked from.
     pub fn history(&self, session: SessionId) -> io::Result<History> {
         history::open(&self.home, session)
+    }
+
+    /// Opens the base file of a fork for reading, if it has one: its lines are those before the fork's own.
+    pub fn base_reader(&self, session: SessionId) -> io::Result<Option<LogReader>> {
+        if_exists(LogReader::open(&*self.home.disk, &self.home.base(session), self.home.codec()))
     }
 
     /// Tells whether anything here is called by a session's id, be it lost, set aside or quarantined.

@@ -83,6 +83,7 @@ codes! {
     BlobDamaged = "blob_damaged", 409: "the payload's file is damaged";
     Busy = "busy", 409: "the session changes too quickly";
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
+    Collecting = "collecting", 409: "what nobody needs is being collected already";
     EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
     HistoryMissing = "history_missing", 409: "the part of the session's history that is meant cannot be read";
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";

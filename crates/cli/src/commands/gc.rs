@@ -2,10 +2,14 @@
 
 use std::io::Write;
 
+use rekindle_client::Client;
 use rekindle_client::failure::{Exit, Failure};
-use rekindle_service::upkeep::{Age, Freed, GcOptions, Left, gc};
+use rekindle_service::upkeep::{Age, gc};
 use rekindle_terminal::output::{self, BAD, BOLD, DIM, plural, styled, wrap};
 use rekindle_terminal::sanitise;
+use rekindle_wire::code::Code;
+use rekindle_wire::request::Collect;
+use rekindle_wire::view::{Collected, Left, Space};
 use serde_json::json;
 
 use super::Context;
@@ -17,7 +21,8 @@ use crate::config::Config;
 /// Directories of dead holders go when everything they say is in a log, blobs when no record names them for a day, copies
 /// of the holder's program when nobody runs them (not beside a daemon, which does), files of checkpoints when `keep_days` or
 /// `max_bytes` of `[checkpoints]` in the configuration says so. Everything by proof; what stays is
-/// said with the reason. Works with a daemon and without one. Exits 1 if something could not be removed.
+/// said with the reason, and what takes the room of the home. Files of checkpoints that an open run, a run that was cut, a fork, a kept
+/// snapshot or a restore needs stay. If a daemon runs, it does the work. Exits 1 if something could not be removed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle gc --dry-run
@@ -39,13 +44,18 @@ pub(crate) struct Args {
 const MAX_SHOWN: usize = 20;
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
-    let options = GcOptions {
-        dry_run: args.dry_run,
-        repairs_older_than: args.repairs_older_than.map(|age| age.0),
-        orphans_older_than: args.orphans_older_than.map(|age| age.0),
-        checkpoints: Some(Config::read()?.checkpoints.retention()),
-    };
-    let freed = gc(&context.disk(), &context.home, options)?;
+    let retention = Config::read()?.checkpoints.retention();
+    let seconds = |age: &Age| age.0.as_secs();
+    let freed = collect(
+        context,
+        &Collect {
+            dry_run: args.dry_run,
+            repairs_older_than_s: args.repairs_older_than.as_ref().map(seconds),
+            orphans_older_than_s: args.orphans_older_than.as_ref().map(seconds),
+            checkpoints_older_than_s: Some(retention.keep.as_secs()),
+            checkpoints_max_bytes: Some(retention.max_bytes),
+        },
+    )?;
     let mut body = json!(freed);
     body["home"] = json!(context.home.to_string_lossy());
     body["dry_run"] = json!(args.dry_run);
@@ -54,9 +64,27 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     Ok(if freed.failed.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-fn print_text(out: &mut dyn Write, context: &Context, dry_run: bool, freed: &Freed) -> Result<(), Failure> {
+/// Has a home collected: by the daemon that owns it, which knows what it relies on at this moment, or here if there is none that can be
+/// asked.
+pub(super) fn collect(context: &Context, asked: &Collect) -> Result<Collected, Failure> {
+    if let Ok(Some(client)) = Client::find(&context.home) {
+        match client.collect(asked) {
+            // One of an earlier version: beside it everything works that it does not rely on just now.
+            Err(failure) if failure.code() == Code::NoSuchPath.as_str() => {}
+            collected => return collected,
+        }
+    }
+    Ok(gc(&context.disk(), &context.home, asked.into())?)
+}
+
+fn print_text(
+    out: &mut dyn Write,
+    context: &Context,
+    dry_run: bool,
+    freed: &Collected,
+) -> Result<(), Failure> {
     let width = output::width();
-    let shown = |path: &std::path::Path| sanitise::line(&below(&context.home, path));
+    let shown = |path: &str| sanitise::line(&below(&context.home, std::path::Path::new(path)));
     for gone in freed.gone.iter().take(MAX_SHOWN) {
         writeln!(out, "  {} {}", styled(BOLD, shown(&gone.path)), styled(DIM, output::size(gone.bytes)))?;
         writeln!(out, "{}", wrap(&sanitise::line(&gone.why), width, "    ", "    "))?;
@@ -84,7 +112,27 @@ fn print_text(out: &mut dyn Write, context: &Context, dry_run: bool, freed: &Fre
         (false, true) => format!("would remove {count}, {}", output::size(freed.bytes())),
         (false, false) => format!("removed {count}, {}", output::size(freed.bytes())),
     };
-    Ok(writeln!(out, "{text}")?)
+    writeln!(out, "{text}")?;
+    Ok(writeln!(out, "{}", wrap(&space_text(&freed.space), width, "", ""))?)
+}
+
+/// Says what takes the room of a home, before anything was removed.
+fn space_text(space: &Space) -> String {
+    let checkpoints = space.checkpoints.unwrap_or(0);
+    let parts = [
+        ("sessions", space.sessions),
+        ("kept snapshots", space.kept_snapshots),
+        ("checkpoints", checkpoints),
+        ("other blobs", space.blobs.saturating_sub(checkpoints)),
+        ("workspaces", space.workspaces),
+        ("holders", space.holders),
+        ("imports", space.imports),
+        ("write-ahead log", space.wal),
+        ("other", space.other),
+    ];
+    let told = parts.iter().filter(|(_, bytes)| *bytes > 0);
+    let told: Vec<String> = told.map(|(name, bytes)| format!("{name} {}", output::size(*bytes))).collect();
+    format!("room taken before: {}", if told.is_empty() { "none".into() } else { told.join(", ") })
 }
 
 /// Returns the first thing for each reason, and how many more have it: a hundred dead agents are one line.
@@ -105,12 +153,18 @@ mod tests {
 
     #[test]
     fn what_stays_for_the_same_reason_is_told_once() {
-        let left = |path: &str, why: &str| Left { kind: "holder", path: path.into(), why: why.into() };
+        let left = |path: &str, why: &str| Left { kind: "holder".into(), path: path.into(), why: why.into() };
         let list = [left("a", "young"), left("b", "damaged"), left("c", "young"), left("d", "young")];
-        let told: Vec<(String, usize)> = by_reason(&list)
-            .into_iter()
-            .map(|(first, more)| (first.path.display().to_string(), more))
-            .collect();
+        let told: Vec<(String, usize)> =
+            by_reason(&list).into_iter().map(|(first, more)| (first.path.clone(), more)).collect();
         assert_eq!(told, [("a".into(), 2), ("b".into(), 0)]);
+    }
+
+    #[test]
+    fn room_is_told_by_what_takes_it() {
+        assert_eq!(space_text(&Space::default()), "room taken before: none");
+        let space = Space { sessions: 2048, checkpoints: Some(1024), blobs: 3072, ..Space::default() };
+        let text = space_text(&space);
+        assert_eq!(text, "room taken before: sessions 2.0 KiB, checkpoints 1.0 KiB, other blobs 2.0 KiB");
     }
 }

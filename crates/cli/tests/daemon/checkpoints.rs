@@ -125,3 +125,36 @@ fn dying_while_a_checkpoint_is_taken_leaves_it_to_the_next_daemon() {
         assert_eq!(kinds.map(|kind| lab.count(&id, kind)), [1, 1, 2], "{place}");
     }
 }
+
+// What was changed while no agent was there is told to whoever resumes, and to the agent; the owner of the home knows which
+// checkpoints are needed.
+#[test]
+fn a_resume_tells_what_was_changed_meanwhile() {
+    let lab = Lab::new();
+    let mut body = lab.session("write mine.txt hello\nbarrier middle\nsay over");
+    body["resume"] = json!("ask");
+    let id = lab.create(&body);
+    lab.reach("middle");
+    lab.kill_holders();
+    lab.pass("middle");
+    wait_checkpoints(&lab, &id, 2);
+    std::fs::write(lab.path("work").join("theirs.txt"), "by a person\n").expect("written");
+    let resumed = lab.ran(&["resume", &id]).exits(0);
+    let told = "since the last turn: 1 file changed: theirs.txt (new)";
+    assert!(format!("{resumed:?}").contains(told), "{resumed:?}");
+    assert_eq!(lab.wait_end(&id), "completed");
+    let drift = lab.show(&id)["run"]["drift"].clone();
+    let files = json!({"total": 1, "first": [{"path": "theirs.txt", "change": "added"}]});
+    assert_eq!(drift, json!({ "files": files }));
+    assert_eq!(lab.count(&id, "run.drift"), 1);
+    lab.ran(&["status", &id]).exits(0).shows("1 file changed: theirs.txt (new)");
+    lab.ran(&["log", &id]).exits(0).shows("1 file changed: theirs.txt (new)");
+    wait_checkpoints(&lab, &id, 4);
+
+    let looked = lab.ran(&["gc", "--dry-run", "--json"]).exits(0).json();
+    assert!(looked["space"]["checkpoints"].as_u64().is_some_and(|bytes| bytes > 0), "{looked}");
+    let refused = lab.ask("POST", "/api/gc", &json!({"dry_run": 1}));
+    assert_eq!(refused.refusal(), (400, "invalid_body"));
+    lab.ran(&["gc"]).exits(0).shows("room taken before: sessions");
+    assert_eq!(lab.get(&format!("/api/sessions/{id}/diff"))["total"], json!(0), "its files are kept");
+}

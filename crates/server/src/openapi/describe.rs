@@ -6,10 +6,12 @@ use rekindle_domain::projector::Derived;
 use rekindle_wire::code::Code;
 use rekindle_wire::event::{Delta, Reset, SessionChanged, SessionDeleted, TooSlow};
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
-use rekindle_wire::request::{Change, ImportStaged, NewAnswer, NewMessage, NewSession, NewWait, Resume};
+use rekindle_wire::request::{
+    Change, Collect, ImportStaged, NewAnswer, NewMessage, NewSession, NewWait, Resume,
+};
 use rekindle_wire::view::{
-    About, AnswerTaken, HistoryMissing, HolderList, ImportedStaged, KeyedSession, LogDamage, LogPage,
-    MessageTaken, Resumed, SessionList, SessionView, TokenShown, WaitList, WaitView,
+    About, AnswerTaken, Collected, Gone, HistoryMissing, HolderList, ImportedStaged, KeyedSession, LogDamage,
+    LogPage, MessageTaken, Resumed, SessionList, SessionView, Space, TokenShown, WaitList, WaitView,
 };
 use serde_json::{Value, json};
 
@@ -132,6 +134,35 @@ pub(crate) fn take_in_import() -> Operation {
         .body::<ImportStaged>(vec![("what was staged", json!({"staged": "0123456789abcdef0123456789abcdef"}))])
         .example(json!({"sessions": ["sess_01khz0p6r8vk6mqj3b8y2c9d4e"]}))
         .refuses([Code::ImportUnknown, Code::InvalidBody, Code::SessionExists, Code::Storage, Code::TokenScope])
+}
+
+pub(crate) fn collect() -> Operation {
+    let example = Collected {
+        expired_checkpoints: 2,
+        gone: vec![Gone {
+            kind: "pack".into(),
+            path: "/home/me/.local/state/rekindle/blobs/packs/0123456789abcdef0123456789abcdef.pack".into(),
+            bytes: 73_912,
+            why: "nothing in it is named by a record, a snapshot or a tree".into(),
+        }],
+        space: Space { sessions: 51_204, checkpoints: Some(0), blobs: 73_912, ..Space::default() },
+        ..Collected::default()
+    };
+    Operation::new::<Collected>("daemon", "collect", "Remove what nobody needs any more")
+        .answers(OK, "What was removed, what stays and why, and what takes the room.")
+        .more(
+            "Directories of dead holders whose journals are in a log, blobs and packs that nobody names, what imports left that were \
+             cut short. Files of checkpoints are let go only by the age and the size that are asked for; what an open run, a run that was \
+             cut, a fork, a kept snapshot or a restore needs stays. Only on the daemon's own socket.",
+        )
+        .body_if_any::<Collect>(vec![
+            ("only to look", json!({"dry_run": true})),
+            ("checkpoints of a month, 20 GiB of them", json!({
+                "checkpoints_older_than_s": 2_592_000, "checkpoints_max_bytes": 21_474_836_480_u64
+            })),
+        ])
+        .example(json!(example))
+        .refuses([Code::Collecting, Code::InvalidBody, Code::Storage, Code::TokenScope])
 }
 
 pub(crate) fn follow_all_sessions() -> Operation {

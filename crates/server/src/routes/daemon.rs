@@ -8,7 +8,7 @@ use rekindle_agent::find::{FoundAgent, find_all};
 use rekindle_service::metrics::Format;
 use rekindle_wire::code::Code;
 use rekindle_wire::filter::HolderFilter;
-use rekindle_wire::request::ImportStaged;
+use rekindle_wire::request::{Collect, ImportStaged};
 use rekindle_wire::view::ImportedStaged;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,19 @@ pub(crate) async fn import_staged(app: App, by: Caller, Raw(body): Raw) -> Answe
     app.ask(move |daemon| {
         let asked: ImportStaged = json(&body)?;
         respond::json(StatusCode::CREATED, &ImportedStaged { sessions: daemon.import_staged(&asked.staged)? })
+    })
+    .await
+}
+
+/// `POST /api/gc`: removes what nobody needs any more.
+pub(crate) async fn collect(app: App, by: Caller, Raw(body): Raw) -> Answer {
+    if !by.is_local() {
+        let message = "only a caller on the daemon's own socket has its home collected";
+        return Err(ApiError::new(Code::TokenScope, message));
+    }
+    app.ask(move |daemon| {
+        let asked: Collect = json_if_any(&body)?;
+        respond::json(StatusCode::OK, &daemon.collect(&asked)?)
     })
     .await
 }

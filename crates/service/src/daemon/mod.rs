@@ -16,8 +16,8 @@ use rekindle_store::disk::{RealDisk, SharedDisk};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
@@ -30,12 +30,12 @@ use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
-    Change, NewAnswer, NewFork, NewMessage, NewRewind, NewSession, NewWait, Resume,
+    Change, Collect, NewAnswer, NewFork, NewMessage, NewRewind, NewSession, NewWait, Resume,
 };
 use rekindle_wire::view::{
-    About, AnswerTaken, Forked, HolderList, KeyedSession, MessageTaken, Resumed, RewindPlan, Rewound,
-    RewoundFiles, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList, SnapshotView, TokenShown,
-    WaitList, WaitView,
+    About, AnswerTaken, Collected, Forked, HolderList, KeyedSession, MessageTaken, Resumed, RewindPlan,
+    Rewound, RewoundFiles, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList, SnapshotView,
+    TokenShown, WaitList, WaitView,
 };
 
 use crate::access::Access;
@@ -54,6 +54,7 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
+use crate::upkeep::gc_of_owner;
 use crate::workspaces::Workspaces;
 
 /// Records of a log that are told at once.
@@ -101,6 +102,8 @@ pub enum TokenUse {
 /// The daemon.
 pub struct Daemon {
     home: PathBuf,
+    /// Held by whoever collects what nobody needs.
+    collecting: Mutex<()>,
     store: Arc<Store>,
     workers: Arc<Workers>,
     views: Arc<Views>,
@@ -201,6 +204,17 @@ impl Daemon {
             self.views.directory.mark_stale(*session);
         }
         Ok(taken)
+    }
+
+    /// Removes what is there for nothing, one after the other: whoever comes second is told so.
+    pub fn collect(&self, asked: &Collect) -> Result<Collected> {
+        let Ok(_only_one) = self.collecting.try_lock() else {
+            let message = "somebody else has this home collected just now";
+            return Err(ServiceError::new(Code::Collecting, message));
+        };
+        let disk: SharedDisk = Arc::new(RealDisk);
+        let collected = gc_of_owner(&disk, &self.home, &self.store.blobs(), asked.into());
+        collected.map_err(|error| ServiceError::caused_by(Code::Storage, error))
     }
 
     /// Gives a session a message.

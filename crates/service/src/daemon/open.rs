@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
@@ -102,6 +102,7 @@ impl Daemon {
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon {
             home,
+            collecting: Mutex::default(),
             store,
             workers,
             views,

@@ -9,6 +9,7 @@ use rekindle_store::home;
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::{Offline, OfflineError};
 
+use super::checkpoint_findings::inspect_checkpoints;
 use super::holders::inspect_holders;
 
 /// The file in which a daemon says where it listens.
@@ -31,6 +32,15 @@ pub fn examine(
             let what = format!("The holders cannot be listed: {error}.");
             let path = home.join("holders");
             let remedy = format!("Make it a readable directory: chmod 700 {}", path.display());
+            more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
+        }
+    }
+    match inspect_checkpoints(disk, &offline) {
+        Ok(found) => more.extend(found),
+        Err(error) => {
+            let what = format!("The checkpoints of runs cannot be looked for: {error}.");
+            let path = Layout::new(home).workspaces();
+            let remedy = "Look at it again when the directory can be read.";
             more.push(Finding::new(Code::DirectoryUnreadable, path, what, remedy));
         }
     }

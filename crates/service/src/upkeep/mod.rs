@@ -5,7 +5,10 @@
 //! again. [`gc`] removes what nobody needs any more.
 
 mod age;
+mod checkpoint_findings;
+mod checkpoint_records;
 mod doctor;
+mod expired_checkpoints;
 mod gc;
 mod holders;
 mod ingested;
@@ -13,7 +16,8 @@ mod repair;
 
 pub use age::Age;
 pub use doctor::examine;
-pub use gc::{CheckpointRetention, Freed, GcOptions, Gone, Left, gc};
+pub(crate) use gc::gc_of_owner;
+pub use gc::{CheckpointRetention, GcOptions, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};
 pub use repair::{Done, RepairAction, RepairError, RepairOptions, Repaired, mend, repair};

@@ -163,6 +163,12 @@ codes! {
     PackIndexDamaged = "pack_index_damaged", Warning;
     /// The index of a pack is missing; it is made again from the pack.
     PackIndexMissing = "pack_index_missing", Note;
+    /// The files of a checkpoint, or some of them, are not there, and nobody let them go.
+    CheckpointDamaged = "checkpoint_damaged", Error;
+    /// Checkpoints whose files are not kept any more, or stayed in another home.
+    CheckpointExpired = "checkpoint_expired", Note;
+    /// A restore of a directory has not come to its end.
+    RestoreLeft = "restore_left", Warning;
     /// Blobs that no record names.
     BlobUnnamed = "blob_unnamed", Note;
     /// A daemon died and left the description of where it listened.

@@ -1,5 +1,6 @@
 //! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
 
+mod collect;
 mod fork;
 mod import;
 mod message;
@@ -8,6 +9,7 @@ mod session;
 mod umask;
 mod wait;
 
+pub use collect::Collect;
 pub use fork::{ForkAt, NewFork, NewRewind};
 pub use import::ImportStaged;
 pub use message::{Content, NewMessage};

@@ -1,6 +1,7 @@
 //! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes. One that is
 //! added is read with a default: a daemon of an earlier version does not send it.
 
+mod collect;
 mod daemon;
 mod diff;
 mod fork;
@@ -11,6 +12,7 @@ mod session;
 mod snapshot;
 mod wait;
 
+pub use collect::{Collected, Gone, Left, Space};
 pub use daemon::{About, HolderList, HolderState, HolderView};
 pub use diff::{FileDiff, RunDiff};
 pub use fork::{ForkVerdict, Forked, RewindPlan, Rewound, RewoundFiles};

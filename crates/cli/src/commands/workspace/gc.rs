@@ -5,13 +5,15 @@ use std::time::SystemTime;
 use rekindle_client::clock::SystemClock;
 use rekindle_client::failure::{Exit, Failure};
 use rekindle_domain::time::Clock;
-use rekindle_service::upkeep::{Age, CheckpointRetention, GcOptions, gc};
+use rekindle_service::upkeep::Age;
 use rekindle_service::workspaces::KeptTree;
 use rekindle_terminal::output::{self, BOLD, DIM, plural, styled};
+use rekindle_wire::request::Collect;
 use rekindle_workspace::tree::short_name;
 use serde_json::json;
 
 use super::{Context, failure, timestamp, workspaces};
+use crate::commands::gc::collect;
 use crate::config::{Config, days};
 
 /// Let go of old snapshots, and free the room that nobody needs any more
@@ -36,9 +38,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     let most = args.older_than.map_or(days(config.keep_days), |age| age.0);
     let workspaces = workspaces(context, false)?;
     let expired = workspaces.expire(most, SystemTime::now(), args.dry_run).map_err(failure)?;
-    let retention = CheckpointRetention { keep: most, ..config.retention() };
-    let options = GcOptions { dry_run: args.dry_run, checkpoints: Some(retention), ..GcOptions::default() };
-    let freed = gc(&context.disk(), &context.home, options)?;
+    let freed = collect(
+        context,
+        &Collect {
+            dry_run: args.dry_run,
+            checkpoints_older_than_s: Some(most.as_secs()),
+            checkpoints_max_bytes: Some(config.retention().max_bytes),
+            ..Collect::default()
+        },
+    )?;
     let described = expired.iter().map(|KeptTree { manifest, taken }| {
         json!({"snapshot": short_name(&manifest.tree), "tree": manifest.tree, "taken_at": timestamp(*taken)})
     });

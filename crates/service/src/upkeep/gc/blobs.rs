@@ -1,7 +1,7 @@
 //! Collecting blobs that nothing names. Right beside a daemon that keeps others at this moment: what is young stays, and
 //! who keeps a blob and who removes one take turns.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::time::SystemTime;
 
@@ -12,8 +12,9 @@ use rekindle_store::check::{Code, Finding, Report, Severity};
 use rekindle_store::disk::{Disk, SharedDisk, if_exists};
 use rekindle_store::layout::Layout;
 
+use super::super::expired_checkpoints;
 use super::reachable::add_reachable;
-use super::{Freed, GcOptions, Gone, checkpoints};
+use super::{Freed, GcOptions, checkpoints};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::workspaces::BlobSource;
@@ -22,6 +23,7 @@ use crate::workspaces::BlobSource;
 pub(super) fn collect(
     disk: &SharedDisk,
     layout: &Layout,
+    blobs: &Blobs,
     report: &Report,
     options: GcOptions,
     freed: &mut Freed,
@@ -35,7 +37,7 @@ pub(super) fn collect(
     if let Some(finding) = damaged {
         let why =
             format!("all are kept: {} is damaged, and may have named any of them", finding.path.display());
-        freed.leave("blobs", layout.blobs(), why);
+        freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
     if aside::any(&**disk, layout)? {
@@ -43,41 +45,45 @@ pub(super) fn collect(
             "all are kept: the damaged logs in {} may have named any of them; remove those you have no use for",
             layout.damaged().display()
         );
-        freed.leave("blobs", layout.blobs(), why);
+        freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
-    let blobs = Blobs::reading(disk.clone(), layout.clone());
     let now = SystemTime::now();
     let has_packs = blobs.has_packs().map_err(io::Error::other)?;
-    // Begun before the names are read: whatever is kept or reused from here on is left alone. What is only told needs no lock, unless
-    // packs have to be looked into; where there are some, there is one already.
-    let begins = !dry_run || has_packs;
-    let collection = begins.then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
+    // Begun before the names are read: whatever is kept or reused from here on is left alone. What is only told needs no lock, and
+    // touches nothing.
+    let collection = (!dry_run).then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
     if candidates.is_empty() && !has_packs {
         return Ok(());
     }
+    let mut expired = BTreeSet::new();
     let references = match options.checkpoints {
         Some(retention) => {
-            let kept = checkpoints::references(disk, layout, &blobs, retention, now)?;
-            freed.expired_checkpoints = kept.expired;
+            let kept = checkpoints::references(disk, layout, blobs, retention, now)?;
+            (freed.0.expired_checkpoints, freed.0.space.checkpoints) = (kept.expired, Some(kept.bytes));
+            expired = kept.expired_trees;
             kept.references
         }
         None => referenced_blobs(&**disk, layout)?,
     };
     if let Some(closed) = references.unreadable.first() {
         let why = format!("all are kept: {} may name some, and cannot be looked into", closed.display());
-        freed.leave("blobs", layout.blobs(), why);
+        freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
     let mut named = references.referenced;
     named.extend(kept_trees(&**disk, layout)?);
     if let Err(error) = add_reachable(&BlobSource(blobs.clone()), &mut named) {
         let why = format!("all are kept, because this may name any of them: {}", chain(&error));
-        freed.leave("blobs", layout.blobs(), why);
+        freed.leave("blobs", &layout.blobs(), why);
         return Ok(());
     }
     crash_point("gc.blobs_named");
+    if !dry_run {
+        // Before anything goes: whoever misses it finds why.
+        expired_checkpoints::note(&**disk, layout, &expired)?;
+    }
     let unnamed: Vec<(BlobId, u64)> = candidates.into_iter().filter(|(id, _)| !named.contains(id)).collect();
     let gone: HashSet<BlobId> = match &collection {
         Some(collection) if !dry_run => collection.collect_blobs(&named, now)?.into_iter().collect(),
@@ -85,21 +91,22 @@ pub(super) fn collect(
     };
     crash_point("gc.blobs_gone");
     for (id, bytes) in unnamed.into_iter().filter(|(id, _)| gone.contains(id)) {
-        let why = "no record names it".into();
-        freed.gone.push(Gone { kind: "blob", path: layout.blob(&id), bytes, why });
+        freed.note_gone("blob", &layout.blob(&id), bytes, "no record names it");
     }
-    let Some(collection) = collection else { return Ok(()) };
-    let packs = collection.collect_packs(&named, now, dry_run).map_err(io::Error::other)?;
+    let packs = match &collection {
+        Some(collection) => collection.collect_packs(&named, now),
+        None => blobs.plan_packs(&named, now),
+    };
+    let packs = packs.map_err(io::Error::other)?;
     for (path, bytes) in packs.removed {
-        let why = "nothing in it is named by a record, a snapshot or a tree".into();
-        freed.gone.push(Gone { kind: "pack", path, bytes, why });
+        freed.note_gone("pack", &path, bytes, "nothing in it is named by a record, a snapshot or a tree");
     }
     for (path, bytes) in packs.rewritten {
-        let why = "most of it was named by nobody: what is needed is in a new one".into();
-        freed.gone.push(Gone { kind: "pack", path, bytes, why });
+        let why = "most of it was named by nobody: what is needed is in a new one";
+        freed.note_gone("pack", &path, bytes, why);
     }
     for path in packs.damaged {
-        freed.leave("pack", path, "it is damaged, and left as it is".into());
+        freed.leave("pack", &path, "it is damaged, and left as it is".into());
     }
     Ok(())
 }
@@ -125,33 +132,35 @@ mod tests {
     use rekindle_store::{Opener, Store};
     use rekindle_testkit::clock::SimClock;
     use rekindle_testkit::sim::SimDisk;
+    use rekindle_wire::view::Collected;
     use rekindle_workspace::tree::{Entry, FileMode, MAGIC, Node, TreeBuilder};
 
     use super::*;
 
     /// A home with a store, and how it is collected.
-    struct Collected {
+    struct HomeToCollect {
         disk: SharedDisk,
         layout: Layout,
         blobs: Blobs,
         store: Store,
     }
 
-    impl Collected {
-        fn new() -> Collected {
+    impl HomeToCollect {
+        fn new() -> HomeToCollect {
             let (disk, layout) = (Arc::new(SimDisk::new(1)) as SharedDisk, Layout::new("/home"));
             let opener = Opener { pid: 1, boot_id: BootId::mint(0, 1) };
             let store = Store::open(disk.clone(), "/home", opener, Arc::new(SimClock::default()));
             let store = store.expect("a home");
-            Collected { disk, layout, blobs: store.blobs(), store }
+            HomeToCollect { disk, layout, blobs: store.blobs(), store }
         }
 
-        fn run(&self, dry_run: bool) -> Freed {
+        fn run(&self, dry_run: bool) -> Collected {
             let report = check(self.disk.clone(), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
             let mut freed = Freed::default();
             let options = GcOptions { dry_run, ..GcOptions::default() };
-            collect(&self.disk, &self.layout, &report, options, &mut freed).expect("collected");
-            freed
+            let blobs = Blobs::reading(self.disk.clone(), self.layout.clone());
+            collect(&self.disk, &self.layout, &blobs, &report, options, &mut freed).expect("collected");
+            freed.0
         }
 
         /// Puts a tree with one file into a directory below it, and returns the tree, the tree below it and the content.
@@ -210,7 +219,7 @@ mod tests {
     // Everything is old here: a simulated disk counts from 1970.
     #[test]
     fn what_a_kept_tree_names_stays_and_everything_else_goes() {
-        let home = Collected::new();
+        let home = HomeToCollect::new();
         let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
         let kept = home.tree(b"in a kept tree");
         // Its manifest is damaged: the name of the file says enough.
@@ -222,14 +231,18 @@ mod tests {
         assert!(home.has(&kept) && !home.has(&[unnamed]));
         home.disk.remove_file(&home.layout.manifest(&kept[0])).expect("removed");
         let freed = home.run(false);
-        assert_eq!(freed.gone.iter().map(|gone| gone.kind).collect::<Vec<_>>(), ["pack"], "{freed:?}");
+        assert_eq!(
+            freed.gone.iter().map(|gone| gone.kind.as_str()).collect::<Vec<_>>(),
+            ["pack"],
+            "{freed:?}"
+        );
         assert!(!kept.iter().any(|id| home.has(&[*id])));
     }
 
     #[test]
     fn what_a_kept_snapshot_names_stays_however_it_is_compressed() {
         for compression in Compression::ALL {
-            let home = Collected::new();
+            let home = HomeToCollect::new();
             let unnamed = home.blobs.put(b"unnamed").expect("kept").blob;
             let kept = home.tree(b"in a snapshot's tree");
             let file = home.keep_snapshot(kept[0], compression);
@@ -248,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_cannot_be_read_keeps_everything() {
-        let home = Collected::new();
+        let home = HomeToCollect::new();
         let batch = home.blobs.batch().expect("a batch");
         // The magic of a tree, and then none.
         let broken = batch.put(&[MAGIC, b"?????"].concat()).expect("put");

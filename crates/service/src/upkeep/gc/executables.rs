@@ -38,7 +38,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             let why = why.unwrap_or_else(|| {
                 "a daemon runs and starts holders from them; stop it first, agents work on".into()
             });
-            return freed.leave("executable", bin, why);
+            return freed.leave("executable", &bin, why);
         }
     };
     let Ok(all) = inspect_holders(offline) else { return };
@@ -50,7 +50,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
             FileContents::There(launch) => used.push(launch.executable.clone()),
             FileContents::Missing | FileContents::Unreadable(_) => {
                 let why = format!("{} may run any of them", holder.seen.holder_id);
-                return freed.leave("executable", bin, why);
+                return freed.leave("executable", &bin, why);
             }
         }
     }

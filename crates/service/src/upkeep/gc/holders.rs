@@ -7,7 +7,7 @@ use rekindle_holder::client::{DirLock, remove_leftovers, remove_under};
 use rekindle_store::disk::{OpenMode, SharedDisk};
 use rekindle_store::offline::Offline;
 
-use super::{Freed, GcOptions, Left, age_of};
+use super::{Freed, GcOptions, age_of};
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::upkeep::holders::{Holder, Standing, inspect_holders};
@@ -18,22 +18,21 @@ const HALF_MADE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Removes directories of dead holders.
 pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, freed: &mut Freed) {
     let directory = offline.layout().home().join("holders");
-    let failed = |why: String| Left { kind: "holder", path: directory.clone(), why };
     if !options.dry_run
         && let Err(error) = remove_leftovers(&directory)
     {
-        freed.failed.push(failed(chain(&error)));
+        freed.note_failed("holder", &directory, chain(&error));
     }
     let all = match inspect_holders(offline) {
         Ok(all) => all,
-        Err(error) => return freed.failed.push(failed(chain(&error))),
+        Err(error) => return freed.note_failed("holder", &directory, chain(&error)),
     };
     let going: Vec<(Holder, String)> = all
         .into_iter()
         .filter_map(|holder| match may_go(&holder, options) {
             Ok(why) => Some((holder, why)),
             Err(Some(why)) => {
-                freed.leave("holder", holder.seen.dir.path().to_owned(), why);
+                freed.leave("holder", holder.seen.dir.path(), why);
                 None
             }
             Err(None) => None,
@@ -46,7 +45,7 @@ pub(super) fn collect(disk: &SharedDisk, offline: &Offline, options: GcOptions, 
     if !options.dry_run
         && let Err(error) = secure(disk, offline, &going)
     {
-        return freed.failed.push(failed(chain(&error)));
+        return freed.note_failed("holder", &directory, chain(&error));
     }
     for (holder, why) in going {
         let path = holder.seen.dir.path().to_owned();

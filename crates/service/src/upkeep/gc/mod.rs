@@ -7,15 +7,18 @@ mod checkpoints;
 mod executables;
 mod holders;
 mod reachable;
+mod space;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rekindle_store::blobs::Blobs;
 use rekindle_store::check::Holding;
 use rekindle_store::disk::SharedDisk;
 use rekindle_store::layout::Layout;
 use rekindle_store::offline::{Offline, OfflineError};
-use serde::Serialize;
+use rekindle_wire::request::Collect;
+use rekindle_wire::view::{Collected, Gone, Left};
 
 use super::doctor::examine;
 use crate::bundles::import::collect_leftovers;
@@ -35,7 +38,23 @@ pub struct GcOptions {
     pub orphans_older_than: Option<Duration>,
 }
 
-/// How long checkpoints of runs are kept. What an open run names stays in any case.
+impl From<&Collect> for GcOptions {
+    fn from(asked: &Collect) -> GcOptions {
+        let (older, most) = (asked.checkpoints_older_than_s, asked.checkpoints_max_bytes);
+        let checkpoints = (older.is_some() || most.is_some()).then(|| CheckpointRetention {
+            keep: older.map_or(Duration::MAX, Duration::from_secs),
+            max_bytes: most.unwrap_or(u64::MAX),
+        });
+        GcOptions {
+            dry_run: asked.dry_run,
+            repairs_older_than: asked.repairs_older_than_s.map(Duration::from_secs),
+            checkpoints,
+            orphans_older_than: asked.orphans_older_than_s.map(Duration::from_secs),
+        }
+    }
+}
+
+/// How long checkpoints of runs are kept. What an open run, a run that was cut, a fork or a kept snapshot names stays in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointRetention {
     /// Older ones go.
@@ -44,51 +63,11 @@ pub struct CheckpointRetention {
     pub max_bytes: u64,
 }
 
-/// Something that was removed, or would be.
-#[derive(Debug, Clone, Serialize)]
-pub struct Gone {
-    /// `holder`, `blob`, `pack`, `import`, `executable` or `repairs`.
-    pub kind: &'static str,
-    /// What.
-    #[serde(serialize_with = "super::lossy")]
-    pub path: PathBuf,
-    /// Room it took.
-    pub bytes: u64,
-    /// Why it could go.
-    pub why: String,
-}
-
-/// Something that stays, and why.
-#[derive(Debug, Clone, Serialize)]
-pub struct Left {
-    /// Of which kind.
-    pub kind: &'static str,
-    /// What.
-    #[serde(serialize_with = "super::lossy")]
-    pub path: PathBuf,
-    /// Why.
-    pub why: String,
-}
-
-/// What was removed and what stays.
-#[derive(Debug, Default, Serialize)]
-pub struct Freed {
-    /// Checkpoints of runs whose files are not kept any more, or would not be.
-    pub expired_checkpoints: u64,
-    /// Removed, or would be.
-    pub gone: Vec<Gone>,
-    /// Left, where someone may have thought it would go.
-    pub left: Vec<Left>,
-    /// What could not be removed.
-    pub failed: Vec<Left>,
-}
+/// What was removed and what stays, as it is found out.
+#[derive(Default)]
+struct Freed(Collected);
 
 impl Freed {
-    /// Returns how much room that makes.
-    pub fn bytes(&self) -> u64 {
-        self.gone.iter().map(|gone| gone.bytes).sum()
-    }
-
     /// Removes something, unless it is only to be said, and notes what came of it.
     fn remove(
         &mut self,
@@ -98,32 +77,54 @@ impl Freed {
     ) {
         let bytes = size_of(&path);
         match if options.dry_run { Ok(()) } else { remove(&path) } {
-            Ok(()) => self.gone.push(Gone { kind, path, bytes, why }),
-            Err(why) => self.failed.push(Left { kind, path, why }),
+            Ok(()) => self.note_gone(kind, &path, bytes, why),
+            Err(why) => self.note_failed(kind, &path, why),
         }
     }
 
+    /// Notes that something is gone, or would be.
+    fn note_gone(&mut self, kind: &str, path: &Path, bytes: u64, why: impl Into<String>) {
+        let path = path.display().to_string();
+        self.0.gone.push(Gone { kind: kind.to_owned(), path, bytes, why: why.into() });
+    }
+
     /// Notes that something stays, and why.
-    fn leave(&mut self, kind: &'static str, path: PathBuf, why: String) {
-        self.left.push(Left { kind, path, why });
+    fn leave(&mut self, kind: &str, path: &Path, why: String) {
+        self.0.left.push(Left { kind: kind.to_owned(), path: path.display().to_string(), why });
+    }
+
+    /// Notes that something could not be removed, and why.
+    fn note_failed(&mut self, kind: &str, path: &Path, why: String) {
+        self.0.failed.push(Left { kind: kind.to_owned(), path: path.display().to_string(), why });
     }
 }
 
-/// Removes what is there for nothing.
-pub fn gc(disk: &SharedDisk, home: &Path, options: GcOptions) -> Result<Freed, OfflineError> {
+/// Removes what is there for nothing from a home that this process does not own: what its owner relies on at this moment stays.
+pub fn gc(disk: &SharedDisk, home: &Path, options: GcOptions) -> Result<Collected, OfflineError> {
+    gc_of_owner(disk, home, &Blobs::reading(disk.clone(), Layout::new(home)), options)
+}
+
+/// Removes what is there for nothing, for whoever has the home's blobs open: one table of packs, and of who relies on which.
+pub(crate) fn gc_of_owner(
+    disk: &SharedDisk,
+    home: &Path,
+    blobs: &Blobs,
+    options: GcOptions,
+) -> Result<Collected, OfflineError> {
     let offline = Offline::open(disk.clone(), home)?;
     let mut freed = Freed::default();
+    freed.0.space = space::measure(&Layout::new(home));
     holders::collect(disk, &offline, options, &mut freed);
     // Whether a log can be read decides about blobs, and every log is read for that.
     let report = examine(disk, home, Holding::Nothing, &mut |_| {})?;
     let layout = Layout::new(home);
-    if let Err(error) = blobs::collect(disk, &layout, &report, options, &mut freed) {
-        freed.failed.push(Left { kind: "blobs", path: layout.blobs(), why: error.to_string() });
+    if let Err(error) = blobs::collect(disk, &layout, blobs, &report, options, &mut freed) {
+        freed.note_failed("blobs", &layout.blobs(), error.to_string());
     }
     imports(disk, &layout, options, &mut freed);
     executables::collect(disk, &offline, options, &mut freed);
     old_repairs(&layout, options, &mut freed);
-    Ok(freed)
+    Ok(freed.0)
 }
 
 /// Removes what imports have left that were cut short.
@@ -131,14 +132,9 @@ fn imports(disk: &SharedDisk, layout: &Layout, options: GcOptions, freed: &mut F
     match collect_leftovers(disk, layout, options.dry_run) {
         Ok(left) => {
             let why = "the import of a bundle was cut short";
-            freed.gone.extend(left.into_iter().map(|(path, bytes)| Gone {
-                kind: "import",
-                path,
-                bytes,
-                why: why.into(),
-            }));
+            left.iter().for_each(|(path, bytes)| freed.note_gone("import", path, *bytes, why));
         }
-        Err(error) => freed.failed.push(Left { kind: "import", path: layout.imports(), why: chain(&error) }),
+        Err(error) => freed.note_failed("import", &layout.imports(), chain(&error)),
     }
 }
 

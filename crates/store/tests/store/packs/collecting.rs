@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::SystemTime;
 
 use rekindle_store::blobs::{BlobError, BlobId, Blobs, CollectedPacks};
+use rekindle_store::layout::Layout;
 
 use super::{content, files, keep, much_later, other_process};
 use crate::common::Home;
@@ -11,7 +12,7 @@ use crate::common::Home;
 fn collect(blobs: &Blobs, named: &[BlobId]) -> CollectedPacks {
     let named: HashSet<BlobId> = named.iter().copied().collect();
     let collection = blobs.begin_collection().expect("begun");
-    collection.collect_packs(&named, much_later(), false).expect("collected")
+    collection.collect_packs(&named, much_later()).expect("collected")
 }
 
 #[test]
@@ -24,12 +25,16 @@ fn dead_packs_go_and_mostly_dead_ones_are_written_anew() {
     let named: Vec<BlobId> = mixed[..3].iter().chain(&live).copied().collect();
     let set: HashSet<BlobId> = named.iter().copied().collect();
     let collection = blobs.begin_collection().expect("begun");
-    let young = collection.collect_packs(&set, SystemTime::UNIX_EPOCH, false).expect("collected");
+    let young = collection.collect_packs(&set, SystemTime::UNIX_EPOCH).expect("collected");
     assert_eq!(young, CollectedPacks::default(), "too young");
+    // What a dead writer left, and what is only asked for beside one that lives.
+    home.disk.write_file(Layout::new("/home").packs().join("7.pack.tmp"), b"half");
     let before = home.disk.paths();
-    let would = collection.collect_packs(&set, much_later(), true).expect("looked");
+    let would = other_process(&home.disk).plan_packs(&set, much_later()).expect("looked");
+    assert_eq!(would.removed.len(), 1);
+    let would = blobs.plan_packs(&set, much_later()).expect("looked");
     assert_eq!(home.disk.paths(), before, "nothing is done when it is only asked");
-    let done = collection.collect_packs(&set, much_later(), false).expect("collected");
+    let done = collection.collect_packs(&set, much_later()).expect("collected");
     assert_eq!((done.removed.len(), done.rewritten.len(), done.damaged.len()), (1, 1, 0));
     assert_eq!(would, done);
     assert!(done.rewritten[0].1 > 0);
@@ -90,7 +95,7 @@ fn what_was_reused_since_a_collection_began_stays() {
     assert!(old.iter().all(|id| batch.reuse(id).expect("looked")));
     drop(batch.commit().expect("committed"));
     let nothing_named = HashSet::new();
-    let done = collection.collect_packs(&nothing_named, much_later(), false).expect("collected");
+    let done = collection.collect_packs(&nothing_named, much_later()).expect("collected");
     assert_eq!(done, CollectedPacks::default());
     assert_eq!(collection.collect_blobs(&nothing_named, much_later()).expect("collected"), []);
     drop(collection);

@@ -61,7 +61,7 @@ fn collect(blobs: &Blobs, ledger: &Shared, rng: &mut Rng) {
         ledger.promised.keys().copied().collect()
     });
     // A failing disk may stop it anywhere.
-    let _ = collection.collect_packs(&named, much_later(), false);
+    let _ = collection.collect_packs(&named, much_later());
     let _ = collection.collect_blobs(&named, much_later());
 }
 

@@ -83,7 +83,7 @@ fn a_pack_that_ends_anywhere_gives_all_whole_objects() {
         // It stays as it is: somebody may have the rest.
         drop(blobs.batch().expect("a batch"));
         let done = blobs.begin_collection().expect("begun");
-        let done = done.collect_packs(&Default::default(), super::much_later(), false).expect("collected");
+        let done = done.collect_packs(&Default::default(), super::much_later()).expect("collected");
         assert_eq!((done.removed.len(), done.damaged.len()), (0, 1));
     }
 }

@@ -1,12 +1,15 @@
 //! Which checkpoints are kept: the young ones, those of open runs, and as many as there is room for.
 
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use rekindle_domain::compose::begin::{Life, NewMessage, with_message};
 use rekindle_domain::event::{
-    CheckpointAt, CheckpointHow, Event, Options, Provider, Raw, RunCompleted, SessionCreated,
+    CheckpointAt, CheckpointHow, Compression, Event, ForkedFrom, InterruptReason, Options, Provider, Raw,
+    RunCheckpoint, RunCompleted, RunInterrupted, SessionCreated, SessionDeleted,
 };
-use rekindle_domain::id::{BootId, MessageId};
+use rekindle_domain::id::{BootId, MessageId, RunId, SessionId};
+use rekindle_domain::kept_snapshot::{KeptSnapshot, SnapshotReason};
 use rekindle_store::commit::Append;
 use rekindle_store::{Opener, Store};
 use rekindle_testkit::clock::SimClock;
@@ -14,6 +17,7 @@ use rekindle_testkit::sim::SimDisk;
 use rekindle_workspace::tree::{Entry, FileMode, TreeBuilder};
 
 use super::*;
+use crate::upkeep::expired_checkpoints;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 const SESSION: u64 = 7;
@@ -34,20 +38,17 @@ impl Home {
         let session = SessionId::mint(SESSION, SESSION.into());
         store.create(session).expect("new");
         let home = Home { disk, clock, store, session, runs: 0 };
-        home.append(vec![Event::from(SessionCreated {
-            title: "t".into(),
-            working_dir: "/".into(),
-            provider: Provider::default(),
-            options: Options::default(),
-            env_names: Vec::new(),
-            idempotency_key: None,
-            created_at: None,
-            forked_from: None,
-            restoring: None,
-            key: None,
-            imported_from: None,
-        })]);
+        home.append(vec![Event::from(created(None))]);
         home
+    }
+
+    /// Makes a fork of the session as it is now, which is the one that goes on.
+    fn fork(&mut self) {
+        let seq = self.store.open_session(self.session).expect("open").state.last_seq;
+        let from = self.store.fork_point(self.session, seq).expect("readable").expect("such a record");
+        self.session = SessionId::mint(SESSION, u128::from(seq) + 100);
+        let first = vec![created(Some(from)).into()];
+        self.store.fork(Append::durable(self.session, first)).expect("forked");
     }
 
     fn append(&self, events: Vec<Event<'static>>) {
@@ -71,6 +72,13 @@ impl Home {
         let tree = batch.put(tree.finish().bytes()).expect("put");
         drop(batch.commit().expect("committed"));
         tree
+    }
+
+    /// Keeps a snapshot of the session that names a tree.
+    fn keep_snapshot(&self, tree: BlobId) {
+        let state = (*self.store.open_session(self.session).expect("open").state).clone();
+        let kept = KeptSnapshot::new(state, SnapshotReason::Request, SimClock::default_start(), Some(tree));
+        self.store.keep_snapshots(&[(kept, Compression::Zstd)]).pop().expect("one").expect("kept");
     }
 
     /// Records a run with a checkpoint at its start; it ends, unless it is to go on.
@@ -121,6 +129,22 @@ impl Home {
     }
 }
 
+fn created(forked_from: Option<ForkedFrom>) -> SessionCreated<'static> {
+    SessionCreated {
+        title: "t".into(),
+        working_dir: "/".into(),
+        provider: Provider::default(),
+        options: Options::default(),
+        env_names: Vec::new(),
+        idempotency_key: None,
+        created_at: None,
+        forked_from: forked_from.map(Box::new),
+        restoring: None,
+        key: None,
+        imported_from: None,
+    }
+}
+
 #[test]
 fn old_checkpoints_are_let_go_and_those_of_an_open_run_stay() {
     let mut home = Home::new();
@@ -159,4 +183,81 @@ fn the_oldest_checkpoints_go_when_they_take_too_much_room() {
     assert_eq!(home.kept(30, 12_000, &trees), (vec![false, true, true], 1));
     assert_eq!(home.kept(30, 6_000, &trees), (vec![false, false, true], 2));
     assert_eq!(home.kept(30, 0, &trees), (vec![false, false, false], 4));
+}
+
+#[test]
+fn a_run_that_was_cut_keeps_its_checkpoints_until_the_session_goes_on() {
+    let mut home = Home::new();
+    let tree = home.tree(1, 100);
+    home.run(tree, false);
+    let run_id = RunId::mint(1, 1);
+    let cut = RunInterrupted {
+        run_id,
+        reason: InterruptReason::AgentExit,
+        uncertain: Vec::new(),
+        uncertain_turn: false,
+        detail: None,
+    };
+    home.append(vec![Event::from(cut)]);
+    home.clock.advance(100 * DAY);
+    assert_eq!(home.kept(30, u64::MAX, &[tree]), (vec![true], 0));
+    let other = home.tree(2, 100);
+    home.run(other, true);
+    assert_eq!(home.kept(30, u64::MAX, &[tree, other]), (vec![false, true], 1));
+}
+
+#[test]
+fn the_checkpoint_at_which_a_fork_was_made_stays_also_when_its_parent_is_gone() {
+    let mut home = Home::new();
+    let trees = [home.tree(1, 100), home.tree(2, 100), home.tree(3, 100)];
+    let parent = home.session;
+    home.run(trees[0], true);
+    home.run(trees[1], true);
+    home.fork();
+    // A fork of the fork, before that has a checkpoint of its own, was made at the same one.
+    home.fork();
+    home.run(trees[2], true);
+    home.clock.advance(100 * DAY);
+    assert_eq!(home.kept(30, u64::MAX, &trees), (vec![false, true, false], 2));
+    home.store.open_session(parent).expect("open");
+    home.store.append(Append::durable(parent, vec![SessionDeleted::default().into()])).expect("recorded");
+    home.store.remove(parent).expect("removed");
+    // Its history is in the base file of the fork now, where it is no more and no less than it was.
+    assert_eq!(home.kept(30, u64::MAX, &trees), (vec![false, true, false], 2));
+}
+
+#[test]
+fn what_a_kept_snapshot_names_stays_with_what_its_record_says() {
+    let mut home = Home::new();
+    let trees = [home.tree(1, 5_000), home.tree(2, 5_000)];
+    home.run(trees[0], true);
+    home.run(trees[1], true);
+    home.keep_snapshot(trees[0]);
+    home.clock.advance(100 * DAY);
+    // The newest run is in the state that the snapshot has.
+    assert_eq!(home.kept(30, 0, &trees), (vec![true, true], 0));
+}
+
+#[test]
+fn what_was_let_go_is_noted_before_it_goes() {
+    let mut home = Home::new();
+    let layout = Layout::new("/home");
+    let trees = [home.tree(1, 100), home.tree(2, 100)];
+    home.run(trees[0], true);
+    home.clock.advance(100 * DAY);
+    home.run(trees[1], true);
+    let now = UNIX_EPOCH + Duration::from_millis(home.millis());
+    let retention = CheckpointRetention { keep: Duration::from_secs(60), max_bytes: u64::MAX };
+    rekindle_store::commit::Commits::checkpoint(home.store.committer()).expect("a checkpoint");
+    let kept = references(&home.disk, &layout, &home.store.blobs(), retention, now).expect("read");
+    assert_eq!(kept.expired_trees, BTreeSet::from([trees[0]]));
+    assert!(kept.bytes > 0);
+    expired_checkpoints::note(&*home.disk, &layout, &kept.expired_trees).expect("noted");
+    let noted = expired_checkpoints::read(&*home.disk, &layout);
+    assert_eq!(noted, HashSet::from([rekindle_workspace::tree::short_name(&trees[0])]));
+    // The note is no reason to keep anything, and says the same the next time.
+    let again = references(&home.disk, &layout, &home.store.blobs(), retention, now).expect("read");
+    assert_eq!(again.expired_trees, kept.expired_trees);
+    expired_checkpoints::note(&*home.disk, &layout, &BTreeSet::new()).expect("noted");
+    assert!(expired_checkpoints::read(&*home.disk, &layout).is_empty());
 }
