@@ -53,6 +53,10 @@ def before_call(context, case, kwargs):
         # There is one directory that everybody may use.
         if isinstance(body.get("working_dir"), str) and is_valid(case):
             body["working_dir"] = WORK
+        # What is restored elsewhere replaces what is there.
+        for field in ("files", "force"):
+            if body.get(field) is True and not is_valid(case):
+                body[field] = False
     # Only a list gives out cursors; what a text says does not make it one.
     if is_valid(case) and isinstance(case.query, dict):
         case.query.pop("cursor", None)
