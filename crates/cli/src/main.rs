@@ -5,6 +5,7 @@ mod bundle_progress;
 mod checkpoint_text;
 mod commands;
 mod config;
+mod confirm;
 mod context;
 mod daemon;
 mod drift_text;

@@ -187,12 +187,15 @@ fn gist(event: &Event<'_>) -> String {
         Event::SessionUpdated(updated) => {
             updated.title.as_deref().map_or_else(String::new, |title| format!("{title:?}"))
         }
+        Event::SessionFilesRestoring(wanted) => {
+            format!("as before {} {}", wanted.run_id, by(wanted.by.as_deref()))
+        }
         Event::SessionFilesRestored(restored) => match &restored.error {
             Some(error) => format!("files are left as they are: {error}"),
             None => {
                 let left =
                     if restored.left > 0 { format!(", {} left alone", restored.left) } else { String::new() };
-                format!("{} changed{left}", plural(restored.changed, "path"))
+                format!("{} changed{left}", plural(restored.changed, "file"))
             }
         },
         Event::SessionClosed(closed) => by(closed.by.as_deref()),

@@ -14,6 +14,11 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::TryAgain => "try again in a moment; rekindle status tells how it stands",
         Hint::CancelFirst => "rekindle cancel first",
         Hint::CancelOrForce => "rekindle cancel first, or rekindle rm --force",
+        Hint::CancelOrForceRestore => "rekindle cancel first; --force restores the files all the same",
+        Hint::NameEmptyDirectory => {
+            "name a new or an empty directory; --force restores there all the same, and the log tells the way back"
+        }
+        Hint::LeaveFiles => "name another place, or leave the files as they are",
         Hint::EmptyQueue => "rekindle cancel empties the queue",
         Hint::SendMessage => "rekindle send gives the session a new message",
         Hint::StartSession => "begin another one with rekindle run",

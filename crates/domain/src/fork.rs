@@ -6,6 +6,7 @@
 use crate::event::{ForkedFrom, Kind, Options, Provider, Restoring, SessionCreated};
 use crate::id::RunId;
 use crate::session::SessionState;
+use crate::snapshot_name::SnapshotName;
 
 /// The place at which a fork is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub struct Wishes {
     pub key: Option<String>,
     /// What its files are made before anything begins in it.
     pub restoring: Option<Restoring>,
+    /// The kept snapshot that it goes on from, if one was named.
+    pub snapshot: Option<SnapshotName>,
 }
 
 /// Composes the first record of a fork: the parent's title, directory, agent, settings and names of variables as they are now,
@@ -116,6 +119,7 @@ pub fn fork(parent: &SessionState, from: ForkedFrom, wishes: Wishes) -> SessionC
         imported_from: None,
         forked_from: Some(Box::new(ForkedFrom {
             root: root.filter(|root| *root != from.session_id),
+            snapshot: wishes.snapshot,
             ..from
         })),
         restoring: wishes.restoring,

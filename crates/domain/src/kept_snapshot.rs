@@ -6,8 +6,6 @@
 mod policy;
 
 use std::collections::HashSet;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -18,44 +16,12 @@ use crate::event::Event;
 pub use crate::event::SnapshotReason;
 use crate::id::SessionId;
 use crate::session::SessionState;
+pub use crate::snapshot_name::{BadSnapshotName, SnapshotName};
 use crate::time::Timestamp;
 pub use policy::{Activity, Policy};
 
 /// The version of the format that this code writes.
 pub const KEPT_SNAPSHOT_VERSION: u32 = 1;
-
-/// The name of a snapshot within its session: the record it was taken at, and which one of those taken there it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SnapshotName {
-    /// The last record it has taken in.
-    pub seq: u64,
-    /// Which one at that record, from 1.
-    pub number: u32,
-}
-
-impl fmt::Display for SnapshotName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.seq, self.number)
-    }
-}
-
-/// A text that names no snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a snapshot's name is the number of a record, a hyphen and which one it is, as in 148-1")]
-pub struct BadSnapshotName;
-
-impl FromStr for SnapshotName {
-    type Err = BadSnapshotName;
-    fn from_str(text: &str) -> Result<SnapshotName, BadSnapshotName> {
-        let (seq, number) = text.split_once('-').ok_or(BadSnapshotName)?;
-        let name = SnapshotName {
-            seq: seq.parse().map_err(|_| BadSnapshotName)?,
-            number: number.parse().map_err(|_| BadSnapshotName)?,
-        };
-        // Written in one way only, so that a file has one name.
-        if name.number > 0 && name.to_string() == text { Ok(name) } else { Err(BadSnapshotName) }
-    }
-}
 
 /// A session as of one record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -161,22 +127,6 @@ mod tests {
 
     fn minutes(minutes: i64) -> Timestamp {
         Timestamp::from_millis(minutes * 60_000)
-    }
-
-    #[test]
-    fn a_name_is_written_in_one_way() {
-        for (text, expected) in [("148-1", name(148, 1)), ("0-12", name(0, 12))] {
-            assert_eq!(text.parse(), Ok(expected));
-            assert_eq!(expected.to_string(), text);
-        }
-        for bad in
-            ["", "148", "148-", "-1", "148-0", "0148-1", "148-01", "+1-1", "1-1-1", "1-4294967296", "../1-1"]
-        {
-            assert_eq!(bad.parse::<SnapshotName>(), Err(BadSnapshotName), "{bad}");
-        }
-        let mut names = vec![name(9, 1), name(10, 2), name(10, 1)];
-        names.sort();
-        assert_eq!(names, [name(9, 1), name(10, 1), name(10, 2)]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod quarantine;
 pub mod recovery;
 pub mod resume_context;
 pub mod session;
+pub mod snapshot_name;
 mod string_enum;
 pub mod time;
 pub mod token;

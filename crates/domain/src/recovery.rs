@@ -193,7 +193,9 @@ pub fn next_step(state: &SessionState, about: &Circumstances) -> Step {
         return Step::Remove;
     }
     if state.restoring.is_some() {
-        return Step::RestoreFiles;
+        // What the run before left is captured first: afterwards nobody could tell.
+        let owes_end = about.takes_checkpoints && due(state).end.is_some();
+        return if owes_end { Step::Checkpoint } else { Step::RestoreFiles };
     }
     if let Some(run) = state.open_run() {
         return with_open_run(state, run, about);

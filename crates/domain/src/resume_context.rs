@@ -4,6 +4,7 @@
 mod drift_text;
 mod memory;
 mod prompt;
+mod restored_files;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,6 +17,7 @@ use crate::id::{MessageId, RunId, WaitId};
 
 pub use memory::Memory;
 pub use prompt::Continuation;
+pub use restored_files::restored_files_text;
 
 /// Turns that are kept: an agent that has to be told more is better told to look at the files.
 const TURNS: usize = 12;

@@ -17,6 +17,8 @@ use crate::sse::{all_sessions, session};
 
 const SNAPSHOTS: &str = "/api/sessions/{id}/snapshots";
 const SNAPSHOT: &str = "/api/sessions/{id}/snapshots/{name}";
+const SNAPSHOT_RESTORE: &str = "/api/sessions/{id}/snapshots/{name}/restore";
+const RESTORE_FILES: &str = "/api/sessions/{id}/restore-files";
 
 /// Says which path is answered by whom, and what each is about.
 pub(crate) fn api() -> Api {
@@ -43,6 +45,7 @@ pub(crate) fn api() -> Api {
         .route(Method::POST, "/api/sessions/{id}/fork", forks::fork, describe_forks::fork_session())
         .route(Method::GET, "/api/sessions/{id}/rewind", forks::plan_rewind, describe_forks::plan_rewind())
         .route(Method::POST, "/api/sessions/{id}/rewind", forks::rewind, describe_forks::rewind_session())
+        .route(Method::POST, RESTORE_FILES, forks::restore_files, describe_forks::restore_files())
         .route(Method::POST, "/api/sessions/{id}/close", sessions::close, describe::close_session())
         .route(Method::POST, "/api/sessions/{id}/release", sessions::release, describe::release_session())
         .route(Method::POST, "/api/sessions/{id}/waits", waits::open, describe::open_wait())
@@ -53,6 +56,7 @@ pub(crate) fn api() -> Api {
         .route(Method::GET, SNAPSHOTS, snapshots::list, describe_snapshots::list_snapshots())
         .route(Method::POST, SNAPSHOTS, snapshots::take, describe_snapshots::take_snapshot())
         .route(Method::GET, SNAPSHOT, snapshots::show, describe_snapshots::get_snapshot())
+        .route(Method::POST, SNAPSHOT_RESTORE, snapshots::restore, describe_snapshots::restore_snapshot())
         .route(Method::DELETE, SNAPSHOT, snapshots::remove, describe_snapshots::remove_snapshot())
         .route(Method::GET, "/api/blobs/{id}", sessions::blob, describe::get_blob())
         .route(Method::GET, "/api/waits", waits::list, describe::list_waits())

@@ -1,13 +1,14 @@
 //! The forks of sessions: which histories are read through whose log. Known from the list cache and from first records, never from
 //! whole logs, and looked up only when a session is to go: before its log does, each fork gets a base file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::event::ForkedFrom;
 use rekindle_domain::id::SessionId;
+use rekindle_domain::kept_snapshot::SnapshotName;
 
 use crate::disk::{Disk, RetryDisk, SharedDisk};
 use crate::history;
@@ -43,9 +44,9 @@ impl Forks {
         self.0.entry(from.session_id).or_default().push((fork, from));
     }
 
-    /// Returns the records of a session behind which it was forked.
-    pub(crate) fn seqs(&self, session: SessionId) -> Vec<u64> {
-        self.0.get(&session).into_iter().flatten().map(|(_, from)| from.seq).collect()
+    /// Returns the kept snapshots of a session that its forks name.
+    pub(crate) fn snapshots(&self, session: SessionId) -> HashSet<SnapshotName> {
+        self.0.get(&session).into_iter().flatten().filter_map(|(_, from)| from.snapshot).collect()
     }
 
     /// Forgets a session that goes, as the fork of another.

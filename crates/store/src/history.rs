@@ -153,7 +153,8 @@ pub(crate) fn fork_point(home: &HomeFiles, session: SessionId, seq: u64) -> io::
     let history = open(home, session)?;
     let root = Some(history.root).filter(|root| *root != session);
     let found = history.find(seq)?;
-    Ok(found.map(|(h, end)| ForkedFrom { session_id: session, seq, h, bytes: Some(end), root }))
+    let (session_id, snapshot) = (session, None);
+    Ok(found.map(|(h, end)| ForkedFrom { session_id, seq, h, bytes: Some(end), root, snapshot }))
 }
 
 /// Returns how many logs the history of a session is read through, its own included.

@@ -301,6 +301,16 @@ impl Layout {
         self.restoring().join(format!("{}.json", path_key(root)))
     }
 
+    /// Receipts of restores that have come to their end, until that is recorded elsewhere.
+    pub fn restored(&self) -> PathBuf {
+        self.workspaces().join("restored")
+    }
+
+    /// The receipt of the latest restore of a directory.
+    pub fn restore_receipt(&self, root: &Path) -> PathBuf {
+        self.restored().join(format!("{}.json", path_key(root)))
+    }
+
     /// Stat caches, one for each directory that was captured.
     pub fn stat_caches(&self) -> PathBuf {
         self.workspaces().join("stat")

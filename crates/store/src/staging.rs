@@ -151,7 +151,7 @@ impl StagedSession {
         keep().at_path("write", &base)?;
         let root = Some(opened.root).filter(|root| *root != session);
         let (seq, h) = (position.last_seq, position.last_hash);
-        let from = ForkedFrom { session_id: session, seq, h, bytes: Some(bytes), root };
+        let from = ForkedFrom { session_id: session, seq, h, bytes: Some(bytes), root, snapshot: None };
         let created = first(&replay.state, from);
         let state = SessionState::forked(child, &from);
         let mut tokens = TokenIndex::empty(child);

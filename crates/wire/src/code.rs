@@ -84,6 +84,7 @@ codes! {
     Busy = "busy", 409: "the session changes too quickly";
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
     Collecting = "collecting", 409: "what nobody needs is being collected already";
+    DirectoryNotEmpty = "directory_not_empty", 409: "there is something in the directory that files are to be restored in";
     EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
     HistoryMissing = "history_missing", 409: "the part of the session's history that is meant cannot be read";
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";

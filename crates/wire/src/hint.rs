@@ -39,6 +39,12 @@ pub enum Hint {
     CancelFirst,
     /// Cancel the run first, or force the removal.
     CancelOrForce,
+    /// Cancel the run first, or restore the files all the same.
+    CancelOrForceRestore,
+    /// Name a new or an empty directory, or force the restore.
+    NameEmptyDirectory,
+    /// Name another place, or leave the files as they are.
+    LeaveFiles,
     /// Cancel, which empties the queue.
     EmptyQueue,
     /// Give the session a new message.

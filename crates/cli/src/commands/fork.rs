@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rekindle_agent::known::by_id;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_wire::request::{AgentChoice, ForkAt, NewFork};
-use rekindle_wire::view::Forked;
+use rekindle_wire::view::{FilesOutcome, Forked};
 
 use super::Context;
 use super::run::{PROFILES, directory, usual_profile, whole_program};
@@ -18,13 +18,15 @@ use crate::session_arg::SessionArg;
 ///
 /// The other session stays as it is. The history is cut between two runs: behind the newest one that has ended, or where --at
 /// says. The fork has the same agent, directory and settings unless you name others; its agent is told with the first prompt what
-/// happened up to there. Files are not touched: two agents in one directory see each other's changes.
+/// happened up to there. Files are not touched: two agents in one directory see each other's changes. With --files the fork's own
+/// directory gets the files that were there at the cut, if a checkpoint was taken; messages wait until that is done.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle fork
   rekindle fork 01khz0p6r8 --at run_01khz0p6r8vk6mqj3b8y2c9d4e
   rekindle fork 01khz0p6r8 --agent codex --title \"the same with codex\"
   rekindle fork 01khz0p6r8 --at 148 --cwd ../copy
+  rekindle fork 01khz0p6r8 --files --cwd ../before-it-went-wrong
   rekindle send $(rekindle fork 01khz0p6r8) \"try it the other way\"")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -55,6 +57,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
+    /// Restore the files of the cut there: in a directory that is new or empty
+    #[arg(long, requires = "cwd")]
+    files: bool,
+
+    /// With --files, also in a directory that is not empty, or while an agent is at work in it, above it or below it; what is
+    /// overwritten or removed is kept first
+    #[arg(long, requires = "files")]
+    force: bool,
+
     /// What the command after -- speaks [default: acp if one of its words says so, else exec]
     #[arg(long, value_parser = one_of::<String>(PROFILES), requires = "command")]
     profile: Option<String>,
@@ -79,7 +90,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         }
     };
     let working_dir = match &args.cwd {
-        Some(cwd) => Some(directory(Some(cwd), context.server.is_none())?),
+        // A directory for files need not be there yet.
+        Some(cwd) => Some(directory(Some(cwd), context.server.is_none() && (!args.files || cwd.exists()))?),
         None => None,
     };
     let at = args.at.map(|at| match at.parse() {
@@ -93,6 +105,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         mode: args.mode,
         title: args.title,
         working_dir,
+        files: args.files,
+        force: args.force,
         ..NewFork::default()
     };
     let mut client = context.daemon_or_start()?;
@@ -106,6 +120,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     writeln!(std::io::stdout(), "{}", forked.session.id)?;
     let behind = forked.session.forked_from.map_or(0, |from| from.seq);
     anstream::eprintln!("forked from {id} behind record {behind}, with {}", forked.session.agent);
+    if forked.files == FilesOutcome::Restored {
+        let place = &forked.session.working_dir;
+        anstream::eprintln!("files: made what they were then in {place}; messages wait until that is done");
+    }
     anstream::eprintln!("{}: {}", forked.verdict, forked.notice);
     anstream::eprintln!("go on with: {}", ours(format_args!("send {} TEXT", forked.session.id)));
     Ok(Exit::Ok)

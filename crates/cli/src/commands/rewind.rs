@@ -1,15 +1,17 @@
-//! `rekindle rewind`: takes a session back to before a run, its conversation and its files.
+//! `rekindle rewind`: takes a session back to before a run, its conversation and its files, or its files only.
 
-use std::io::{BufRead, IsTerminal, Write};
+mod files_only;
+
+use std::io::Write;
 use std::path::Path;
 
 use rekindle_client::{Exit, Failure, read};
 use rekindle_domain::id::RunId;
-use rekindle_terminal::output;
 use rekindle_wire::request::NewRewind;
-use rekindle_wire::view::{RewindPlan, Rewound, RewoundFiles};
+use rekindle_wire::view::{FilesOutcome, RewindPlan, Rewound};
 
 use super::{Context, workspace};
+use crate::confirm::{can_ask, confirmed};
 use crate::hints::ours;
 use crate::session_arg::SessionArg;
 
@@ -17,12 +19,14 @@ use crate::session_arg::SessionArg;
 ///
 /// What takes its place is a new session with the same title, directory, agent and settings, whose history ends before the run's
 /// prompt; this one is closed, and keeps everything that happened in it. If a checkpoint of the directory was taken before that run,
-/// the files are made what they were then; what is overwritten or removed is kept first, and the log tells the way back.
+/// the files are made what they were then; what is overwritten or removed is kept first, and the log tells the way back. With
+/// --files-only the session goes on as it is, and its agent is told with the next prompt which files were changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   rekindle rewind                                             undoes this directory's latest run
   rekindle rewind 01khz0p6r8 --to run_01khz0p6r8vk6mqj3b8y2c9d4e
-  rekindle rewind --conversation-only --yes                   leaves the files as they are")]
+  rekindle rewind --conversation-only --yes                   leaves the files as they are
+  rekindle rewind --files-only                                leaves the conversation as it is")]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
@@ -34,6 +38,10 @@ pub(crate) struct Args {
     /// Leave the files as they are
     #[arg(long)]
     conversation_only: bool,
+
+    /// Put the files back and leave the conversation as it is: the session goes on
+    #[arg(long, conflicts_with = "conversation_only")]
+    files_only: bool,
 
     /// Also while another session's agent is at work in the directory, above it or below it
     #[arg(long)]
@@ -49,10 +57,13 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     let id = args.session.find_live(context, &client)?;
     let to = args.to.map(|run| format!("?to={run}")).unwrap_or_default();
     let mut plan: RewindPlan = client.get(&format!("/api/sessions/{id}/rewind{to}"))?;
+    if args.files_only {
+        return files_only::run(context, &client, &id, &plan, &args);
+    }
     plan.tree = plan.tree.filter(|_| !args.conversation_only);
-    if !args.yes && !context.json && output::is_terminal() && std::io::stdin().is_terminal() {
+    if !args.yes && can_ask(context) {
         show(context, &id, &plan)?;
-        if !confirmed()? {
+        if !confirmed("go back?")? {
             return Ok(Exit::Ok);
         }
     }
@@ -70,7 +81,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
     anstream::eprintln!(
         "{}",
         match rewound.files {
-            RewoundFiles::Restored =>
+            FilesOutcome::Restored =>
                 "files: made what they were before that run; messages wait until that is done",
             _ => "files: left as they are",
         }
@@ -96,11 +107,4 @@ fn show(context: &Context, id: &str, plan: &RewindPlan) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-fn confirmed() -> Result<bool, Failure> {
-    anstream::eprint!("go back? [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

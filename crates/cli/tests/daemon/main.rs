@@ -43,6 +43,7 @@ mod quirks;
 mod ran;
 mod removal;
 mod restored;
+mod restores;
 mod rewinds;
 mod scale;
 mod screen;

@@ -111,5 +111,7 @@ fn left_there(run_id: RunId, state: &SessionState, tree: Option<BlobId>) -> RunC
         rules: None,
         skipped: None,
         files_touched: None,
+        directory: None,
+        files_changed: None,
     }
 }

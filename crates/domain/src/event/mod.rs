@@ -6,6 +6,7 @@
 mod agent;
 mod checkpoint;
 mod drift;
+mod files;
 pub(crate) mod legacy;
 mod persistence;
 mod raw;
@@ -23,6 +24,7 @@ pub use checkpoint::{
     GitState, NotTaken, NotTakenReason, RunCheckpoint, SkippedPath, SkippedPaths, TouchedFile,
 };
 pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, RunDrift, SettingDrift};
+pub use files::{SessionFilesRestored, SessionFilesRestoring};
 pub use persistence::{BadCompression, Compression, Persistence};
 pub use raw::Raw;
 pub use run::{
@@ -31,8 +33,7 @@ pub use run::{
 };
 pub use session::{
     CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
-    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionFilesRestored,
-    SessionUpdated,
+    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{
@@ -183,6 +184,7 @@ kinds! {
     SessionUpdated(SessionUpdated<'a>) = "session.updated", State, Disk;
     SessionClosed(SessionClosed<'a>) = "session.closed", State, Disk;
     SessionDeleted(SessionDeleted<'a>) = "session.deleted", State, Disk;
+    SessionFilesRestoring(SessionFilesRestoring<'a>) = "session.files_restoring", State, Disk;
     SessionFilesRestored(SessionFilesRestored<'a>) = "session.files_restored", State, Disk;
     MessageUser(MessageUser<'a>) = "message.user", State, Disk;
     MessageAgent(MessageAgent<'a>) = "message.agent", Position, Process;

@@ -9,6 +9,7 @@ use super::{Persistence, Raw};
 use crate::blob_id::BlobId;
 use crate::chain::ChainHash;
 use crate::id::{MessageId, RunId, SessionId, WaitId};
+use crate::snapshot_name::SnapshotName;
 use crate::time::Timestamp;
 
 /// Who answers in a session: a known agent by name, or a command.
@@ -220,7 +221,7 @@ pub struct SessionCreated<'a> {
     /// Where it goes on from the history of another session, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Box<ForkedFrom>>,
-    /// What its files are made before anything begins in it, if it is a rewind.
+    /// What its files are made before anything begins in it, if it is a rewind, or a fork with files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoring: Option<Restoring>,
 }
@@ -230,6 +231,20 @@ pub struct SessionCreated<'a> {
 pub struct Restoring {
     /// The tree that the session's directory is made.
     pub tree: BlobId,
+    /// The run before which the files were like that, where the session goes on otherwise as it was: its agent, which remembers
+    /// them as they are, is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// The record that asks for it, in a state: it tells this restore from every other one. A record does not name itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+impl Restoring {
+    /// Returns what a fork's first record says.
+    pub fn new(tree: BlobId) -> Restoring {
+        Restoring { tree, run_id: None, seq: None }
+    }
 }
 
 /// The fork point: the record of another session that a fork goes on behind. The fork's own records are numbered from the next
@@ -248,6 +263,9 @@ pub struct ForkedFrom {
     /// The session whose id the hash of the history's first record begins with, if that is not the parent: of a fork of a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<SessionId>,
+    /// The kept snapshot of the parent that was named for it, which is kept for as long as the fork is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotName>,
 }
 
 impl ForkedFrom {
@@ -292,25 +310,6 @@ pub struct Imported<'a> {
     /// What its agent wrote down of it itself came along, and is where the agent looks for it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub transcript: bool,
-}
-
-/// A session's files were restored, or could not be: what waited for that goes on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionFilesRestored<'a> {
-    /// The tree that was wanted.
-    pub tree: BlobId,
-    /// The tree that was there before: restoring it is the way back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<BlobId>,
-    /// How many paths were changed.
-    #[serde(default)]
-    pub changed: u64,
-    /// How many paths are not as the tree has them: each was left alone for a reason.
-    #[serde(default)]
-    pub left: u64,
-    /// Why nothing was restored.
-    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Cow<'a, str>>,
 }
 
 /// A session takes no more prompts.

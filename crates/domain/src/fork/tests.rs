@@ -82,7 +82,7 @@ fn parent() -> SessionState {
 }
 
 fn at(seq: u64, h: Option<ChainHash>) -> ForkedFrom {
-    ForkedFrom { session_id: id("sess_parent"), seq, h, bytes: Some(600), root: None }
+    ForkedFrom { session_id: id("sess_parent"), seq, h, bytes: Some(600), root: None, snapshot: None }
 }
 
 #[test]

@@ -220,7 +220,7 @@ fn nothing_that_ends_a_run_waits_for_its_checkpoint() {
 #[test]
 fn files_that_are_being_restored_come_before_every_run() {
     let mut state = state(&["session.created"]);
-    state.restoring = Some(Restoring { tree: BlobId::of(b"tree") });
+    state.restoring = Some(Restoring::new(BlobId::of(b"tree")));
     assert_eq!(next_step(&state, &nobody()), Step::RestoreFiles);
     let queued = draft(QUEUED);
     state.apply(2, state.created_at, &queued.event).expect("prompts queue meanwhile");
@@ -228,11 +228,25 @@ fn files_that_are_being_restored_come_before_every_run() {
     let started = draft("run.started msg=2");
     assert!(state.apply(3, state.created_at, &started.event).is_err(), "nothing begins");
     let tree = BlobId::of(b"tree");
-    let done = Event::from(SessionFilesRestored { tree, undo: None, changed: 1, left: 0, error: None });
+    let (undo, files, error) = (None, Vec::new(), None);
+    let done = Event::from(SessionFilesRestored { tree, undo, changed: 1, files, left: 0, error });
     state.apply(3, state.created_at, &done).expect("it ends");
     assert!(state.apply(4, state.created_at, &done).is_err(), "once");
     assert_eq!(next_step(&state, &nobody()), Step::Begin(state.queue[0]));
-    state.restoring = Some(Restoring { tree });
+    state.restoring = Some(Restoring::new(tree));
     state.deleted = true;
     assert_eq!(next_step(&state, &nobody()), Step::Remove);
+}
+
+#[test]
+fn what_a_run_left_is_captured_before_its_files_are_put_back() {
+    let mut state = state(&[STARTED, "run.checkpoint at=start how=live", AGENT, "run.completed"]);
+    state.restoring = Some(Restoring::new(BlobId::of(b"tree")));
+    state.agent = None;
+    let about = Circumstances { takes_checkpoints: true, ..nobody() };
+    assert_eq!(next_step(&state, &about), Step::Checkpoint);
+    assert_eq!(next_step(&state, &nobody()), Step::RestoreFiles, "where none are taken");
+    let end = draft("run.checkpoint at=end how=live");
+    state.apply(state.last_seq + 1, state.created_at, &end.event).expect("it is due");
+    assert_eq!(next_step(&state, &about), Step::RestoreFiles);
 }

@@ -5,8 +5,8 @@
 //! leaves the state as it was.
 
 use crate::event::{
-    CancelReason, Event, IllegalTransition, InputKind, RunCancelRequested, RunInterrupted, RunResumed,
-    RunStarted, RunWaiting, ToolCall, ToolUpdate, UncertainTool,
+    CancelReason, Event, IllegalTransition, InputKind, Restoring, RunCancelRequested, RunInterrupted,
+    RunResumed, RunStarted, RunWaiting, ToolCall, ToolUpdate, UncertainTool,
 };
 use crate::id::{HolderId, RunId};
 use crate::time::Timestamp;
@@ -45,8 +45,8 @@ impl SessionState {
                 {
                     return Err(format!("a fork at record {} does not begin with record {seq}", from.seq));
                 }
-                (self.forked_from, self.restoring) =
-                    (created.forked_from.as_deref().copied(), created.restoring);
+                self.forked_from = created.forked_from.as_deref().copied();
+                self.restoring = created.restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();
@@ -71,11 +71,8 @@ impl SessionState {
                     self.leave_elsewhere(imported.transcript);
                 }
             }
-            Event::SessionFilesRestored(_) => {
-                if self.restoring.take().is_none() {
-                    return Err("no files are being restored".into());
-                }
-            }
+            Event::SessionFilesRestoring(wanted) => self.begin_to_restore_files(seq, wanted)?,
+            Event::SessionFilesRestored(restored) => self.note_restored_files(restored)?,
             Event::SessionClosed(_) => {
                 if self.closed {
                     return Err("the session is closed already".into());
@@ -108,6 +105,8 @@ impl SessionState {
             }
             Event::RunCompleted(completed) => {
                 self.end_run(completed.run_id, ts, End::Completed)?;
+                // It was told with its prompt, and has read that.
+                self.restored_files = None;
                 if let Some(usage) = completed.usage {
                     self.usage.count_tokens(usage.input_tokens, usage.output_tokens);
                     self.usage.count_cost(usage.cost);
@@ -372,7 +371,7 @@ impl SessionState {
         self.wait_keys.clear();
     }
 
-    fn refuse_if_closed(&self) -> Result<(), String> {
+    pub(super) fn refuse_if_closed(&self) -> Result<(), String> {
         if self.closed { Err("the session is closed".into()) } else { Ok(()) }
     }
 

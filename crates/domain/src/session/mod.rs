@@ -8,6 +8,7 @@ mod fold_checkpoint;
 mod idempotency_key;
 mod legacy;
 mod replay;
+mod restored_files;
 mod run;
 mod usage;
 
@@ -20,6 +21,7 @@ pub use checkpoints::{Checkpoint, Checkpoints, OwedEnd, Touched};
 pub use idempotency_key::MessageKey;
 pub use legacy::LegacySnapshot;
 pub use replay::{Problem, Replay};
+pub use restored_files::RestoredFiles;
 pub use run::{End, Run, Wait};
 pub use usage::{Context, SessionUsage, UsageShown};
 
@@ -123,6 +125,9 @@ pub struct SessionState {
     /// Its files are being restored: nothing begins before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoring: Option<Restoring>,
+    /// Files that were put back since its agent last ended a turn, of which it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_files: Option<Box<RestoredFiles>>,
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
@@ -270,6 +275,7 @@ impl SessionState {
             wait_keys: Vec::new(),
             forked_from: None,
             restoring: None,
+            restored_files: None,
             closed: false,
             deleted: false,
             extra: serde_json::Map::new(),

@@ -2,8 +2,8 @@
 
 use axum::http::StatusCode;
 use rekindle_wire::code::Code;
-use rekindle_wire::request::{NewFork, NewRewind};
-use rekindle_wire::view::{Forked, RewindPlan, Rewound};
+use rekindle_wire::request::{NewFilesRestore, NewFork, NewRewind};
+use rekindle_wire::view::{FilesRestoring, Forked, RewindPlan, Rewound};
 use serde_json::json;
 
 use super::describe::session;
@@ -22,20 +22,24 @@ pub(crate) fn fork_session() -> Operation {
         .answers(CREATED, "The new session, which is on disk.")
         .more(
             "It has the history of this one up to a point between two runs and goes its own way from there; this one stays as \
-             it is, and nothing is copied. Its records are numbered on from that point. Files are not touched. Whoever answers \
-             in it, the same agent or another, is told with the first prompt what happened before: `verdict` is `reprimed`.",
+             it is, and nothing is copied. Its records are numbered on from that point. Files are not touched, unless `files` asks \
+             for those of the checkpoint at the cut, in the same directory or in a new or empty one: then messages queue until the \
+             log says `session.files_restored`. Whoever answers in it, the same agent or another, is told with the first prompt what happened before: `verdict` is `reprimed`.",
         )
         .of_session()
         .body_if_any::<NewFork>(vec![
             ("behind the newest run that has ended", json!({})),
             ("with another agent", json!({"at": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "agent": "codex", "title": "Again"})),
             ("by the number of a record", json!({"at": 148, "working_dir": "/repo-2"})),
+            ("with the files of then", json!({"at": 148, "working_dir": "/repo-3", "files": true})),
         ])
         .answer_header("Location", "The path of the session.")
-        .example(json!({"session": child, "verdict": "reprimed", "notice": notice}))
+        .example(json!({"session": child, "files": "left", "verdict": "reprimed", "notice": notice}))
         .appends()
         .refuses([
             Code::AgentUnknown,
+            Code::CheckpointMissing,
+            Code::DirectoryNotEmpty,
             Code::HistoryMissing,
             Code::InvalidAgent,
             Code::InvalidAt,
@@ -44,6 +48,7 @@ pub(crate) fn fork_session() -> Operation {
             Code::RecordUnknown,
             Code::RunUnknown,
             Code::SettingUnknown,
+            Code::SnapExpired,
             Code::StillRunning,
         ])
         .takes_idempotency_key()
@@ -87,4 +92,27 @@ pub(crate) fn rewind_session() -> Operation {
         .appends()
         .refuses([Code::HistoryMissing, Code::RunUnknown, Code::SessionClosed, Code::StillRunning])
         .takes_idempotency_key()
+}
+
+pub(crate) fn restore_files() -> Operation {
+    Operation::new::<FilesRestoring>("sessions", "restoreFiles", "Put a session's files back to before a run")
+        .answers(StatusCode::ACCEPTED, "It is recorded, and will be done.")
+        .more(
+            "The session goes on as it is: only its directory is made what it was before that run's prompt. Messages queue until \
+             the log says `session.files_restored`, with the way back, and its agent is told with the next prompt which files \
+             were changed. What was overwritten is kept first. `GET …/rewind` tells beforehand what the files will be.",
+        )
+        .of_session()
+        .body_if_any::<NewFilesRestore>(vec![
+            ("before the latest run", json!({})),
+            ("before another", json!({"to": "run_01khz0p6r8vk6mqj3b8y2c9d4e"})),
+        ])
+        .example(json!({
+            "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e",
+            "tree": "4df9e30ab1d947d54df9e30ab1d947d54df9e30ab1d947d54df9e30ab1d947d5",
+            "working_dir": "/repo", "seq": 149,
+        }))
+        .appends()
+        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::RunUnknown, Code::SessionClosed])
+        .refuses([Code::SnapExpired, Code::StillRunning])
 }

@@ -2,9 +2,11 @@
 
 use axum::http::StatusCode;
 use rekindle_wire::code::Code;
-use rekindle_wire::view::{SnapshotDetail, SnapshotList, SnapshotView};
+use rekindle_wire::request::NewSnapshotRestore;
+use rekindle_wire::view::{RestoredSession, SnapshotDetail, SnapshotList, SnapshotView};
 use serde_json::{Value, json};
 
+use super::describe::session;
 use super::operation::Operation;
 use crate::routes::sessions::{Done, Nothing};
 
@@ -49,6 +51,38 @@ pub(crate) fn get_snapshot() -> Operation {
         .of_snapshot()
         .example(example)
         .refuses([Code::SnapshotCorrupted, Code::SnapshotVersion, Code::Storage])
+}
+
+pub(crate) fn restore_snapshot() -> Operation {
+    let mut child = session();
+    child["forked_from"] = json!({"session_id": "sess_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 12});
+    let notice =
+        "its first prompt begins with what happened up to there: the agent's own memory is not carried over";
+    Operation::new::<RestoredSession>("sessions", "restoreSnapshot", "Go on from a kept snapshot")
+        .answers(StatusCode::CREATED, "The session that goes on from it, which is on disk.")
+        .more(
+            "A fork at the snapshot's record, with the agent and settings that the session has now; or, `in_place`, a rewind to \
+             it: the fork takes title, directory and key over, and this session is closed. With `files` the directory is made \
+             what it was then: messages queue until the log says `session.files_restored`. A snapshot of a session in the \
+             middle of a run counts as the end of the run before. `warnings` says what is not as it was: an agent that does not \
+             take up its own session there is told what happened (`agent_cannot_load`).",
+        )
+        .of_session()
+        .of_snapshot()
+        .body_if_any::<NewSnapshotRestore>(vec![
+            ("beside the session", json!({})),
+            ("in its place, with its files", json!({"in_place": true, "files": true})),
+        ])
+        .answer_header("Location", "The path of the session.")
+        .example(json!({
+            "session": child, "snapshot": "12-1", "replaces": null, "files": "left", "verdict": "reprimed",
+            "notice": notice, "warnings": [{"code": "agent_cannot_load", "message": notice}],
+        }))
+        .appends()
+        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::InvalidWorkingDir])
+        .refuses([Code::SessionClosed, Code::SnapExpired, Code::SnapshotCorrupted, Code::SnapshotVersion])
+        .refuses([Code::StillRunning])
+        .takes_idempotency_key()
 }
 
 pub(crate) fn remove_snapshot() -> Operation {

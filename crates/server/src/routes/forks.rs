@@ -50,8 +50,17 @@ pub(crate) async fn rewind(app: App, by: Caller, Session(id): Session, once: Onc
     .await
 }
 
+/// `POST …/restore-files`: puts its files back to before a run, while it goes on.
+pub(crate) async fn restore_files(app: App, by: Caller, Session(id): Session, Raw(body): Raw) -> Answer {
+    app.ask_about(id, move |daemon| {
+        let restoring = daemon.restore_files(id, &json_if_any(&body)?, by.name())?;
+        respond::json(StatusCode::ACCEPTED, &restoring)
+    })
+    .await
+}
+
 /// Answers with what was made, and where its session is.
-fn created(made: &impl Serialize, session: SessionId) -> Answer {
+pub(super) fn created(made: &impl Serialize, session: SessionId) -> Answer {
     let mut response = respond::json(StatusCode::CREATED, made)?;
     if let Ok(place) = HeaderValue::try_from(format!("/api/sessions/{session}")) {
         response.headers_mut().insert(LOCATION, place);

@@ -5,11 +5,14 @@ pub(crate) mod fork;
 pub(crate) mod keyed_session;
 mod message_deduplication;
 pub(crate) mod messages;
+mod open_runs;
+pub(crate) mod restore_snapshot;
 pub(crate) mod resume_session;
 pub(crate) mod resume_tokens;
 pub(crate) mod rewind;
 pub(crate) mod sessions;
 pub(crate) mod snapshots;
+mod successor;
 pub(crate) mod update_session;
 pub(crate) mod waits;
 

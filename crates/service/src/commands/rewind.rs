@@ -1,33 +1,24 @@
-//! Rewinds: a session goes back to before a run. What is recorded is a fork that takes its place, and its own close, in one append;
-//! then the fork's files are made what they were before that run, and only then anything begins in it.
+//! Rewinds: a session goes back to before a run, and another takes its place there; or only its files go back, and it goes on.
 
 use std::path::Path;
 
-use rekindle_domain::event::{Event, Restoring, SessionClosed};
-use rekindle_domain::fork::{Wishes, fork as compose_fork};
-use rekindle_domain::id::SessionId;
-use rekindle_domain::line::Line;
+use rekindle_domain::event::SessionFilesRestoring;
+use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::session::SessionState;
-use rekindle_store::commit::{Append, Expect, Part};
-use rekindle_store::log::Cursor;
+use rekindle_store::commit::{Append, Expect};
 use rekindle_wire::code::Code;
-use rekindle_wire::hint::Hint;
-use rekindle_wire::request::NewRewind;
-use rekindle_wire::view::RewindPlan;
+use rekindle_wire::request::{NewFilesRestore, NewRewind};
+use rekindle_wire::view::{FilesRestoring, RewindPlan};
 
 use super::Locks;
-use super::fork::{before_run, still_running};
-use super::keyed_session::lock_name;
+use super::fork::{before_run, kept_tree};
+use super::open_runs::refuse_open_runs;
+use super::successor::{Origin, TRIES, check_between_runs, put_in_place};
 use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
-use crate::ids::{millis, random};
-use crate::show::{SessionEntry, Views};
-use crate::storage::Sessions;
+use crate::show::Views;
 use crate::test_knobs::crash_point;
-
-/// Tries of an append that something else came before: the checkpoint of the latest run's end, for example.
-const TRIES: usize = 16;
 
 /// Says what a rewind would do.
 pub(crate) fn plan(views: &Views, session: SessionId, new: &NewRewind) -> Result<RewindPlan> {
@@ -36,27 +27,22 @@ pub(crate) fn plan(views: &Views, session: SessionId, new: &NewRewind) -> Result
 }
 
 fn plan_for(views: &Views, state: &SessionState, new: &NewRewind) -> Result<RewindPlan> {
-    if state.deleted {
-        return Err(ServiceError::no_session(state.id));
-    }
-    if state.closed {
-        let message = "the session is closed: what took its place may be rewound";
-        return Err(ServiceError::new(Code::SessionClosed, message).hint(Hint::ListSessions));
-    }
-    if let Some(open) = state.open_run() {
-        return Err(still_running(open.run_id));
-    }
+    check_between_runs(state)?;
+    let before = before_run(&*views.workers.records.store, state, run_to_undo(state, new.to)?)?;
+    let tree = before.tree.filter(|_| new.files != Some(false));
+    let working_dir = state.working_dir.clone();
+    Ok(RewindPlan { run_id: before.run, seq: before.cut, tree, working_dir })
+}
+
+/// Returns the run that is meant: the latest, unless one is named.
+fn run_to_undo(state: &SessionState, named: Option<RunId>) -> Result<RunId> {
     let latest = state.run.as_ref().map(|run| run.origin_run_id);
-    let run = new.to.or(latest).ok_or_else(|| {
+    named.or(latest).ok_or_else(|| {
         ServiceError::new(
             Code::RunUnknown,
             "nothing was asked in the session: there is nothing to go back to",
         )
-    })?;
-    let before = before_run(&*views.workers.records.store, state, run)?;
-    let tree = before.tree.filter(|_| new.files != Some(false));
-    let working_dir = state.working_dir.clone();
-    Ok(RewindPlan { run_id: before.run, seq: before.cut, tree, working_dir })
+    })
 }
 
 /// Rewinds a session; returns the one that takes its place.
@@ -67,102 +53,50 @@ pub(crate) fn rewind(
     new: &NewRewind,
     (key, by): (Option<&Key>, &str),
 ) -> Result<SessionId> {
-    let (workers, directory) = (&views.workers, &views.directory);
-    // Its lasting name goes on to what takes its place: whoever asks for a session of that name meanwhile waits.
-    let name = workers.records.store.open_session(session)?.state.key.as_deref().map(lock_name);
-    let _named = name.as_ref().map(|name| locks.keyed.lock(name));
-    let _one_at_a_time = key.map(|key| locks.keyed.lock(&key.key));
-    if let Some(key) = key
-        && let Some(found) = directory.made_by(views.store(), key)?
-    {
-        return Ok(found);
-    }
-    let successor = SessionId::mint(millis(workers.records.now()), random()?);
+    put_in_place(views, locks, session, (key, by, new.force), |state| {
+        let plan = plan_for(views, state, new)?;
+        Ok(Origin { cut: plan.seq, tree: plan.tree, snapshot: None })
+    })
+}
+
+/// Has the files of a session put back to before a run; the session goes on as it is, and its worker does it before anything begins.
+pub(crate) fn restore_files(
+    views: &Views,
+    session: SessionId,
+    new: &NewFilesRestore,
+    by: &str,
+) -> Result<FilesRestoring> {
     for _ in 1..TRIES {
-        match record(views, session, successor, new, (key, by)) {
+        match record_files(views, session, new, by) {
             Err(error) if error.code == Code::Moved => {}
             outcome => return outcome,
         }
     }
-    record(views, session, successor, new, (key, by))
+    record_files(views, session, new, by)
 }
 
-/// Records a rewind of a session as it is, if nothing comes meanwhile.
-fn record(
+/// Records that files are to be put back in a session as it is, if nothing comes meanwhile.
+fn record_files(
     views: &Views,
     session: SessionId,
-    successor: SessionId,
-    new: &NewRewind,
-    (key, by): (Option<&Key>, &str),
-) -> Result<SessionId> {
-    let (workers, directory) = (&views.workers, &views.directory);
-    let store = &*workers.records.store;
+    new: &NewFilesRestore,
+    by: &str,
+) -> Result<FilesRestoring> {
+    let store = &*views.workers.records.store;
     let state = store.open_session(session)?.state;
-    let plan = plan_for(views, &state, new)?;
-    if plan.tree.is_some() && !new.force {
-        refuse_open_runs(views, &state)?;
+    check_between_runs(&state)?;
+    let before = before_run(store, &state, run_to_undo(&state, new.to)?)?;
+    let tree = kept_tree(store, before.tree, || format!("no checkpoint was taken before {}", before.run))?;
+    if !new.force {
+        refuse_open_runs(views, Path::new(&state.working_dir))?;
     }
-    let Some(point) = store.fork_point(session, plan.seq).map_err(ServiceError::internal)? else {
-        let message = format!("record {} of the session's history cannot be read", plan.seq);
-        return Err(ServiceError::new(Code::HistoryMissing, message));
-    };
-    let wishes = Wishes {
-        idempotency_key: key.map(Key::as_stored),
-        key: state.key.clone(),
-        restoring: plan.tree.map(|tree| Restoring { tree }),
-        ..Wishes::default()
-    };
-    let created = compose_fork(&state, point, wishes);
-    let closed = SessionClosed { by: Some(by.to_owned().into()) };
-    // Nothing may have come since the plan was made: it would be lost in a session that nobody looks at any more.
-    let part = Part {
-        stream: session.into(),
-        records: vec![closed.into()],
-        expect: Expect::LastSeq(state.last_seq),
-    };
-    let append = Append { more: vec![part], ..Append::durable(successor, vec![created.into()]) };
-    crash_point("rewind.before_record");
-    store.fork(append)?;
-    crash_point("rewind.after_record");
-    workers.agents.environment.share(session, successor);
-    if let Some(key) = key {
-        directory.add_key(&key.as_stored(), successor);
-    }
-    workers.send(session, Command::Stop { why: "the session was rewound", by: by.to_owned() })?;
-    if plan.tree.is_some() {
-        workers.send(successor, Command::Look)?;
-    }
-    Ok(successor)
-}
-
-/// Tells whether files are restored in a session that is a rewind, or were: its first record says so.
-pub(crate) fn has_files(store: &dyn Sessions, session: SessionId) -> Result<bool> {
-    let reader = store.reader(session).map_err(ServiceError::internal)?;
-    let mut lines = reader.forward(Cursor::START);
-    let first = lines.next().map_err(ServiceError::internal)?;
-    let event = first.and_then(|raw| {
-        Line::parse(raw.bytes).ok()?.event().ok().map(|event| match event {
-            Event::SessionCreated(created) => created.restoring.is_some(),
-            _ => false,
-        })
-    });
-    Ok(event.unwrap_or(false))
-}
-
-/// Refuses to restore a directory in which another session's run goes on, or above or below which one does.
-fn refuse_open_runs(views: &Views, state: &SessionState) -> Result<()> {
-    let root = Path::new(&state.working_dir);
-    let overlaps = |entry: &SessionEntry| {
-        let at = Path::new(&entry.state.working_dir);
-        entry.state.open_run().is_some() && (at.starts_with(root) || root.starts_with(at))
-    };
-    let busy = views.directory.find_all(views.store(), overlaps);
-    match busy.first() {
-        None => Ok(()),
-        Some(entry) => {
-            let (id, place) = (entry.state.id, root.display());
-            let message = format!("the run of session {id} has not ended, in, above or below {place}");
-            Err(ServiceError::new(Code::StillRunning, message).hint(Hint::CancelOrForce))
-        }
-    }
+    let run_id = before.run;
+    let record = SessionFilesRestoring { tree, run_id, by: Some(by.to_owned().into()) };
+    let expect = Expect::LastSeq(state.last_seq);
+    crash_point("files.before_record");
+    let receipt = store.append(Append { expect, ..Append::durable(session, vec![record.into()]) })?;
+    crash_point("files.after_record");
+    views.workers.send(session, Command::Look)?;
+    let working_dir = state.working_dir.clone();
+    Ok(FilesRestoring { run_id, tree, working_dir, seq: receipt.last_seq })
 }

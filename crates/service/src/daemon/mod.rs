@@ -30,20 +30,21 @@ use rekindle_wire::code::Code;
 use rekindle_wire::filter::{Filter, HolderFilter, WaitFilter};
 use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{
-    Change, Collect, NewAnswer, NewFork, NewMessage, NewRewind, NewSession, NewWait, Resume,
+    Change, Collect, NewAnswer, NewFilesRestore, NewFork, NewMessage, NewRewind, NewSession,
+    NewSnapshotRestore, NewWait, Resume,
 };
 use rekindle_wire::view::{
-    About, AnswerTaken, Collected, Forked, HolderList, KeyedSession, MessageTaken, Resumed, RewindPlan,
-    Rewound, RewoundFiles, RunDiff, SessionList, SessionView, SnapshotDetail, SnapshotList, SnapshotView,
-    TokenShown, WaitList, WaitView,
+    About, AnswerTaken, Collected, FilesRestoring, Forked, HolderList, KeyedSession, MessageTaken,
+    RestoredSession, Resumed, RewindPlan, Rewound, RunDiff, SessionList, SessionView, SnapshotDetail,
+    SnapshotList, SnapshotView, TokenShown, WaitList, WaitView,
 };
 
 use crate::access::Access;
 use crate::bundles::import;
 use crate::commands::keyed_session::{self, Made};
 use crate::commands::{
-    Locks, cancel_run, fork, messages, resume_session, resume_tokens, rewind, sessions, snapshots,
-    update_session, waits,
+    Locks, cancel_run, fork, messages, restore_snapshot, resume_session, resume_tokens, rewind, sessions,
+    snapshots, update_session, waits,
 };
 use crate::drive::environment;
 use crate::drive::worker::{Command, Workers};
@@ -183,12 +184,29 @@ impl Daemon {
         self.entry(id)?;
         let successor = rewind::rewind(&self.views, &self.locks, id, new, (key, by))?;
         let session = self.session(successor)?;
-        let Forked { session, verdict, notice } = fork::forked(self.views.store(), session)?;
-        let files = match rewind::has_files(&*self.store, successor)? {
-            true => RewoundFiles::Restored,
-            false => RewoundFiles::Left,
-        };
+        let Forked { session, files, verdict, notice } = fork::forked(self.views.store(), session)?;
         Ok(Rewound { session, replaces: id, files, verdict, notice })
+    }
+
+    /// Has the files of a session put back to before a run, while the session goes on.
+    pub fn restore_files(&self, id: SessionId, new: &NewFilesRestore, by: &str) -> Result<FilesRestoring> {
+        self.entry(id)?;
+        rewind::restore_files(&self.views, id, new, by)
+    }
+
+    /// Has a session go on from a kept snapshot, beside it or in its place.
+    pub fn restore_snapshot(
+        &self,
+        (id, name): (SessionId, SnapshotName),
+        new: &NewSnapshotRestore,
+        key: Option<&Key>,
+        by: &str,
+    ) -> Result<RestoredSession> {
+        self.entry(id)?;
+        let tools = (&*self.views, &self.locks, &*self.snapshots);
+        let made = restore_snapshot::restore(tools, (id, name), new, (key, by))?;
+        let forked = fork::forked(self.views.store(), self.session(made)?)?;
+        Ok(restore_snapshot::restored(forked, new.in_place, name, id))
     }
 
     /// Takes in the sessions of a bundle that was staged in the home.

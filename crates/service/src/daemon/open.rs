@@ -84,7 +84,7 @@ impl Daemon {
         let records = Records::new(store.clone(), clock, steady);
         let CheckpointSettings { exclude, include, .. } = settings.checkpoints;
         let selection = Selection { exclude, include };
-        let files = Arc::new(WorkspaceFiles { workspaces: workspaces.clone(), selection });
+        let files = Arc::new(WorkspaceFiles::new(workspaces.clone(), selection));
         let workers = Arc::new(Workers::new(records, agents, files, watch.clone()));
         let (feed, directory, log_details) =
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());

@@ -10,6 +10,7 @@ pub(crate) mod holders;
 pub mod live;
 pub(crate) mod provider;
 pub(crate) mod sign_in;
+mod told_files;
 pub(crate) mod worker;
 pub(crate) mod workspace_files;
 

@@ -1,37 +1,49 @@
 //! Files of sessions, made what a tree says: the port through which workers restore them, and the workspaces of a home behind it.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::event::ChangedFile;
 use rekindle_store::disk::is_shortage;
 use rekindle_workspace::CaptureOptions;
+use rekindle_workspace::restore::Restored;
 use rekindle_workspace::rules::Selection;
 
+use super::told_files::ToldFiles;
 use crate::error::{Result, chain};
+use crate::lock::locked;
+use crate::workspaces::checkpoint_record::file_change;
 use crate::workspaces::{CaptureFacts, WorkspaceError, Workspaces};
 
 /// Whoever makes a directory what a tree says.
 pub(crate) trait RestoreFiles: Send + Sync {
     /// Does it; doing it again finishes what was cut short, and changes nothing once it is finished. What the capture of the tree
-    /// left out is left alone.
+    /// left out is left alone. Who asks again for the same purpose is told the same, until it is recorded.
     fn restore_files(
         &self,
+        purpose: &str,
         tree: BlobId,
         facts: &CaptureFacts,
         root: &Path,
     ) -> Result<FilesRestored, FilesError>;
+
+    /// Notes that what came of the latest restore of a directory is recorded.
+    fn note_recorded(&self, root: &Path);
 }
 
-/// What a restore did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a restore did, over all attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilesRestored {
     /// The way back.
     pub(crate) undo: BlobId,
-    /// Paths that were changed.
+    /// Files that were changed.
     pub(crate) changed: u64,
+    /// The first of them.
+    pub(crate) files: Vec<ChangedFile>,
     /// Paths that were left alone.
     pub(crate) left: u64,
 }
@@ -47,25 +59,65 @@ pub(crate) enum FilesError {
 
 /// The workspaces of a home, and which files count there as the user configured it.
 pub(crate) struct WorkspaceFiles {
-    pub(crate) workspaces: Arc<Workspaces>,
-    pub(crate) selection: Selection,
+    workspaces: Arc<Workspaces>,
+    selection: Selection,
+    /// Held by whoever restores: two sessions may have the same directory, or one below the other.
+    one_at_a_time: Mutex<()>,
+}
+
+impl WorkspaceFiles {
+    /// Returns the files of a home's sessions.
+    pub(crate) fn new(workspaces: Arc<Workspaces>, selection: Selection) -> WorkspaceFiles {
+        WorkspaceFiles { workspaces, selection, one_at_a_time: Mutex::default() }
+    }
+
+    /// Returns what a restore has changed: what is not the same in the tree of before and in the wanted one, but for what was left
+    /// alone. The report of the last attempt has nothing of those before it.
+    fn changes(&self, restored: &Restored) -> Result<(u64, Vec<ChangedFile>), WorkspaceError> {
+        let left: HashSet<&[u8]> = restored.left.iter().map(|left| left.path.as_slice()).collect();
+        let is_left = |path: &[u8]| {
+            let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+            !left.is_empty() && (left.contains(path) || above.into_iter().any(|above| left.contains(above)))
+        };
+        let (mut total, mut told) = (0, ToldFiles::default());
+        for changed in self.workspaces.compare(restored.undo, restored.tree) {
+            let changed = changed?;
+            if changed.is_directory() || is_left(&changed.path) {
+                continue;
+            }
+            total += 1;
+            let (path, change) = (changed.path.as_slice().into(), file_change(changed.change));
+            told.push(changed.path.len(), ChangedFile { path, change });
+        }
+        Ok((total, told.first))
+    }
 }
 
 impl RestoreFiles for WorkspaceFiles {
+    fn note_recorded(&self, root: &Path) {
+        self.workspaces.forget_receipt(root);
+    }
+
     fn restore_files(
         &self,
+        purpose: &str,
         tree: BlobId,
         facts: &CaptureFacts,
         root: &Path,
     ) -> Result<FilesRestored, FilesError> {
+        let _one_at_a_time = locked(&self.one_at_a_time);
         let options = CaptureOptions { selection: self.selection.clone(), ..CaptureOptions::new(root) };
-        let restored = self.workspaces.restore_with(tree, facts, options);
+        let restored = self.workspaces.restore_for(purpose, tree, facts, options);
         let restored = restored.map_err(|error| match is_short(&error) {
             true => FilesError::Shortage(chain(&error)),
             false => FilesError::Failed(chain(&error)),
         })?;
-        let (changed, left) = (restored.done.len() as u64, restored.left.len() as u64);
-        Ok(FilesRestored { undo: restored.undo, changed, left })
+        let changes = self.changes(&restored);
+        let (changed, files) = changes.unwrap_or_else(|error| {
+            tracing::warn!("what a restore changed cannot be told: {}", chain(&error));
+            (restored.done.len() as u64, Vec::new())
+        });
+        Ok(FilesRestored { undo: restored.undo, changed, files, left: restored.left.len() as u64 })
     }
 }
 
@@ -83,6 +135,7 @@ fn is_short(error: &WorkspaceError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rekindle_domain::event::FileChange;
     use rekindle_store::disk::RealDisk;
     use rekindle_store::layout::Layout;
 
@@ -95,8 +148,10 @@ mod tests {
         rekindle_store::home::prepare(&RealDisk, &layout).expect("a home");
         let workspaces = Arc::new(Workspaces::new(Arc::new(RealDisk), layout));
         let selection = Selection { exclude: vec!["data/".into()], include: Vec::new() };
-        let files = WorkspaceFiles { workspaces: workspaces.clone(), selection: selection.clone() };
-        let restore = |tree, root: &Path| files.restore_files(tree, &CaptureFacts::default(), root);
+        let files = WorkspaceFiles::new(workspaces.clone(), selection.clone());
+        let restore_for =
+            |purpose, tree, root: &Path| files.restore_files(purpose, tree, &CaptureFacts::default(), root);
+        let restore = |tree, root: &Path| restore_for("once more", tree, root);
         let [file, data] = ["file", "data/rows"].map(|name| work.path().join(name));
         std::fs::create_dir(work.path().join("data")).expect("made");
         std::fs::write(&file, "before").expect("written");
@@ -104,12 +159,18 @@ mod tests {
         let tree = workspaces.snapshot(options).expect("captured").tree;
         std::fs::write(&file, "after").expect("written");
         std::fs::write(&data, "rows").expect("written");
-        let restored = restore(tree, work.path()).expect("restored");
+        let restored = restore_for("first", tree, work.path()).expect("restored");
+        // Whoever died before he had recorded it is told the same; whoever asks for another reason is not.
+        assert_eq!(restore_for("first", tree, work.path()).as_ref(), Ok(&restored));
         assert_eq!((restored.changed, restored.left), (1, 0));
+        let modified = ChangedFile { path: b"file".as_slice().into(), change: FileChange::Modified };
+        assert_eq!(restored.files, [modified]);
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "before");
         assert!(data.exists(), "what the configuration excludes is left alone");
         // Once more changes nothing, and the way back leads back.
         assert_eq!(restore(tree, work.path()).expect("restored").changed, 0);
+        files.note_recorded(work.path());
+        assert_eq!(restore_for("first", tree, work.path()).expect("restored").changed, 0, "it is recorded");
         restore(restored.undo, work.path()).expect("restored");
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "after");
         // A tree that is not there, and a directory that is not, are final.

@@ -46,7 +46,7 @@ impl Captured {
         self.directory.path().join(name)
     }
 
-    fn run(&self) -> Run {
+    pub(super) fn run(&self) -> Run {
         self.home.state().run.clone().expect("a run")
     }
 }

@@ -21,6 +21,7 @@ mod loads;
 mod outcomes;
 mod port;
 mod queue;
+mod restores;
 mod rewinds;
 mod starts;
 mod table;

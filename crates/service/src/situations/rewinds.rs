@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{Restoring, SessionClosed};
+use rekindle_domain::event::{ChangedFile, FileChange, Restoring, SessionClosed};
 use rekindle_domain::fork::{Wishes, fork};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::session::SessionState;
@@ -23,16 +23,27 @@ use crate::workspaces::CaptureFacts;
 /// Files that are said to be restored: what was asked for, and what comes of it next.
 #[derive(Default)]
 pub(super) struct ScriptedFiles {
-    asked: Mutex<Vec<BlobId>>,
-    errors: Mutex<Vec<FilesError>>,
+    pub(super) asked: Mutex<Vec<BlobId>>,
+    pub(super) errors: Mutex<Vec<FilesError>>,
 }
 
 impl RestoreFiles for ScriptedFiles {
-    fn restore_files(&self, tree: BlobId, _: &CaptureFacts, _: &Path) -> Result<FilesRestored, FilesError> {
+    fn note_recorded(&self, _: &Path) {}
+
+    fn restore_files(
+        &self,
+        _: &str,
+        tree: BlobId,
+        _: &CaptureFacts,
+        _: &Path,
+    ) -> Result<FilesRestored, FilesError> {
         locked(&self.asked).push(tree);
         match locked(&self.errors).pop() {
             Some(error) => Err(error),
-            None => Ok(FilesRestored { undo: BlobId::of(b"before"), changed: 2, left: 0 }),
+            None => {
+                let file = ChangedFile { path: b"wall".as_slice().into(), change: FileChange::Modified };
+                Ok(FilesRestored { undo: BlobId::of(b"before"), changed: 2, files: vec![file], left: 0 })
+            }
         }
     }
 }
@@ -79,7 +90,7 @@ fn recorded(home: &mut Home, tree: BlobId) -> SessionId {
     let (parent, successor) = (home.state(), SessionId::mint(9, 9));
     let seq = parent.last_seq;
     let point = home.store().fork_point(parent.id, seq).expect("readable").expect("a record");
-    let wishes = Wishes { restoring: Some(Restoring { tree }), ..Wishes::default() };
+    let wishes = Wishes { restoring: Some(Restoring::new(tree)), ..Wishes::default() };
     let created = fork(&SessionState::clone(&parent), point, wishes);
     let closed = vec![SessionClosed::default().into()];
     home.store()

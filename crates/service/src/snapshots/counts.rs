@@ -16,7 +16,7 @@ pub(crate) struct SnapshotCounts {
     pub(crate) bytes: Counter,
     /// How long taking one took.
     pub(crate) took: Histogram,
-    /// Sessions taken back to a snapshot, those where that failed, and how long it took.
+    /// Sessions that go on from a snapshot, those where that failed, and how long it took until it was recorded.
     pub(crate) restores: Counter,
     pub(crate) failed_restores: Counter,
     pub(crate) restore_took: Histogram,
@@ -28,6 +28,12 @@ impl SnapshotCounts {
         self.taken[reason as usize].inc();
         self.bytes.add(bytes);
         self.took.observe(took);
+    }
+
+    /// Counts a session that goes on from one.
+    pub(crate) fn add_restore(&self, took: Duration) {
+        self.restores.inc();
+        self.restore_took.observe(took);
     }
 
     /// Returns how many were taken for each reason that there is.

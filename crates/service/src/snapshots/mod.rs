@@ -91,6 +91,24 @@ impl Snapshots {
         session: SessionId,
         reason: SnapshotReason,
     ) -> Result<(SnapshotFile, KeptSnapshot)> {
+        self.take_sparing(session, reason, None)
+    }
+
+    /// Takes a snapshot of a session that is about to be taken back to another one, which is not let go of. That none can be taken
+    /// is told, and holds nobody up: the session's log has everything.
+    pub(crate) fn take_before_restore(&self, session: SessionId, restored: SnapshotName) {
+        let taken = self.take_sparing(session, SnapshotReason::BeforeRestore, Some(restored));
+        if let Err(error) = taken {
+            tracing::warn!("no snapshot was taken before a restore: {}", error.text());
+        }
+    }
+
+    fn take_sparing(
+        &self,
+        session: SessionId,
+        reason: SnapshotReason,
+        spared: Option<SnapshotName>,
+    ) -> Result<(SnapshotFile, KeptSnapshot)> {
         self.inbox.with(|unsaved| unsaved.forget(session));
         let current = self.store.open_session(session)?;
         if let Some(damage) = &current.damage {
@@ -103,7 +121,7 @@ impl Snapshots {
         let [(snapshot, _)] = pair;
         match outcome {
             Some(Ok(kept)) => {
-                self.note_kept(session, reason, &kept, policy);
+                self.note_kept((session, reason), &kept, policy, spared);
                 Ok((kept.file, snapshot))
             }
             Some(Err(error)) => {
@@ -190,7 +208,7 @@ impl Snapshots {
         for ((kept, (snapshot, _)), policy) in kept.into_iter().zip(snapshots).zip(policies) {
             let (session, reason) = (snapshot.session_id, snapshot.reason);
             match kept {
-                Ok(kept) => self.note_kept(session, reason, &kept, policy),
+                Ok(kept) => self.note_kept((session, reason), &kept, policy, None),
                 // It is going, or nothing can be added to it.
                 Err(KeepError::Unusable(_)) => {}
                 Err(error) => {
@@ -209,10 +227,17 @@ impl Snapshots {
         self.policy.for_session(state.options.persistence.as_ref())
     }
 
-    fn note_kept(&self, session: SessionId, reason: SnapshotReason, kept: &Kept, policy: Policy) {
+    /// Notes one that was kept, and lets go of old ones, but for one that is spared.
+    fn note_kept(
+        &self,
+        (session, reason): (SessionId, SnapshotReason),
+        kept: &Kept,
+        policy: Policy,
+        spared: Option<SnapshotName>,
+    ) {
         self.counts.add(reason, kept.file.size, kept.took);
         locked(&self.told).remove(&session);
-        if let Err(error) = self.let_go(session, policy) {
+        if let Err(error) = self.let_go(session, policy, spared) {
             let _in_session = session_span(session).entered();
             tracing::warn!("old snapshots cannot be removed: {}", chain(&error));
         }
@@ -240,7 +265,12 @@ impl Snapshots {
     }
 
     /// Removes snapshots that are too many or too old.
-    fn let_go(&self, session: SessionId, policy: Policy) -> Result<(), SnapshotError> {
+    fn let_go(
+        &self,
+        session: SessionId,
+        policy: Policy,
+        spared: Option<SnapshotName>,
+    ) -> Result<(), SnapshotError> {
         let files = self.store.kept_snapshots().list(session)?;
         let taken: Vec<_> = files.iter().map(|file| (file.name, timestamp(file.modified))).collect();
         let now = self.clock.now();
@@ -249,7 +279,8 @@ impl Snapshots {
         if expired(&HashSet::new()).is_empty() {
             return Ok(());
         }
-        let Some(named) = self.named(session, &files) else { return Ok(()) };
+        let Some(mut named) = self.named(session) else { return Ok(()) };
+        named.extend(spared);
         let expired = expired(&named);
         if !expired.is_empty() {
             self.store.remove_snapshots(session, &expired)?;
@@ -258,12 +289,9 @@ impl Snapshots {
     }
 
     /// Returns the snapshots of a session that a fork names: they stay, however old they are. None if that cannot be told.
-    fn named(&self, session: SessionId, files: &[SnapshotFile]) -> Option<HashSet<SnapshotName>> {
-        let forked = self.store.forked_at(session);
-        let forked =
-            forked.inspect_err(|error| tracing::warn!("forks cannot be looked for: {}", chain(error)));
-        let forked: HashSet<u64> = forked.ok()?.into_iter().collect();
-        Some(files.iter().map(|file| file.name).filter(|name| forked.contains(&name.seq)).collect())
+    fn named(&self, session: SessionId) -> Option<HashSet<SnapshotName>> {
+        let forked = self.store.forked_snapshots(session);
+        forked.inspect_err(|error| tracing::warn!("forks cannot be looked for: {}", chain(error))).ok()
     }
 
     /// Returns the snapshots, to be looked at.

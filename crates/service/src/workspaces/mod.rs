@@ -6,6 +6,7 @@ pub(crate) mod checkpoint_record;
 mod objects;
 mod restore_journal;
 mod restore_objects;
+mod restore_receipt;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
 use self::restore_journal::HomeJournal;
 use self::restore_objects::RestoreObjects;
+use self::restore_receipt::ReceiptFile;
 
 /// Largest manifest that is read: it has four fields.
 const MAX_MANIFEST: u64 = 1 << 20;
@@ -191,12 +193,51 @@ impl Workspaces {
         facts: &CaptureFacts,
         options: CaptureOptions<'_>,
     ) -> Result<Restored, WorkspaceError> {
+        self.restore_and_keep(wanted, facts, options, None)
+    }
+
+    /// The same for somebody who may die before he has written down what came of it: asked again for the same purpose, it tells the
+    /// way back of the first time. [`Workspaces::forget_receipt`] is for when it is written down.
+    pub(crate) fn restore_for(
+        &self,
+        purpose: &str,
+        wanted: BlobId,
+        facts: &CaptureFacts,
+        options: CaptureOptions<'_>,
+    ) -> Result<Restored, WorkspaceError> {
+        let receipt = self.receipt(&options.root);
+        let restored = self.restore_and_keep(wanted, facts, options, Some(purpose))?;
+        let undo = receipt.way_back(purpose, wanted).unwrap_or(restored.undo);
+        Ok(Restored { undo, ..restored })
+    }
+
+    /// Forgets the latest restore of a directory: what came of it is written down elsewhere.
+    pub(crate) fn forget_receipt(&self, root: &Path) {
+        let removed = self.receipt(root).remove();
+        let _ = removed.inspect_err(|error| tracing::debug!("the receipt of a restore stays: {error}"));
+    }
+
+    fn receipt(&self, root: &Path) -> ReceiptFile<'_> {
+        ReceiptFile { disk: &self.disk, path: self.layout.restore_receipt(&canonical(root)) }
+    }
+
+    fn restore_and_keep(
+        &self,
+        wanted: BlobId,
+        facts: &CaptureFacts,
+        options: CaptureOptions<'_>,
+        purpose: Option<&str>,
+    ) -> Result<Restored, WorkspaceError> {
         let selection = options.selection.clone();
         let restored = self.capture(options, |captured, root| {
             self.make_directory(&self.layout.restoring()).map_err(unusable(&self.layout.restoring()))?;
             let objects = RestoreObjects::new(self.blobs.clone());
-            let journal =
-                HomeJournal { disk: &self.disk, path: self.layout.restore_journal(root), objects: &objects };
+            let journal = HomeJournal {
+                disk: &self.disk,
+                path: self.layout.restore_journal(root),
+                objects: &objects,
+                receipt: purpose.map(|purpose| (self.receipt(root), purpose)),
+            };
             let unread = |source| RestoreError::Journal { doing: "read", source };
             let skipped_then = SkippedPaths::of(&facts.skipped, &objects).map_err(unread)?;
             let skipped_now = SkippedPaths::of(&captured.skipped, &objects).map_err(unread)?;

@@ -7,6 +7,7 @@ use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_workspace::restore::{Journal, JournalFile};
 
 use super::restore_objects::RestoreObjects;
+use super::restore_receipt::{ReceiptFile, RestoreReceipt};
 
 /// Largest journal that is read: it names some trees.
 const MAX_JOURNAL: u64 = 1 << 20;
@@ -16,6 +17,8 @@ pub(super) struct HomeJournal<'a> {
     pub(super) disk: &'a SharedDisk,
     pub(super) path: PathBuf,
     pub(super) objects: &'a RestoreObjects,
+    /// The receipt that is written before it goes, and for whom.
+    pub(super) receipt: Option<(ReceiptFile<'a>, &'a str)>,
 }
 
 impl JournalFile for HomeJournal<'_> {
@@ -35,6 +38,11 @@ impl JournalFile for HomeJournal<'_> {
     }
 
     fn remove(&self) -> io::Result<()> {
+        if let Some((file, purpose)) = &self.receipt
+            && let Some(Journal { from, to, .. }) = self.read()?
+        {
+            file.write(&RestoreReceipt { purpose: (*purpose).to_owned(), from, to })?;
+        }
         if_exists(self.disk.remove_file(&self.path))?;
         self.path.parent().map_or(Ok(()), |directory| self.disk.sync_dir(directory))
     }

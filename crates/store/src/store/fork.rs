@@ -1,9 +1,11 @@
 //! Forks: a session that goes on from a record of another, without a copy of what came before; and histories, read through.
 
+use std::collections::HashSet;
 use std::io;
 
 use rekindle_domain::event::{Event, ForkedFrom};
 use rekindle_domain::id::SessionId;
+use rekindle_domain::kept_snapshot::SnapshotName;
 use rekindle_domain::session::{Position, SessionState};
 use rekindle_domain::token::TokenIndex;
 
@@ -107,9 +109,9 @@ impl<C: Commits> Store<C> {
         Ok(made?)
     }
 
-    /// Returns the records of a session behind which it was forked.
-    pub fn forked_at(&self, session: SessionId) -> io::Result<Vec<u64>> {
-        self.with_forks(|forks| Ok(forks.seqs(session)))
+    /// Returns the kept snapshots of a session that its forks name.
+    pub fn forked_snapshots(&self, session: SessionId) -> io::Result<HashSet<SnapshotName>> {
+        self.with_forks(|forks| Ok(forks.snapshots(session)))
     }
 
     /// Gives each fork of a session that has none a base file, before the session's log goes.

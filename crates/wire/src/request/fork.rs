@@ -29,10 +29,16 @@ pub struct NewFork {
     /// A short title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Where the agent works: an absolute path.
+    /// Where the agent works: an absolute path. With `files` the directory is made if it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^/", "examples" = ["/repo"]))]
     pub working_dir: Option<String>,
+    /// Whether its directory is made what it was at the cut, where a checkpoint was taken: files are not touched, if nothing is said.
+    #[serde(default)]
+    pub files: bool,
+    /// With `files`: also in a directory that is not empty, and while a run of another session goes on there, above it or below it.
+    #[serde(default)]
+    pub force: bool,
     /// What is answered to permission requests without asking anyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
@@ -69,6 +75,34 @@ pub enum ForkAt {
         ))]
         String,
     ),
+}
+
+/// A session to be taken back to a kept snapshot, or to go on from one.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSnapshotRestore {
+    /// Whether what goes on from there takes the session's place, which is closed; it is a fork beside it, if nothing is said.
+    #[serde(default)]
+    pub in_place: bool,
+    /// Whether the files of the directory are made what they were: they are left as they are, if nothing is said.
+    #[serde(default)]
+    pub files: bool,
+    /// With `files`: also while a run of another session goes on in the directory, above it or below it.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Files of a session to be put back to before a run, while the session goes on.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewFilesRestore {
+    /// The run before whose prompt they were as they are to be again: the latest, if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["run_01khz0p6r8vk6mqj3b8y2c9d4e"]))]
+    pub to: Option<RunId>,
+    /// Also while a run of another session goes on in the directory, above it or below it.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// A session to be taken back to before a run.

@@ -10,7 +10,7 @@ mod umask;
 mod wait;
 
 pub use collect::Collect;
-pub use fork::{ForkAt, NewFork, NewRewind};
+pub use fork::{ForkAt, NewFilesRestore, NewFork, NewRewind, NewSnapshotRestore};
 pub use import::ImportStaged;
 pub use message::{Content, NewMessage};
 pub use rules::whole_json;

@@ -17,12 +17,19 @@ string_enums! {
         Fresh = "fresh",
     }
 
-    /// What becomes of the files in a rewind.
-    pub enum RewoundFiles {
+    /// What becomes of the files of a session that goes on from another.
+    pub enum FilesOutcome {
         /// They are made what they were; the session's log says when that is done, and nothing begins before.
         Restored = "restored",
-        /// They are left as they are: nobody wanted them back, or no checkpoint was taken before the run.
+        /// They are left as they are: nobody wanted them back, or there is no checkpoint of them.
         Left = "left",
+    }
+}
+
+impl Default for FilesOutcome {
+    /// A daemon of an earlier version does not say: it never touched them in a fork.
+    fn default() -> FilesOutcome {
+        FilesOutcome::Left
     }
 }
 
@@ -31,10 +38,26 @@ string_enums! {
 pub struct Forked {
     /// The new session.
     pub session: SessionView,
+    /// What becomes of the files.
+    #[serde(default)]
+    pub files: FilesOutcome,
     /// What its agent knows of the history before it.
     pub verdict: ForkVerdict,
     /// The same for people.
     pub notice: String,
+}
+
+/// Files that are being put back, in a session that goes on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct FilesRestoring {
+    /// The run before whose prompt they were like that.
+    pub run_id: RunId,
+    /// What they will be.
+    pub tree: BlobId,
+    /// Where they are.
+    pub working_dir: String,
+    /// The record that says so; a later one says how it went.
+    pub seq: u64,
 }
 
 /// What a rewind would do.
@@ -58,7 +81,7 @@ pub struct Rewound {
     /// The one that it replaces: closed, with all that happened in it.
     pub replaces: SessionId,
     /// What becomes of the files.
-    pub files: RewoundFiles,
+    pub files: FilesOutcome,
     /// What its agent knows of the history before it.
     pub verdict: ForkVerdict,
     /// The same for people.

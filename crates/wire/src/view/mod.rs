@@ -15,7 +15,7 @@ mod wait;
 pub use collect::{Collected, Gone, Left, Space};
 pub use daemon::{About, HolderList, HolderState, HolderView};
 pub use diff::{FileDiff, RunDiff};
-pub use fork::{ForkVerdict, Forked, RewindPlan, Rewound, RewoundFiles};
+pub use fork::{FilesOutcome, FilesRestoring, ForkVerdict, Forked, RewindPlan, Rewound};
 pub use import::ImportedStaged;
 pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};
@@ -23,5 +23,8 @@ pub use session::{
     CheckpointView, CheckpointsView, Connection, ForkView, Health, HealthState, KeyedSession, RunState,
     RunView, SessionList, SessionView, TouchedView, UncertainCall, UncertainView,
 };
-pub use snapshot::{SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason, SnapshotView};
+pub use snapshot::{
+    RestoreWarning, RestoredSession, SnapshotDetail, SnapshotList, SnapshotProblem, SnapshotReason,
+    SnapshotView,
+};
 pub use wait::{WaitKind, WaitList, WaitState, WaitView};

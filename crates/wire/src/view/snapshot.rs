@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::RunView;
+use super::{FilesOutcome, ForkVerdict, RunView, SessionView};
 use crate::string_enum::string_enums;
 
 string_enums! {
@@ -68,6 +68,36 @@ pub struct SnapshotProblem {
     /// `snapshot_corrupted`, `snapshot_version`, or `storage`.
     pub code: String,
     /// What is wrong, for people.
+    pub message: String,
+}
+
+/// A session that goes on from a kept snapshot of another.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct RestoredSession {
+    /// The new session.
+    pub session: SessionView,
+    /// The snapshot.
+    #[schemars(extend("examples" = ["148-1"]))]
+    pub snapshot: String,
+    /// The session whose place it takes, which is closed; null if that goes on beside it.
+    pub replaces: Option<SessionId>,
+    /// What becomes of the files.
+    pub files: FilesOutcome,
+    /// What its agent knows of the history before it.
+    pub verdict: ForkVerdict,
+    /// The same for people.
+    pub notice: String,
+    /// What is not as it was.
+    pub warnings: Vec<RestoreWarning>,
+}
+
+/// Something that is not as it was after a restore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreWarning {
+    /// `agent_cannot_load`: the agent does not take up its own session there. Words may be added.
+    #[schemars(extend("examples" = ["agent_cannot_load"]))]
+    pub code: String,
+    /// What that means, for people.
     pub message: String,
 }
 

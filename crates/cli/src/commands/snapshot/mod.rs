@@ -1,9 +1,10 @@
-//! `rekindle snapshot`: kept snapshots of a session, listed, shown, compared, taken and removed.
+//! `rekindle snapshot`: kept snapshots of a session, listed, shown, compared, taken, restored and removed.
 
 mod create;
 mod diff;
 mod list;
 mod remove;
+mod restore;
 mod show;
 
 use rekindle_client::{Client, Exit, Failure};
@@ -18,7 +19,7 @@ use rekindle_wire::view::{SnapshotDetail, SnapshotList};
 use super::Context;
 use crate::session_arg::{find_live, find_offline, latest_offline};
 
-/// Snapshots of a session: list, show, compare, take, remove
+/// Snapshots of a session: list, show, compare, take, restore, remove
 ///
 /// A snapshot is a session as of one record of its log: who answers, settings, the agent's own session, what was waited for,
 /// what it had cost. Messages are not in it: they are the log up to that record. They are taken at the end of each run, every five
@@ -32,6 +33,7 @@ use crate::session_arg::{find_live, find_offline, latest_offline};
   rekindle snapshot diff 148-1         what has changed since
   rekindle snapshot diff 96-1 148-1    what changed between two of them
   rekindle snapshot create             takes one now
+  rekindle snapshot restore 148-1      goes on from there, in a new session
   rekindle snapshot rm 96-1            lets go of one
 
 In config.toml:
@@ -53,6 +55,7 @@ enum Command {
     Show(show::Args),
     Diff(diff::Args),
     Create(create::Args),
+    Restore(restore::Args),
     Rm(remove::Args),
 }
 
@@ -62,6 +65,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(context, args),
         Command::Diff(args) => diff::run(context, args),
         Command::Create(args) => create::run(context, args),
+        Command::Restore(args) => restore::run(context, args),
         Command::Rm(args) => remove::run(context, args),
     }
 }

@@ -46,6 +46,19 @@ pub(super) fn find_cut(store: &dyn Sessions, state: &SessionState, at: Option<&F
     cut_through(&history, through)
 }
 
+/// Finds the record behind which a session's history is cut if it is to end with this one at the latest.
+pub(in crate::commands) fn cut_behind(store: &dyn Sessions, session: SessionId, through: u64) -> Result<u64> {
+    cut_through(&history(store, session)?, through)
+}
+
+/// Returns the kept snapshot that a place is named by.
+pub(super) fn snapshot_at(at: &ForkAt) -> Option<SnapshotName> {
+    match at {
+        ForkAt::Name(name) => name.parse().ok(),
+        ForkAt::Seq(_) => None,
+    }
+}
+
 /// Finds the record behind which a history is cut if it is to end with this one at the latest.
 fn cut_through(history: &History, through: u64) -> Result<u64> {
     let mut marks = Marks { history, page: Vec::new(), next: None };

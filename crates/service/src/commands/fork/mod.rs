@@ -2,13 +2,18 @@
 //! is copied or changed; its history is read through. The agent of a fork has a session of its own and is told the story with its
 //! first prompt, which the log records as `reprimed`.
 
+mod directory;
+mod files;
 mod fork_point;
 
 use std::sync::Arc;
 
-use rekindle_domain::event::{Options, Provider};
+use rekindle_domain::blob_id::BlobId;
+use rekindle_domain::event::{ForkedFrom, Options, Provider, Restoring, SnapshotRestored};
 use rekindle_domain::fork::{Wishes, fork as compose_fork};
 use rekindle_domain::id::SessionId;
+use rekindle_domain::kept_snapshot::SnapshotName;
+use rekindle_domain::line::Draft;
 use rekindle_domain::session::SessionState;
 use rekindle_store::commit::Append;
 use rekindle_store::{OpenSessionError, Want};
@@ -16,19 +21,39 @@ use rekindle_wire::code::Code;
 use rekindle_wire::request::NewFork;
 use rekindle_wire::view::{ForkVerdict, Forked, SessionView};
 
-pub(super) use self::fork_point::{before_run, still_running};
-use self::fork_point::{find_cut, tells_of_turns};
+use self::directory::make_ready;
+use self::files::files_outcome;
+pub(super) use self::files::{checkpoint_behind, kept_tree};
+pub(super) use self::fork_point::{before_run, cut_behind, still_running};
+use self::fork_point::{find_cut, snapshot_at, tells_of_turns};
 use super::Locks;
 use super::sessions::check_directory;
 use super::update_session::no_settings;
 use crate::drive::environment;
 use crate::drive::provider::provider;
+use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::show::Views;
 use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
+
+/// A kept snapshot that a session goes on from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SnapshotSource {
+    /// Its name.
+    pub(super) name: SnapshotName,
+    /// How old it is.
+    pub(super) age_ms: u64,
+}
+
+impl SnapshotSource {
+    /// Returns what is recorded of it, behind the first record of the session.
+    pub(super) fn record(&self) -> SnapshotRestored<'static> {
+        SnapshotRestored { snapshot: self.name.to_string().into(), age_ms: Some(self.age_ms) }
+    }
+}
 
 /// Makes a fork; a request that was made before finds what it made.
 pub(crate) fn fork(
@@ -37,6 +62,29 @@ pub(crate) fn fork(
     parent: SessionId,
     new: NewFork,
     key: Option<&Key>,
+) -> Result<SessionId> {
+    make(views, locks, parent, new, key, None)
+}
+
+/// Makes a fork at a kept snapshot, with the files that it names if there are any.
+pub(super) fn fork_from_snapshot(
+    views: &Views,
+    locks: &Locks,
+    parent: SessionId,
+    new: NewFork,
+    key: Option<&Key>,
+    from: (SnapshotSource, Option<BlobId>),
+) -> Result<SessionId> {
+    make(views, locks, parent, new, key, Some(from))
+}
+
+fn make(
+    views: &Views,
+    locks: &Locks,
+    parent: SessionId,
+    new: NewFork,
+    key: Option<&Key>,
+    from: Option<(SnapshotSource, Option<BlobId>)>,
 ) -> Result<SessionId> {
     let (workers, directory) = (&views.workers, &views.directory);
     // Two with the same key, at the same time: the second finds what the first made.
@@ -47,7 +95,9 @@ pub(crate) fn fork(
         return Ok(found);
     }
     environment::check(&new.env)?;
-    new.working_dir.as_deref().map_or(Ok(()), check_directory)?;
+    if !new.files {
+        new.working_dir.as_deref().map_or(Ok(()), check_directory)?;
+    }
     let store = &*workers.records.store;
     // As its caches have it: nothing is added to its log, and so nobody waits until that is read from its beginning.
     let state = match store.at_hand(parent) {
@@ -60,17 +110,24 @@ pub(crate) fn fork(
     if state.deleted {
         return Err(ServiceError::no_session(parent));
     }
-    let wishes = wishes(&state, &new, key)?;
+    let mut wishes = wishes(&state, &new, key)?;
     let cut = find_cut(store, &state, new.at.as_ref())?;
-    let Some(point) = store.fork_point(parent, cut).map_err(ServiceError::internal)? else {
-        let message = format!("record {cut} of the session's history cannot be read");
-        return Err(ServiceError::new(Code::HistoryMissing, message));
-    };
+    let point = point_at(store, parent, cut)?;
+    if new.files {
+        let tree = match from {
+            Some((_, tree)) => tree,
+            None => checkpoint_behind(store, parent, cut)?,
+        };
+        let tree = kept_tree(store, tree, || format!("no checkpoint was taken behind record {cut}"))?;
+        make_ready(views, &state, &new)?;
+        wishes.restoring = Some(Restoring::new(tree));
+    }
     let session = SessionId::mint(millis(workers.records.now()), random()?);
-    let same_agent = wishes.provider.is_none();
-    let created = compose_fork(&state, point, wishes);
+    let (same_agent, has_files) = (wishes.provider.is_none(), wishes.restoring.is_some());
+    let created = Draft::from(compose_fork(&state, point, wishes));
+    let records = [created].into_iter().chain(from.map(|(source, _)| source.record().into())).collect();
     crash_point("fork.before_record");
-    store.fork(Append::durable(session, vec![created.into()]))?;
+    store.fork(Append::durable(session, records))?;
     crash_point("fork.after_record");
     if same_agent {
         workers.agents.environment.share(parent, session);
@@ -79,10 +136,22 @@ pub(crate) fn fork(
     if let Some(key) = key {
         directory.add_key(&key.as_stored(), session);
     }
+    if has_files {
+        workers.send(session, Command::Look)?;
+    }
     Ok(session)
 }
 
-/// Says what becomes of the history in a fork that was made.
+/// Returns the point behind a record of a session's history.
+pub(super) fn point_at(store: &dyn Sessions, session: SessionId, seq: u64) -> Result<ForkedFrom> {
+    let point = store.fork_point(session, seq).map_err(ServiceError::internal)?;
+    point.ok_or_else(|| {
+        let message = format!("record {seq} of the session's history cannot be read");
+        ServiceError::new(Code::HistoryMissing, message)
+    })
+}
+
+/// Says what becomes of the history and the files in a fork that was made.
 pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forked> {
     let cut = session.forked_from.map_or(0, |from| from.seq);
     let tells = session.profile != "exec" && tells_of_turns(store, session.id, cut)?;
@@ -97,7 +166,8 @@ pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forke
         ),
         false => (ForkVerdict::Fresh, "nothing was asked up to there: its agent begins anew"),
     };
-    Ok(Forked { session, verdict, notice: notice.to_owned() })
+    let files = files_outcome(store, session.id)?;
+    Ok(Forked { session, files, verdict, notice: notice.to_owned() })
 }
 
 /// Returns what is to be other than in the session that is forked.
@@ -131,6 +201,7 @@ fn wishes(parent: &SessionState, new: &NewFork, key: Option<&Key>) -> Result<Wis
         env_names,
         idempotency_key: key.map(Key::as_stored),
         restoring: None,
+        snapshot: new.at.as_ref().and_then(snapshot_at),
     })
 }
 

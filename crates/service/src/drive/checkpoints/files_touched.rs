@@ -13,14 +13,9 @@ use rekindle_workspace::compare::{Changed, count_lines};
 use rekindle_workspace::restore::SkippedPaths;
 
 use super::StopFlag;
+use crate::drive::told_files::ToldFiles;
 use crate::workspaces::checkpoint_record::{file_change, from_record};
 use crate::workspaces::{WorkspaceError, Workspaces};
-
-/// Files that are told in a record; the others are in an object.
-const MAX_TOLD: usize = 200;
-
-/// Bytes of their paths, likewise: a record stays small whatever the paths are.
-const MAX_TOLD_BYTES: usize = 32 << 10;
 
 /// How long lines are counted: whoever changed thousands of files wants to know which, and may ask for the lines.
 const COUNTED_WITHIN: Duration = Duration::from_secs(5);
@@ -73,19 +68,17 @@ pub(super) fn files_changed(
     stop: &StopFlag,
 ) -> Result<Option<ChangedFiles>, WorkspaceError> {
     let mut found = ChangedFiles { rules_differ: before.rules_differ(now), ..ChangedFiles::default() };
-    let mut told_bytes = 0;
+    let mut told = ToldFiles::default();
     for changed in changes(workspaces, before, now)? {
         if stop.is_raised() {
             return Ok(None);
         }
         let changed = changed?;
         found.total += 1;
-        told_bytes += changed.path.len();
-        if found.first.len() < MAX_TOLD && told_bytes <= MAX_TOLD_BYTES {
-            let (path, change) = (changed.path.as_slice().into(), file_change(changed.change));
-            found.first.push(ChangedFile { path, change });
-        }
+        let (path, change) = (changed.path.as_slice().into(), file_change(changed.change));
+        told.push(changed.path.len(), ChangedFile { path, change });
     }
+    found.first = told.first;
     Ok(Some(found))
 }
 
@@ -98,7 +91,7 @@ pub(super) fn files_touched(
 ) -> Result<(FilesTouched, Option<Pins>), WorkspaceError> {
     let source = workspaces.source();
     let mut touched = FilesTouched { rules_differ: start.rules_differ(now), ..FilesTouched::default() };
-    let (mut list, mut told_bytes) = (Vec::new(), 0);
+    let (mut list, mut told) = (Vec::new(), ToldFiles::default());
     let begin = Instant::now();
     for changed in changes(workspaces, start, now)? {
         let changed = changed?;
@@ -121,11 +114,9 @@ pub(super) fn files_touched(
         serde_json::to_writer(&mut list, &file).expect("plain text becomes JSON");
         list.push(b'\n');
         touched.total += 1;
-        told_bytes += path.len();
-        if touched.first.len() < MAX_TOLD && told_bytes <= MAX_TOLD_BYTES {
-            touched.first.push(file);
-        }
+        told.push(path.len(), file);
     }
+    touched.first = told.first;
     if touched.total == touched.first.len() as u64 {
         return Ok((touched, None));
     }

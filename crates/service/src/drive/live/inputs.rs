@@ -10,12 +10,13 @@ use rekindle_domain::compose::interrupt::{Ending, end_run};
 use rekindle_domain::event::{CancelReason, Event, InputKind, Raw};
 use rekindle_domain::id::{MessageId, RunId, TokenId, WaitId};
 use rekindle_domain::line::Draft;
+use rekindle_domain::resume_context::restored_files_text;
 use rekindle_holder::client::RequestError;
 use rekindle_store::commit::Receipt;
 
 use super::agent_memory::History;
 use super::error::Result;
-use super::prompt::{UnsentPrompt, fetch_payload};
+use super::prompt::{UnsentPrompt, fetch_payload, wrap_message};
 use super::{LiveAgent, LiveError, Progress};
 use crate::log_search::{find_last, for_each_line_from};
 use crate::test_knobs::crash_point;
@@ -38,6 +39,7 @@ impl LiveAgent {
                 (words, story.memory().is_nothing() && unsent.needs_past(story), drift)
             }
         };
+        let words = self.tell_restored_files(words)?;
         let profile = self.connection.profile();
         let Some(outgoing) = profile.prompt(self.input_seq + 1, self.connection.cursor(), &words) else {
             return Ok(());
@@ -46,6 +48,17 @@ impl LiveAgent {
         let queued = self.queued(outgoing.what, &outgoing.line, Some(unsent.run_id), None);
         self.append(prompt(queued, told, drift))?;
         self.send(self.input_seq, outgoing.what.as_str(), &outgoing.line)
+    }
+
+    /// Puts before a prompt which files were put back since the agent last looked, if any were. A command has not seen them.
+    fn tell_restored_files(&self, words: Raw<'static>) -> Result<Raw<'static>> {
+        let state = self.store.open_session(self.session)?.state;
+        let restored = state.restored_files.as_deref();
+        let restored = restored.filter(|_| !self.connection.profile().ready_at_start());
+        Ok(match restored {
+            Some(files) => wrap_message(&restored_files_text(files), &words, ""),
+            None => words,
+        })
     }
 
     /// Records an input and sends it.

@@ -104,7 +104,7 @@ impl UnsentPrompt {
 }
 
 /// Puts texts before and behind a message: around its words, or around its blocks.
-fn wrap_message(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
+pub(super) fn wrap_message(before: &str, content: &Raw<'_>, after: &str) -> Raw<'static> {
     let block = |text: &str| serde_json::json!({"type": "text", "text": text});
     let joined = match serde_json::from_str::<serde_json::Value>(content.as_json()) {
         Ok(serde_json::Value::String(words)) if after.is_empty() => {

@@ -232,7 +232,11 @@ impl Worker {
                 }
                 match open {
                     Some(run) => self.send_due_prompt(workers, run)?,
-                    None => self.begin_next_message(workers, &state)?,
+                    None if state.restoring.is_some() && workers.is_stopping() => {}
+                    None => {
+                        self.restore_files_beside_agent(workers, &state)?;
+                        self.begin_next_message(workers, &state)?;
+                    }
                 }
             }
         }

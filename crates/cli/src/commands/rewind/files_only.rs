@@ -1,0 +1,116 @@
+//! `rekindle rewind --files-only`: puts a session's files back while the session goes on, and says the way back.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+
+use rekindle_client::follow::{Follow, Heard};
+use rekindle_client::{Client, Exit, Failure, read};
+use rekindle_domain::event::{Event, SessionFilesRestored};
+use rekindle_domain::line::Line;
+use rekindle_terminal::output::{plural, shell_word};
+use rekindle_terminal::sanitise;
+use rekindle_wire::request::NewFilesRestore;
+use rekindle_wire::view::{FilesRestoring, RewindPlan};
+use rekindle_workspace::tree::short_name;
+use serde_json::{Value, json};
+
+use super::{Args, Context};
+use crate::commands::workspace;
+use crate::confirm::{can_ask, confirmed};
+
+/// Files that are shown; JSON and the log have more.
+const MAX_SHOWN: usize = 20;
+
+pub(super) fn run(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    plan: &RewindPlan,
+    args: &Args,
+) -> Result<Exit, Failure> {
+    if !args.yes && can_ask(context) {
+        anstream::eprintln!("the files of {id} go back to before {}; the session goes on", plan.run_id);
+        if let Some(tree) = plan.tree.filter(|_| context.server.is_none()) {
+            workspace::show_changes(context, Path::new(&plan.working_dir), tree)?;
+        }
+        if !confirmed("put them back?")? {
+            return Ok(Exit::Ok);
+        }
+    }
+    // The run that was shown, whatever came since.
+    let new = NewFilesRestore { to: Some(plan.run_id), force: args.force };
+    let restoring: FilesRestoring = read(&client.post(&format!("/api/sessions/{id}/restore-files"), &new)?)?;
+    let line = await_end(client, id, restoring.seq)?;
+    let record: Value = read(line.as_bytes())?;
+    let restored: SessionFilesRestored<'_> =
+        serde_json::from_str(&line).map_err(|error| Failure::failed("answer_unreadable", error))?;
+    let body = json!({
+        "session_id": id, "run_id": restoring.run_id, "working_dir": restoring.working_dir,
+        "tree": restored.tree, "undo": restored.undo, "changed": restored.changed, "files": record["files"],
+        "left": restored.left, "error": restored.error,
+    });
+    context.print(&body, |out| text(out, &restored, &restoring.working_dir))?;
+    Ok(if restored.error.is_none() && restored.left == 0 { Exit::Ok } else { Exit::Failed })
+}
+
+/// Waits for the record that says what came of it: also through the death of the daemon, whose successor finishes it.
+fn await_end(client: &Client, id: &str, after: u64) -> Result<String, Failure> {
+    let (tell, told) = sync_channel(1);
+    let follow = Follow { target: client.target().clone(), session: id.to_owned(), after };
+    follow.begin(move |heard| match heard {
+        Heard::Record(line) if is_end(&line) => {
+            let _ = tell.send(Ok(line));
+            false
+        }
+        Heard::Over(failure) => {
+            let _ = tell.send(Err(failure));
+            false
+        }
+        Heard::Deleted | Heard::Reset { .. } => {
+            let gone =
+                anyhow::anyhow!("the session changed under our hands: what became of its files is not known");
+            let _ = tell.send(Err(Failure::failed("moved", gone).hint("rekindle log says what happened")));
+            false
+        }
+        Heard::Away => {
+            anstream::eprintln!("note: the daemon went away; its successor goes on with the files");
+            true
+        }
+        _ => true,
+    });
+    let lost = |_| Failure::failed("lost", anyhow::anyhow!("what became of the files was not heard"));
+    told.recv().map_err(lost)?
+}
+
+fn is_end(line: &str) -> bool {
+    let line = Line::parse(line.as_bytes()).ok();
+    let event = line.as_ref().and_then(|line| line.event().ok());
+    matches!(event, Some(Event::SessionFilesRestored(_)))
+}
+
+fn text(out: &mut dyn Write, restored: &SessionFilesRestored<'_>, place: &str) -> Result<(), Failure> {
+    if let Some(error) = &restored.error {
+        writeln!(out, "the files are left as they are: {}", sanitise::line(error))?;
+        return Ok(());
+    }
+    for file in restored.files.iter().take(MAX_SHOWN) {
+        let path = file.path.bytes().unwrap_or_default();
+        let path = String::from_utf8_lossy(&path).into_owned();
+        writeln!(out, "  {:<8}  {}", file.change.as_str(), sanitise::line(&path))?;
+    }
+    if restored.files.len() > MAX_SHOWN {
+        writeln!(out, "  and more; --json has them")?;
+    }
+    let left = match restored.left {
+        0 => String::new(),
+        left => format!(", {} left alone", plural(left, "path")),
+    };
+    writeln!(out, "{} put back in {place}{left}", plural(restored.changed, "file"))?;
+    if let Some(undo) = restored.undo.filter(|_| restored.changed > 0) {
+        let place = shell_word(place);
+        writeln!(out, "the way back: rekindle workspace restore {} --directory {place}", short_name(&undo))?;
+        anstream::eprintln!("the agent is told with its next prompt");
+    }
+    Ok(())
+}
