@@ -77,7 +77,9 @@ fn holders_are_told_apart_and_only_what_is_in_a_log_goes() {
     let ready = lab.home().join("holders/h_00000000000000000000000000000002");
     std::fs::create_dir_all(ready.join("journal")).expect("made");
     let launch = lab.home().join("holders").join(&living).join("launch.json");
-    std::fs::copy(launch, ready.join("launch.json")).expect("copied");
+    let launch = std::fs::read_to_string(launch).expect("a launch");
+    let launch = launch.replace(&living, &name(&ready.to_string_lossy()));
+    std::fs::write(ready.join("launch.json"), launch).expect("written");
 
     // Beside a daemon nothing is repaired, and what would be can be asked.
     let refused = lab.rekindle(&["doctor", "--repair"]).output().expect("it runs");

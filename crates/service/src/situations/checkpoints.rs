@@ -244,6 +244,7 @@ fn the_end_of_a_run_is_recorded_before_anything_else_begins() {
     // One that is given while the end is captured begins at once: its agent waits.
     at.home.captures.set_hang(true);
     at.home.message().expect("taken");
+    at.home.settle();
     at.home.captures.let_go();
     at.home.settle();
     at.home.message().expect("taken");
