@@ -160,10 +160,14 @@ impl DriftWatch {
 /// The name under which the names of variables are compared.
 const ENVIRONMENT: &str = "environment";
 
+/// What callers bring along: the first who does changes nothing that was settled.
+const BROUGHT: [&str; 2] = ["umask", ENVIRONMENT];
+
 fn settings_between(then: &Surroundings, now: &Surroundings) -> Vec<SettingDrift> {
     let names: std::collections::BTreeSet<&String> =
         then.settings.keys().chain(now.settings.keys()).collect();
-    let differs = |name: &&&String| then.settings.get(**name) != now.settings.get(**name);
+    let brought = |name: &String| BROUGHT.contains(&name.as_str()) && !then.settings.contains_key(name);
+    let differs = |name: &&&String| then.settings.get(**name) != now.settings.get(**name) && !brought(name);
     let value = |of: &Surroundings, name: &String| of.settings.get(name).map(|value| shortened(value));
     let drifts = names.iter().filter(differs);
     drifts

@@ -117,8 +117,11 @@ fn the_agent_its_settings_and_where_it_works_are_compared_with_the_last_prompt()
     assert_eq!(then(&[&plan]), Some(serde_json::json!({ "settings": settings })));
     assert_eq!(then(&[&plan, &usual]), None, "taken back");
     let names = "session.updated working_dir=null provider=null options=null env_names=[\"B\",\"A\"]";
-    let settings = serde_json::json!([{"name": "environment", "from": null, "to": "A B"}]);
-    assert_eq!(then(&[names]), Some(serde_json::json!({ "settings": settings })));
+    assert_eq!(then(&[names]), None, "brought along");
+    let fewer = "session.updated working_dir=null provider=null options=null env_names=[\"A\"]";
+    let settings = serde_json::json!([{"name": "environment", "from": "A B", "to": "A"}]);
+    let changed = drift(&[CREATED, names, TURN, fewer, NEXT]);
+    assert_eq!(changed, Some(serde_json::json!({ "settings": settings })));
     let model = r#"session.updated working_dir=null options=null provider={"type":"acp","agent":"codex","model":"large"}"#;
     let settings = serde_json::json!([
         {"name": "agent", "from": null, "to": "codex"},

@@ -11,13 +11,14 @@ use rekindle_wire::request::{NewFilesRestore, NewRewind};
 use rekindle_wire::view::{FilesRestoring, RewindPlan};
 
 use super::Locks;
-use super::fork::{before_run, kept_tree};
+use super::fork::{before_run, kept_tree, latest_run};
 use super::open_runs::refuse_open_runs;
 use super::successor::{Origin, TRIES, check_between_runs, put_in_place};
 use crate::drive::worker::Command;
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::show::Views;
+use crate::storage::Sessions;
 use crate::test_knobs::crash_point;
 
 /// Says what a rewind would do.
@@ -28,16 +29,21 @@ pub(crate) fn plan(views: &Views, session: SessionId, new: &NewRewind) -> Result
 
 fn plan_for(views: &Views, state: &SessionState, new: &NewRewind) -> Result<RewindPlan> {
     check_between_runs(state)?;
-    let before = before_run(&*views.workers.records.store, state, run_to_undo(state, new.to)?)?;
+    let store = &*views.workers.records.store;
+    let before = before_run(store, state, run_to_undo(store, state, new.to)?)?;
     let tree = before.tree.filter(|_| new.files != Some(false));
     let working_dir = state.working_dir.clone();
     Ok(RewindPlan { run_id: before.run, seq: before.cut, tree, working_dir })
 }
 
 /// Returns the run that is meant: the latest, unless one is named.
-fn run_to_undo(state: &SessionState, named: Option<RunId>) -> Result<RunId> {
-    let latest = state.run.as_ref().map(|run| run.origin_run_id);
-    named.or(latest).ok_or_else(|| {
+fn run_to_undo(store: &dyn Sessions, state: &SessionState, named: Option<RunId>) -> Result<RunId> {
+    let latest = match named.or_else(|| state.run.as_ref().map(|run| run.origin_run_id)) {
+        // A fork in which nothing was asked yet goes back in the history that it was given.
+        None if state.forked_from.is_some() => latest_run(store, state.id)?,
+        run => run,
+    };
+    latest.ok_or_else(|| {
         ServiceError::new(
             Code::RunUnknown,
             "nothing was asked in the session: there is nothing to go back to",
@@ -85,7 +91,7 @@ fn record_files(
     let store = &*views.workers.records.store;
     let state = store.open_session(session)?.state;
     check_between_runs(&state)?;
-    let before = before_run(store, &state, run_to_undo(&state, new.to)?)?;
+    let before = before_run(store, &state, run_to_undo(store, &state, new.to)?)?;
     let tree = kept_tree(store, before.tree, || format!("no checkpoint was taken before {}", before.run))?;
     if !new.force {
         refuse_open_runs(views, Path::new(&state.working_dir))?;

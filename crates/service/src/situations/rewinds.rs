@@ -78,6 +78,22 @@ fn a_rewind_closes_the_session_and_goes_on_before_its_latest_run() {
 }
 
 #[test]
+fn a_session_that_took_anothers_place_goes_further_back_in_its_history() {
+    let mut home = Home::new(&["", "", ""]);
+    home.say("paint it red");
+    home.say("paint it blue");
+    let first = rewound(&mut home, None).expect("rewound");
+    assert!(home.state().run.is_none(), "nothing was asked in it");
+    let second = rewound(&mut home, None).expect("rewound again");
+    assert_ne!(first, second);
+    home.say("paint it green");
+    let prompt = home.prompted();
+    assert!(!prompt.contains("red") && !prompt.contains("blue"), "{prompt}");
+    rewound(&mut home, None).expect("back before green");
+    assert_eq!(rewound(&mut home, None).expect_err("that was the beginning").code, Code::RunUnknown);
+}
+
+#[test]
 fn a_rewind_is_refused_where_there_is_nothing_or_something_goes_on() {
     let mut home = Home::new(&["hang"]);
     assert_eq!(rewound(&mut home, None).expect_err("nothing was asked").code, Code::RunUnknown);

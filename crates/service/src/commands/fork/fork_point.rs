@@ -188,6 +188,23 @@ fn search_run(history: &History, from: Cursor, run: RunId) -> io::Result<Option<
     Ok(found)
 }
 
+/// Finds the run that ended last in a session's history, which may be of the session that it was forked from.
+pub(in crate::commands) fn latest_run(store: &dyn Sessions, session: SessionId) -> Result<Option<RunId>> {
+    let history = history(store, session)?;
+    let mut end = history.reader.end();
+    loop {
+        let lines = history.reader.last(end, PAGE).map_err(ServiceError::internal)?;
+        let Some((begin, _)) = lines.first() else { return Ok(None) };
+        end = *begin;
+        let parsed = lines.iter().rev().filter_map(|(_, bytes)| Line::parse(bytes).ok());
+        let mut ends = parsed.filter(|line| Kind::from_name(line.kind).is_some_and(Kind::ends_run));
+        if let Some(line) = ends.next() {
+            let about = serde_json::from_str::<AboutRun>(line.text).map_err(ServiceError::internal)?;
+            return Ok(about.run_id);
+        }
+    }
+}
+
 /// What there was before a run.
 pub(in crate::commands) struct BeforeRun {
     /// The run, or the first of its attempts.

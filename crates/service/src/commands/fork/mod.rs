@@ -24,7 +24,7 @@ use rekindle_wire::view::{ForkVerdict, Forked, SessionView};
 use self::directory::make_ready;
 use self::files::files_outcome;
 pub(super) use self::files::{checkpoint_behind, kept_tree};
-pub(super) use self::fork_point::{before_run, cut_behind, still_running};
+pub(super) use self::fork_point::{before_run, cut_behind, latest_run, still_running};
 use self::fork_point::{find_cut, snapshot_at, tells_of_turns};
 use super::Locks;
 use super::sessions::check_directory;
