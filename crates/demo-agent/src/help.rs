@@ -58,7 +58,8 @@ pub fn directives_help() -> String {
     help.push_str(
         "\nOther lines of a script are said as they stand. A prompt without any directive gets a friendly answer\n\
          that touches nothing. A prompt that has [Resume Context] at the start of a line, or whose first line says\n\
-         that something was interrupted, is answered with what is remembered; nothing it quotes is carried out.\n\
+         that something was interrupted, is answered with what is remembered; nothing it quotes is carried out, but\n\
+         what comes behind [End of Resume Context] is, unless that asks to go on.\n\
          With --carry-on the rest of the interrupted turn follows, without the step that was cut.\n",
     );
     help

@@ -21,6 +21,12 @@ const TOOL_KINDS: [&str; 9] =
 /// Stands at the start of a line of a prompt that primes an agent after an interruption.
 const RESUME_CONTEXT: &str = "[Resume Context]";
 
+/// Stands before what is asked by whoever is told what happened before.
+const END_OF_CONTEXT: &str = "[End of Resume Context]";
+
+/// What is asked then, if it is to continue what was cut; anything else is a message.
+const CONTINUES: [&str; 2] = ["The request:", "Go on from there"];
+
 /// A prompt, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Prompt {
@@ -126,7 +132,11 @@ pub(crate) enum Crash {
 pub(crate) fn parse(text: &str) -> Prompt {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if lines.iter().any(|line| line.starts_with(RESUME_CONTEXT)) {
-        return Prompt::Resume;
+        let end = lines.iter().position(|line| line.starts_with(END_OF_CONTEXT));
+        let message = end.map_or(&[][..], |end| &lines[end + 1..]);
+        let continues =
+            message.first().is_none_or(|line| CONTINUES.iter().any(|front| line.starts_with(front)));
+        return if continues { Prompt::Resume } else { parse(&message.join("\n")) };
     }
     let steps: Vec<Option<Step>> = lines.iter().map(|line| step(line)).collect();
     let opening = lines.first().zip(steps.first());

@@ -244,7 +244,9 @@ impl Blobs {
     /// Tells what a collection would do to packs, and changes nothing: no lock is taken, and what dead writers left stays.
     pub fn plan_packs(&self, named: &HashSet<BlobId>, now: SystemTime) -> Result<CollectedPacks, BlobError> {
         self.packs.refresh()?;
-        let rules = Rules { named, now, after: COLLECT_AFTER, round: self.packs.round(), dry_run: true };
+        // That of a collection that would begin now.
+        let round = self.packs.round() + 1;
+        let rules = Rules { named, now, after: COLLECT_AFTER, round, dry_run: true };
         crate::packs::collect(&self.packs, &rules)
     }
 

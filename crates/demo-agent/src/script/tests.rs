@@ -92,6 +92,12 @@ fn what_a_resume_prompt_quotes_is_not_carried_out() {
     assert_eq!(parse("[Resume Context]\nThe request was:\nappend log one"), Prompt::Resume);
     assert_eq!(parse("Carry on.\n\n[Resume Context] and so on"), Prompt::Resume);
     assert_eq!(parse("Your last turn was interrupted.\nappend log one"), Prompt::Resume);
+    let context = "[Resume Context]\nappend log one\n[End of Resume Context]\n\n";
+    for continues in ["", "The request:\n\nappend log one", "Go on from there and finish the request."] {
+        assert_eq!(parse(&format!("{context}{continues}")), Prompt::Resume, "{continues}");
+    }
+    // A message is one, whatever is told before it.
+    assert_eq!(parse(&format!("{context}say two")), Prompt::Script(vec![Step::Say("two".into())]));
     // A script may speak of such things.
     assert_eq!(parse("say it was interrupted"), Prompt::Script(vec![Step::Say("it was interrupted".into())]));
     assert!(matches!(parse("say [Resume Context]"), Prompt::Script(_)));
