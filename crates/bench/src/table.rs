@@ -105,7 +105,7 @@ impl Row {
 
     fn target_text(&self) -> String {
         match self.target {
-            Target::RatioAtMost(most) => format!("≤ {most}×"),
+            Target::RatioAtMost(most) => format!("≤ {}×", (most * 100.0).round() / 100.0),
             Target::RatioAtLeast(least) => format!("≥ {least}×"),
             Target::AtMost(most) => format!("≤ {}", figure(most, self.unit)),
             Target::MoreAtMost(most) => format!("≤ + {}", figure(most, self.unit)),
