@@ -41,13 +41,12 @@ pub enum Agent {
 
 /// Tells whether there is something to cancel: a run, a continuation that is owed, a message in the queue.
 pub fn is_possible(state: &SessionState) -> bool {
-    let pending = state.run.as_ref().filter(|run| is_pending(run));
-    pending.is_some_and(|run| run.end.is_none() || run.cancel.is_none()) || !state.queue.is_empty()
+    pending_run(state).is_some_and(|run| run.end.is_none() || run.cancel.is_none()) || !state.queue.is_empty()
 }
 
-/// Tells whether a run goes on, or may have to be continued.
-fn is_pending(run: &Run) -> bool {
-    matches!(run.end, None | Some(End::Interrupted { .. }))
+/// Returns the run that a cancel is about: one that goes on, or may have to be continued. Without one only what is queued goes.
+pub fn pending_run(state: &SessionState) -> Option<&Run> {
+    state.run.as_ref().filter(|run| matches!(run.end, None | Some(End::Interrupted { .. })))
 }
 
 /// Tells whether a run is not cancelled yet, or only for a reason that a person's word goes beyond (I13).
@@ -61,7 +60,7 @@ fn is_news(run: &Run, why: CancelReason) -> bool {
 pub fn cancel(state: &SessionState, tokens: &TokenIndex, asked: Cancel<'_>) -> Vec<Draft> {
     let Cancel { why, by, dropped, agent, behind } = asked;
     let mut records: Vec<Draft> = Vec::new();
-    let pending = state.run.as_ref().filter(|run| is_pending(run));
+    let pending = pending_run(state);
     if pending.is_some_and(|run| is_news(run, why)) || !dropped.is_empty() {
         // One that is open has to be named, whoever cancelled it before.
         let run_id = pending.map(|run| run.run_id);

@@ -213,7 +213,8 @@ impl Worker {
         }
         // Those that wait now: one that waited when the cancel was asked for may have had its turn since.
         let dropped = if asked.after.is_none() { state.queue.clone() } else { Vec::new() };
-        let run_id = state.run.as_ref().map(|run| run.run_id);
+        // The run that has ended is not cancelled with what waits behind it.
+        let run_id = cancel::pending_run(state).map(|run| run.run_id);
         let open = state.open_run().filter(|run| run.cancel.is_none());
         crash_point("cancel.before_record");
         if let (Some(live), Some(run)) = (&mut self.live, open) {
