@@ -259,6 +259,22 @@ fn the_end_of_a_run_is_recorded_before_anything_else_begins() {
     assert_eq!(at.home.count("run.completed"), 4);
 }
 
+#[test]
+fn a_cancel_while_an_end_is_captured_is_about_what_waits_alone() {
+    let mut at = Captured::new(&["hang text end"]);
+    at.home.send().send().news();
+    at.home.captures.set_hang(true);
+    at.home.scripted.go_on();
+    assert_eq!(at.home.settle().news(), SAID, "the next one waits");
+    assert_eq!(at.home.cancel().expect("cancelled"), None, "the run that ended is not cancelled");
+    at.home.captures.set_hang(false);
+    at.home.captures.let_go();
+    at.home.settle();
+    let course = at.home.course();
+    assert_eq!(course.matches("run.cancel_requested").count(), 1, "{course}");
+    assert_eq!(at.home.count("run.started"), 1, "{course}");
+}
+
 // I12: a capture that fails fails no run, and says why.
 #[test]
 fn a_capture_that_fails_fails_no_run() {
