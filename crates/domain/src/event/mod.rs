@@ -6,10 +6,10 @@
 mod agent;
 mod checkpoint;
 mod drift;
-mod files;
 pub(crate) mod legacy;
 mod persistence;
 mod raw;
+mod restore;
 mod run;
 mod session;
 mod token;
@@ -24,9 +24,9 @@ pub use checkpoint::{
     GitState, NotTaken, NotTakenReason, RunCheckpoint, SkippedPath, SkippedPaths, TouchedFile,
 };
 pub use drift::{AgentDrift, DirectoryChange, DirectoryDrift, Drift, GitDrift, RunDrift, SettingDrift};
-pub use files::{SessionFilesRestored, SessionFilesRestoring};
 pub use persistence::{BadCompression, Compression, Persistence};
 pub use raw::Raw;
+pub use restore::{SessionFilesRestored, SessionFilesRestoring};
 pub use run::{
     CancelReason, InterruptReason, ResumeHow, RunAdopted, RunCancelRequested, RunCancelled, RunCompleted,
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,

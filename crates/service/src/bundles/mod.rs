@@ -1,7 +1,7 @@
 //! Bundles: sessions in one file, carried from one home to another.
 //!
 //! A bundle is a tar archive, compressed with zstd, whose first member is the table of contents; behind it stands a hash of all of
-//! its bytes. `archive` has the bytes of that, `export` writes one, `read` reads one with suspicion, `whole_trees` looks whether what
+//! its bytes. `archive` has the bytes of that, `export` writes one, `read` reads one with suspicion, `verify_trees` looks whether what
 //! its trees name is there, `import` makes sessions of it, `transcripts` knows where agents keep their own files. All of it may pass
 //! through a seal (`sealed`).
 
@@ -13,7 +13,7 @@ pub mod sealed;
 #[cfg(test)]
 mod tests;
 mod transcripts;
-mod whole_trees;
+mod verify_trees;
 
 use std::io;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::bundle::{BadContents, CONTENTS, Contents, MAX_CONTENTS, Member, MemberName};
 
 use super::archive::{BLOCK, END, Hashing, TRAILER, header, is_trailer, padding, size_in};
-use super::whole_trees::WholeTrees;
+use super::verify_trees::WholeTrees;
 use super::{BundleError, Progress, Watcher};
 
 /// Logs and snapshots of up to so many bytes are taken whatever the size of the bundle.

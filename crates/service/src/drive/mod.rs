@@ -3,6 +3,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod answer;
+mod capped_list;
 pub(crate) mod checkpoints;
 pub(crate) mod connection_state;
 pub(crate) mod environment;
@@ -10,7 +11,6 @@ pub(crate) mod holders;
 pub mod live;
 pub(crate) mod provider;
 pub(crate) mod sign_in;
-mod told_files;
 pub(crate) mod worker;
 pub(crate) mod workspace_files;
 

@@ -13,7 +13,7 @@ use rekindle_workspace::CaptureOptions;
 use rekindle_workspace::restore::Restored;
 use rekindle_workspace::rules::Selection;
 
-use super::told_files::ToldFiles;
+use super::capped_list::CappedList;
 use crate::error::{Result, chain};
 use crate::lock::locked;
 use crate::workspaces::checkpoint_record::file_change;
@@ -79,7 +79,7 @@ impl WorkspaceFiles {
             let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
             !left.is_empty() && (left.contains(path) || above.into_iter().any(|above| left.contains(above)))
         };
-        let (mut total, mut told) = (0, ToldFiles::default());
+        let (mut total, mut told) = (0, CappedList::default());
         for changed in self.workspaces.compare(restored.undo, restored.tree) {
             let changed = changed?;
             if changed.is_directory() || is_left(&changed.path) {

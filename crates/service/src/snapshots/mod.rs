@@ -2,8 +2,8 @@
 //! when somebody asks; and lets go of old ones. On a thread of its own, from what is in memory: nobody who appends or asks for
 //! anything else waits for it, and one that fails is told and tried again.
 
-mod counts;
 mod inbox;
+mod metrics;
 #[cfg(test)]
 mod tests;
 mod unsaved;
@@ -24,8 +24,8 @@ use rekindle_store::commit::{Append, Current};
 use rekindle_store::kept_snapshots::{Kept, KeptSnapshots, SnapshotError, SnapshotFile};
 use rekindle_store::{KeepError, Store};
 
-pub(crate) use self::counts::SnapshotCounts;
 pub(crate) use self::inbox::SnapshotInbox;
+pub(crate) use self::metrics::SnapshotCounts;
 use self::unsaved::{Due, Unsaved};
 pub use self::view::{snapshot_detail, snapshot_list, snapshot_view};
 use crate::error::{Result, ServiceError, chain};

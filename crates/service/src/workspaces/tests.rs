@@ -35,7 +35,7 @@ fn points(disk: &SimDisk, work: impl FnOnce(&Workspaces)) -> Vec<SimDisk> {
 }
 
 /// Returns the trees that are listed, each of which can be read to its last byte.
-fn whole_trees(disk: &SimDisk) -> Vec<BlobId> {
+fn verify_trees(disk: &SimDisk) -> Vec<BlobId> {
     let workspaces = workspaces(disk);
     let listed = workspaces.list().expect("a list");
     for kept in &listed {
@@ -63,11 +63,11 @@ fn a_crash_while_a_snapshot_is_taken_leaves_it_whole_or_unnamed() {
     for (index, point) in points.iter().enumerate() {
         for round in 0..6 {
             let image = if round % 2 == 0 { point.power_cut(&mut rng) } else { point.process_kill(&mut rng) };
-            let listed = whole_trees(&image);
+            let listed = verify_trees(&image);
             assert!(listed.len() <= 1 && (index < last || listed.len() == 1), "{listed:?} at {index}");
             // Whoever comes next takes it whole.
             workspaces(&image).snapshot(options()).expect("taken again");
-            assert_eq!(whole_trees(&image), whole_trees(&disk), "at {index}");
+            assert_eq!(verify_trees(&image), verify_trees(&disk), "at {index}");
         }
     }
 }
@@ -79,12 +79,12 @@ fn a_crash_while_a_snapshot_is_let_go_leaves_it_whole_or_gone() {
     workspaces(&disk).snapshot(CaptureOptions::new(directory.path())).expect("taken");
     let expire = |workspaces: &Workspaces| workspaces.expire(Duration::ZERO, SystemTime::now(), false);
     let points = points(&disk, |workspaces| assert_eq!(expire(workspaces).expect("let go").len(), 1));
-    assert!(whole_trees(&disk).is_empty());
+    assert!(verify_trees(&disk).is_empty());
     let mut rng = Rng::new(8);
     for (index, point) in points.iter().enumerate() {
         for power in [true, false] {
             let image = if power { point.power_cut(&mut rng) } else { point.process_kill(&mut rng) };
-            let left = whole_trees(&image).len();
+            let left = verify_trees(&image).len();
             assert_eq!(expire(&workspaces(&image)).expect("let go").len(), left, "at {index}");
             // Nothing is left that would keep its objects.
             let names = image.list(&Layout::new("/home").workspaces()).expect("a directory");

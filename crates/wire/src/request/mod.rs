@@ -1,7 +1,7 @@
 //! Requests: what can be asked of the daemon, as callers say it. What narrows a list is in `filter`.
 
-mod collect;
 mod fork;
+mod gc;
 mod import;
 mod message;
 mod rules;
@@ -9,8 +9,8 @@ mod session;
 mod umask;
 mod wait;
 
-pub use collect::Collect;
 pub use fork::{ForkAt, NewFilesRestore, NewFork, NewRewind, NewSnapshotRestore};
+pub use gc::Collect;
 pub use import::ImportStaged;
 pub use message::{Content, NewMessage};
 pub use rules::whole_json;

@@ -1,10 +1,10 @@
 //! Views: what the daemon shows, in the shapes that callers rely on. Fields may be added, none of these goes. One that is
 //! added is read with a default: a daemon of an earlier version does not send it.
 
-mod collect;
 mod daemon;
 mod diff;
 mod fork;
+mod gc;
 mod import;
 mod log;
 mod receipt;
@@ -12,10 +12,10 @@ mod session;
 mod snapshot;
 mod wait;
 
-pub use collect::{Collected, Gone, Left, Space};
 pub use daemon::{About, HolderList, HolderState, HolderView};
 pub use diff::{FileDiff, RunDiff};
 pub use fork::{FilesOutcome, FilesRestoring, ForkVerdict, Forked, RewindPlan, Rewound};
+pub use gc::{Collected, Gone, Left, Space};
 pub use import::ImportedStaged;
 pub use log::{HistoryMissing, LogDamage, LogPage};
 pub use receipt::{AnswerTaken, MessageTaken, ResumeMethod, Resumed, TokenShown};

@@ -9,19 +9,24 @@ use rekindle_testkit::rng::Rng;
 use super::super::import::collect_leftovers;
 use super::*;
 
+/// Imports a bundle; returns the disk as it was before each operation.
+fn disks_during_import(disk: &SimDisk, bundle: &[u8]) -> Vec<SimDisk> {
+    let seen: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
+    let (points, handle) = (seen.clone(), disk.clone());
+    disk.set_observer(Box::new(move |_| points.lock().expect("no panic").push(handle.fork())));
+    imported(disk, bundle).expect("imported");
+    disk.clear_observer();
+    std::mem::take(&mut *seen.lock().expect("no panic"))
+}
+
 // I12: the log of a session is the last of it to get its place.
 #[test]
 fn a_crash_while_a_bundle_is_imported_leaves_the_session_whole_or_absent() {
     let bundle = exported(&home_with_session());
     let disk = SimDisk::new(2);
     drop(open(&disk));
-    let seen: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
-    let (points, handle) = (seen.clone(), disk.clone());
-    disk.set_observer(Box::new(move |_| points.lock().expect("no panic").push(handle.fork())));
-    imported(&disk, &bundle).expect("imported");
-    disk.clear_observer();
+    let points = disks_during_import(&disk, &bundle);
     let whole = log(&disk, session());
-    let points = std::mem::take(&mut *seen.lock().expect("no panic"));
     assert!(points.len() > 20, "{} operations are too few to die between", points.len());
     let (mut rng, mut there, mut absent) = (Rng::new(7), 0, 0);
     for (index, point) in points.iter().enumerate() {
@@ -73,12 +78,7 @@ fn a_crash_while_a_bundle_is_imported_leaves_no_base_file_behind() {
     // The id is taken in one home and free in the other: a base file, and a kept snapshot.
     for disk in [from, SimDisk::new(2)] {
         drop(open(&disk));
-        let seen: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
-        let (points, handle) = (seen.clone(), disk.clone());
-        disk.set_observer(Box::new(move |_| points.lock().expect("no panic").push(handle.fork())));
-        imported(&disk, &bundle).expect("imported");
-        disk.clear_observer();
-        let points = std::mem::take(&mut *seen.lock().expect("no panic"));
+        let points = disks_during_import(&disk, &bundle);
         let (mut rng, mut left) = (Rng::new(7), 0);
         for (index, point) in points.iter().enumerate() {
             for image in [point.power_cut(&mut rng), point.process_kill(&mut rng)] {

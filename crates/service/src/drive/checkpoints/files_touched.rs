@@ -13,7 +13,7 @@ use rekindle_workspace::compare::{Changed, count_lines};
 use rekindle_workspace::restore::SkippedPaths;
 
 use super::StopFlag;
-use crate::drive::told_files::ToldFiles;
+use crate::drive::capped_list::CappedList;
 use crate::workspaces::checkpoint_record::{file_change, from_record};
 use crate::workspaces::{WorkspaceError, Workspaces};
 
@@ -68,7 +68,7 @@ pub(super) fn files_changed(
     stop: &StopFlag,
 ) -> Result<Option<ChangedFiles>, WorkspaceError> {
     let mut found = ChangedFiles { rules_differ: before.rules_differ(now), ..ChangedFiles::default() };
-    let mut told = ToldFiles::default();
+    let mut told = CappedList::default();
     for changed in changes(workspaces, before, now)? {
         if stop.is_raised() {
             return Ok(None);
@@ -91,7 +91,7 @@ pub(super) fn files_touched(
 ) -> Result<(FilesTouched, Option<Pins>), WorkspaceError> {
     let source = workspaces.source();
     let mut touched = FilesTouched { rules_differ: start.rules_differ(now), ..FilesTouched::default() };
-    let (mut list, mut told) = (Vec::new(), ToldFiles::default());
+    let (mut list, mut told) = (Vec::new(), CappedList::default());
     let begin = Instant::now();
     for changed in changes(workspaces, start, now)? {
         let changed = changed?;

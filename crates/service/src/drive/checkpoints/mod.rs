@@ -3,8 +3,8 @@
 
 mod capture;
 mod capture_threads;
-mod counts;
 mod files_touched;
+mod metrics;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use rekindle_workspace::rules::Selection;
 
 use self::capture::{CaptureLimits, take};
 use self::capture_threads::CaptureThreads;
-pub(crate) use self::counts::CheckpointCounts;
+pub(crate) use self::metrics::CheckpointCounts;
 use crate::workspaces::Workspaces;
 
 /// How checkpoints are taken where a session does not say otherwise.

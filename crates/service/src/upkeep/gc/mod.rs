@@ -4,10 +4,10 @@
 
 mod blobs;
 mod checkpoints;
+mod disk_usage;
 mod executables;
 mod holders;
 mod reachable;
-mod space;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -113,7 +113,7 @@ pub(crate) fn gc_of_owner(
 ) -> Result<Collected, OfflineError> {
     let offline = Offline::open(disk.clone(), home)?;
     let mut freed = Freed::default();
-    freed.0.space = space::measure(&Layout::new(home));
+    freed.0.space = disk_usage::measure(&Layout::new(home));
     holders::collect(disk, &offline, options, &mut freed);
     // Whether a log can be read decides about blobs, and every log is read for that.
     let report = examine(disk, home, Holding::Nothing, &mut |_| {})?;

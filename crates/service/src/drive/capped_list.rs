@@ -1,4 +1,4 @@
-//! The files that a record tells of: the first ones, so that a record stays small however many there are.
+//! A capped list: the first files that a record tells of, so that it stays small however many there are.
 
 /// Files that are told.
 const MAX_TOLD: usize = 200;
@@ -6,20 +6,20 @@ const MAX_TOLD: usize = 200;
 /// Bytes of their paths, likewise.
 const MAX_TOLD_BYTES: usize = 32 << 10;
 
-/// The first of some files.
+/// A capped list: the first of some files.
 #[derive(Debug)]
-pub(super) struct ToldFiles<T> {
+pub(super) struct CappedList<T> {
     pub(super) first: Vec<T>,
     bytes: usize,
 }
 
-impl<T> Default for ToldFiles<T> {
-    fn default() -> ToldFiles<T> {
-        ToldFiles { first: Vec::new(), bytes: 0 }
+impl<T> Default for CappedList<T> {
+    fn default() -> CappedList<T> {
+        CappedList { first: Vec::new(), bytes: 0 }
     }
 }
 
-impl<T> ToldFiles<T> {
+impl<T> CappedList<T> {
     /// Adds a file with a path of this length, as long as there is room.
     pub(super) fn push(&mut self, path: usize, file: T) {
         self.bytes = self.bytes.saturating_add(path);
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn no_more_are_told_than_fit() {
         let told = |count: usize, path: usize| {
-            let mut told = ToldFiles::default();
+            let mut told = CappedList::default();
             (0..count).for_each(|number| told.push(path, number));
             told.first.len()
         };
