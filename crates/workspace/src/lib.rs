@@ -12,6 +12,8 @@ pub mod rules;
 pub mod skipped;
 mod stamp;
 pub mod stat_cache;
+#[cfg(test)]
+mod test_git;
 pub mod tree;
 
 use std::ffi::OsStr;

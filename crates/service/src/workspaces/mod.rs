@@ -241,7 +241,7 @@ impl Workspaces {
             let unread = |source| RestoreError::Journal { doing: "read", source };
             let skipped_then = SkippedPaths::of(&facts.skipped, &objects).map_err(unread)?;
             let skipped_now = SkippedPaths::of(&captured.skipped, &objects).map_err(unread)?;
-            let rules = TreeRules::new(&objects, wanted, &selection, root);
+            let rules = TreeRules::new(&objects, wanted, &selection);
             let head_now = git_head(captured);
             let now = Side {
                 tree: captured.tree,

@@ -3,7 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use rekindle_domain::blob_id::BlobId;
@@ -11,16 +10,15 @@ use rekindle_domain::blob_id::BlobId;
 use super::lookup::Lookup;
 use super::paths::{join, split};
 use crate::objects::ObjectSource;
-use crate::rules::{
-    Decision, DirRules, IGNORE_FILES, IgnoreFiles, Lists, MAX_IGNORE_FILE_BYTES, Repository, Selection,
-};
+use crate::rules::{Decision, DirRules, IGNORE_FILES, IgnoreFiles, Lists, MAX_IGNORE_FILE_BYTES, Selection};
 use crate::tree::OwnedNode;
 
 /// The rules of a captured tree.
 ///
 /// They are those of its capture as far as they can be known: its own ignore files, with the lists of the user's configuration
-/// and the index of git as they are now. Repositories inside the workspace are not told apart, and what cannot be read
-/// counts as ignored; both err on the side of leaving files alone.
+/// as they are now. Nobody knows what git tracked then, and it need not be known: a tracked path that was there is in the tree.
+/// One that matches an ignore file and is not in the tree may have been there, ignored, whatever git tracks today. Repositories
+/// inside the workspace are not told apart, and what cannot be read counts as ignored; all err on the side of leaving files alone.
 pub struct TreeRules<'a> {
     source: &'a dyn ObjectSource,
     tree: Lookup<'a>,
@@ -30,20 +28,14 @@ pub struct TreeRules<'a> {
 }
 
 impl<'a> TreeRules<'a> {
-    /// Returns the rules of a tree of the workspace at `root`.
-    pub fn new(
-        source: &'a dyn ObjectSource,
-        tree: BlobId,
-        selection: &Selection,
-        root: &Path,
-    ) -> TreeRules<'a> {
+    /// Returns the rules of a tree.
+    pub fn new(source: &'a dyn ObjectSource, tree: BlobId, selection: &Selection) -> TreeRules<'a> {
         // Patterns that are not understood were told by the capture.
         let (lists, _) = Lists::new(selection);
-        let repository = Repository::around(root).map(Arc::new);
         TreeRules {
             source,
             tree: Lookup::new(source, tree),
-            above: Arc::new(DirRules::above_root(Arc::new(lists), repository)),
+            above: Arc::new(DirRules::above_root(Arc::new(lists), None)),
             directories: RefCell::default(),
         }
     }
@@ -110,8 +102,7 @@ mod tests {
             ]),
         );
         let selection = Selection { exclude: vec!["/out".into()], include: vec!["out.log".into()] };
-        let nowhere = tempfile::tempdir().expect("a directory");
-        let rules = TreeRules::new(&objects, tree, &selection, nowhere.path());
+        let rules = TreeRules::new(&objects, tree, &selection);
         let cases: &[(&str, bool, bool)] = &[
             ("a.log", false, true),
             ("d/a.log", false, true),
@@ -131,7 +122,7 @@ mod tests {
         for (path, is_dir, ignored) in cases {
             assert_eq!(rules.ignores(path.as_bytes(), *is_dir), *ignored, "{path}");
         }
-        let lost = TreeRules::new(&objects, BlobId::of(b"lost"), &selection, nowhere.path());
+        let lost = TreeRules::new(&objects, BlobId::of(b"lost"), &selection);
         assert!(lost.ignores(b"anything", false), "what cannot be known is left alone");
     }
 }

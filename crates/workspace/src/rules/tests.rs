@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use rekindle_domain::blob_id::BlobId;
 
 use super::git_index::Tracked;
 use super::*;
+use crate::test_git::git;
 
 /// Ignore files by path.
 struct Files(HashMap<Vec<u8>, &'static str>);
@@ -123,27 +123,6 @@ fn the_users_lists_beat_ignore_files() {
     ]);
     let (_, notes) = Lists::new(&Selection { exclude: vec!["a{".into()], include: vec!["ok".into()] });
     assert!(notes.len() == 1 && notes[0].contains("`a{` in [workspace] exclude"), "{notes:?}");
-}
-
-fn git(directory: &Path, arguments: &[&str]) -> bool {
-    let command = Command::new("git")
-        .current_dir(directory)
-        .args([
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "commit.gpgsign=false",
-            "-c",
-            "init.defaultBranch=main",
-        ])
-        .args(["-c", "protocol.file.allow=always"])
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output();
-    command.is_ok_and(|output| output.status.success())
 }
 
 fn write(root: &Path, path: &str, content: &str) {

@@ -1,28 +1,7 @@
 //! Workspaces that are, contain or lie in git repositories.
 
-use std::process::Command;
-
 use super::*;
-
-fn git(directory: &Path, arguments: &[&str]) -> bool {
-    let command = Command::new("git")
-        .current_dir(directory)
-        .args([
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "commit.gpgsign=false",
-            "-c",
-            "init.defaultBranch=main",
-        ])
-        .args(arguments)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .output();
-    command.is_ok_and(|output| output.status.success())
-}
+use crate::test_git::git;
 
 /// Returns a repository with an ignored file that is tracked, or nothing if there is no git.
 fn repository() -> Option<Lab> {

@@ -11,6 +11,7 @@ use super::*;
 use crate::capture::{CaptureOptions, Captured, capture};
 use crate::rules::Selection;
 use crate::stat_cache::StatCache;
+use crate::test_git::git;
 
 fn captured(objects: &MemoryObjects, root: &std::path::Path) -> Captured {
     capture(&CaptureOptions::new(root), objects, &StatCache::default()).expect("captured")
@@ -26,7 +27,7 @@ fn restore_here(
     let opened = DirRoot::open(path).expect("opened");
     let now = captured(objects, path);
     let skipped = SkippedPaths::of(&now.skipped, objects).expect("all of them");
-    let rules = TreeRules::new(objects, wanted.0, &Selection::default(), path);
+    let rules = TreeRules::new(objects, wanted.0, &Selection::default());
     let root = Tapped::new(&opened, tap);
     let tools = Tools { root: &root, source: objects, sink: objects, journal, limits: Limits::default() };
     let now = Side { tree: now.tree, ignores: &ignores_nothing, skipped: &skipped, git_head: None };
@@ -99,7 +100,7 @@ fn what_was_captured_comes_back_and_what_was_not_stays() {
 
         let after = flat(&read(&DirRoot::open(&new).expect("opened"), b""));
         let (now, wanted, seen) = (flat(&now), files_of(&objects, tree), files_of(&objects, before));
-        let rules = TreeRules::new(&objects, tree, &Selection::default(), &new);
+        let rules = TreeRules::new(&objects, tree, &Selection::default());
         let is_left = |path: &[u8]| {
             let covers = |left: &Left| {
                 path.strip_prefix(left.path.as_slice())
@@ -182,4 +183,30 @@ fn skipped_files_stay_where_they_are() {
     assert_eq!(restored.left, [Left { path: b"new".to_vec(), why: LeftWhy::UnknownFiles }]);
     assert!(root.join("d/socket").exists() && root.join("new/socket").exists());
     assert!(!root.join("new/z").exists());
+}
+
+/// What git tracks today says nothing about what was ignored when the wanted tree was captured.
+#[test]
+fn ignored_files_that_git_tracks_since_stay_where_they_are() {
+    let base = scratch();
+    let root = base.path();
+    if !git(root, &["init"]) {
+        eprintln!("no git here: not tested");
+        return;
+    }
+    let objects = MemoryObjects::new();
+    let built = directory([("user.db", file("rows"))]);
+    let before = all([(".gitignore", file("build/\n*.log\n")), ("x.log", file("1")), ("build", built)]);
+    make(&DirRoot::open(root).expect("opened"), b"", &before);
+    let wanted = captured(&objects, root).tree;
+    std::fs::write(root.join("new"), "made since").expect("written");
+    assert!(git(root, &["add", "-f", "build/user.db", "x.log", "new"]));
+    assert!(git(root, &["commit", "-qm", "everything"]));
+    let (none, journal) = (SkippedPaths::default(), MemoryJournal::default());
+    let quiet = |_: &'static str, _: &[u8]| Ok(());
+    let restored = restore_here(root, &objects, &journal, (wanted, &none), &quiet).expect("restored");
+    let left = |path: &str| Left { path: path.into(), why: LeftWhy::Ignored };
+    assert_eq!(restored.left, [left("build"), left("x.log")]);
+    assert_eq!(std::fs::read_to_string(root.join("build/user.db")).expect("still there"), "rows");
+    assert!(root.join("x.log").exists() && !root.join("new").exists());
 }
