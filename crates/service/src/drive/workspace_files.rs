@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +12,7 @@ use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::ChangedFile;
 use rekindle_store::disk::is_shortage;
 use rekindle_workspace::CaptureOptions;
+use rekindle_workspace::compare::Changed;
 use rekindle_workspace::restore::Restored;
 use rekindle_workspace::rules::Selection;
 
@@ -73,16 +76,23 @@ impl WorkspaceFiles {
 
     /// Returns what a restore has changed: what is not the same in the tree of before and in the wanted one, but for what was left
     /// alone. The report of the last attempt has nothing of those before it.
-    fn changes(&self, restored: &Restored) -> Result<(u64, Vec<ChangedFile>), WorkspaceError> {
+    fn changes(&self, restored: &Restored, root: &Path) -> Result<(u64, Vec<ChangedFile>), WorkspaceError> {
         let left: HashSet<&[u8]> = restored.left.iter().map(|left| left.path.as_slice()).collect();
-        let is_left = |path: &[u8]| {
-            let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
-            !left.is_empty() && (left.contains(path) || above.into_iter().any(|above| left.contains(above)))
+        let is_left = |changed: &Changed| {
+            let path = changed.path.as_slice();
+            let mut above =
+                path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+            if left.is_empty() || left.contains(path) {
+                return !left.is_empty();
+            }
+            // A directory that stays for what is ignored in it may have lost the rest.
+            above.any(|above| left.contains(above))
+                && (changed.new.is_some() || root.join(OsStr::from_bytes(path)).symlink_metadata().is_ok())
         };
         let (mut total, mut told) = (0, CappedList::default());
         for changed in self.workspaces.compare(restored.undo, restored.tree) {
             let changed = changed?;
-            if changed.is_directory() || is_left(&changed.path) {
+            if changed.is_directory() || is_left(&changed) {
                 continue;
             }
             total += 1;
@@ -112,7 +122,7 @@ impl RestoreFiles for WorkspaceFiles {
             true => FilesError::Shortage(chain(&error)),
             false => FilesError::Failed(chain(&error)),
         })?;
-        let changes = self.changes(&restored);
+        let changes = self.changes(&restored, root);
         let (changed, files) = changes.unwrap_or_else(|error| {
             tracing::warn!("what a restore changed cannot be told: {}", chain(&error));
             (restored.done.len() as u64, Vec::new())
@@ -167,6 +177,16 @@ mod tests {
         assert_eq!(restored.files, [modified]);
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "before");
         assert!(data.exists(), "what the configuration excludes is left alone");
+        // A directory stays for what is excluded in it; what else was in it is gone, and told.
+        let app = work.path().join("app/data");
+        std::fs::create_dir_all(&app).expect("made");
+        std::fs::write(app.join("rows"), "rows").expect("written");
+        std::fs::write(work.path().join("app/new"), "new").expect("written");
+        let kept = restore_for("another", tree, work.path()).expect("restored");
+        let deleted = ChangedFile { path: b"app/new".as_slice().into(), change: FileChange::Deleted };
+        assert_eq!((kept.changed, kept.left, kept.files), (1, 1, vec![deleted]));
+        assert!(app.join("rows").exists() && !work.path().join("app/new").exists());
+        std::fs::remove_dir_all(work.path().join("app")).expect("removed");
         // Once more changes nothing, and the way back leads back.
         assert_eq!(restore(tree, work.path()).expect("restored").changed, 0);
         files.note_recorded(work.path());
