@@ -1,8 +1,11 @@
 //! Transcripts: where agents keep what they wrote down of a session themselves. A place is a pattern of path segments below a directory
 //! of the user, so that a path of elsewhere is either one that the agent itself would have, or refused. Nothing here reads a file.
 
-/// Longest name that stands for a directory; agents shorten longer ones in ways of their own.
+/// Longest name that stands for a directory as it is; a longer one is cut there, and ends with a dash and a hash of its path.
 const MAX_DIRECTORY_NAME: usize = 200;
+
+/// Longest hash of a path: 32 bits without their sign, to the base 36.
+const MAX_HASH: usize = 6;
 
 /// Longest id of an agent's session, and longest name of anything else.
 const MAX_NAME: usize = 128;
@@ -25,7 +28,7 @@ pub enum Segment {
     Fixed(&'static str),
     /// So many digits: a year, a month, a day.
     Digits(usize),
-    /// The working directory, with - for whatever is no letter and no digit.
+    /// The working directory, with - for whatever is no letter and no digit, and a hash at its end if it is long.
     WorkingDir,
     /// What the agent calls the working directory, which nobody else can tell.
     Project,
@@ -48,7 +51,7 @@ impl Segment {
             Segment::Digits(count) => name.len() == *count && name.bytes().all(|byte| byte.is_ascii_digit()),
             Segment::WorkingDir => {
                 let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-                (1..=MAX_DIRECTORY_NAME).contains(&name.len()) && name.bytes().all(is_plain)
+                (1..=MAX_DIRECTORY_NAME + 1 + MAX_HASH).contains(&name.len()) && name.bytes().all(is_plain)
             }
             Segment::Project => {
                 let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -90,7 +93,7 @@ impl TranscriptPlace {
         let mut moved = Vec::new();
         for (segment, name) in self.segments.iter().zip(path.split('/')) {
             moved.push(match segment {
-                Segment::WorkingDir => name_of_directory(to)?,
+                Segment::WorkingDir => name_of_directory(to),
                 Segment::Project if from != to => return None,
                 _ => name.to_owned(),
             });
@@ -105,11 +108,33 @@ pub fn is_plain_id(id: &str) -> bool {
     (8..=MAX_NAME).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
-/// Returns what stands for a working directory; none if it would be too long.
-fn name_of_directory(path: &str) -> Option<String> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    let name: String = path.chars().map(plain).collect();
-    (1..=MAX_DIRECTORY_NAME).contains(&name.len()).then_some(name)
+/// Returns what stands for a working directory: of each UTF-16 unit its letter or digit, or a dash.
+fn name_of_directory(path: &str) -> String {
+    let plain = |unit: u16| match u8::try_from(unit) {
+        Ok(byte) if byte.is_ascii_alphanumeric() => char::from(byte),
+        _ => '-',
+    };
+    let mut name: String = path.encode_utf16().map(plain).collect();
+    if name.len() > MAX_DIRECTORY_NAME {
+        name.truncate(MAX_DIRECTORY_NAME);
+        name.push('-');
+        name.push_str(&path_hash(path));
+    }
+    name
+}
+
+/// Returns the hash of a path as agents written in JavaScript compute it: times 31 and plus the next UTF-16 unit, in 32 bits; its
+/// amount to the base 36.
+fn path_hash(path: &str) -> String {
+    let hash = path.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(unit.into()));
+    let (mut rest, mut digits) = (hash.unsigned_abs(), Vec::new());
+    loop {
+        digits.extend(char::from_digit(rest % 36, 36));
+        rest /= 36;
+        if rest == 0 {
+            return digits.into_iter().rev().collect();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +181,12 @@ mod tests {
         let claude = "projects/-home-me-work/ID.jsonl";
         let expected = format!("projects/-srv-a-b-c/{ID}.jsonl");
         assert_eq!(moved("claude", claude, "/srv/a b.c"), Some(expected));
-        assert_eq!(moved("claude", claude, &"/long".repeat(50)), None);
+        let cut = format!("projects/{}-HASH/{ID}.jsonl", "-long".repeat(40));
+        let long = moved("claude", claude, &"/long".repeat(50)).expect("cut");
+        assert_eq!(long, cut.replace("HASH", "9lqleo"));
+        assert!(place("claude").fits(&long, ID), "{long}");
+        // A character beyond the first 65,536 is two units.
+        assert_eq!(moved("claude", claude, "/a😀b"), Some(format!("projects/-a--b/{ID}.jsonl")));
         let codex = "sessions/2026/02/21/rollout-2026-02-21T10-15-30-ID.jsonl";
         assert_eq!(moved("codex", codex, "/elsewhere"), Some(codex.replace("ID", ID)));
         let gemini = "tmp/p/chats/session-2026-02-21T10-15-0f8c2a44.jsonl";
