@@ -16,6 +16,7 @@ use rekindle_service::workspaces::Workspaces;
 use rekindle_store::home::{self, HomeError};
 use rekindle_store::layout::Layout;
 use rekindle_store::{OpenError, Store};
+use rekindle_terminal::output::plural;
 use rekindle_terminal::sanitise;
 use rekindle_wire::request::ImportStaged;
 use rekindle_workspace::tree::short_name;
@@ -60,8 +61,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, Failure> {
     // What is left of staging goes, and whoever collects objects may: a session names them now.
     drop(staged);
     let mut restored = None;
-    if let Some(cwd) = cwd.filter(|_| !args.dry_run) {
-        restored = put_files(context, &sessions, Path::new(&cwd))?;
+    if let Some(cwd) = cwd.as_deref().map(Path::new)
+        && let Some(tree) = files_for(&sessions, cwd)?
+    {
+        restored = if args.dry_run { Some(tree) } else { put_files(context, tree, cwd)? };
     }
     tell(context, args, &sessions, restored)
 }
@@ -95,22 +98,21 @@ fn place(context: &Context, staged: &Staged) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts the files of the sessions into a directory that is empty or missing. Tells which were put there; none if it was not empty.
-fn put_files(context: &Context, sessions: &[ImportedSession], cwd: &Path) -> Result<Option<BlobId>, Failure> {
+/// Returns the files that go into a directory: those of the sessions, if they all have the same, and if it is empty or missing.
+fn files_for(sessions: &[ImportedSession], cwd: &Path) -> Result<Option<BlobId>, Failure> {
     let mut trees: Vec<BlobId> = sessions.iter().filter_map(|session| session.tree).collect();
     trees.dedup();
     let [tree] = trees[..] else { return Ok(None) };
-    let is_empty = match std::fs::read_dir(cwd) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(cwd)?;
-            true
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if !is_empty {
-        return Ok(None);
+    match std::fs::read_dir(cwd) {
+        Ok(mut entries) => Ok(entries.next().is_none().then_some(tree)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Some(tree)),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Puts files into a directory, and makes it if it is missing. Tells which were put there; none if something was left out.
+fn put_files(context: &Context, tree: BlobId, cwd: &Path) -> Result<Option<BlobId>, Failure> {
+    std::fs::create_dir_all(cwd)?;
     let workspaces = Workspaces::new(context.disk(), Layout::new(&context.home));
     let restored = workspaces.restore(tree, capture_options(cwd)?);
     let restored = restored.map_err(|error| Failure::failed(error.code(), error))?;
@@ -175,12 +177,12 @@ fn notes(session: &ImportedSession, restored: Option<BlobId>, dry_run: bool) -> 
         ));
     }
     if session.checkpoints > 0 {
-        notes.push(format!(
-            "{} states of its files are here: rekindle diff and rekindle rewind know them",
-            session.checkpoints
-        ));
+        let are = if session.checkpoints == 1 { "is" } else { "are" };
+        let states = plural(session.checkpoints as u64, "state");
+        notes.push(format!("{states} of its files {are} here: rekindle diff and rekindle rewind know them"));
     }
-    if !Path::new(&session.working_dir).is_dir() {
+    // With files comes the directory.
+    if restored.is_none() && !Path::new(&session.working_dir).is_dir() {
         notes.push(format!("there is no directory {} here; --cwd names another", session.working_dir));
     }
     if let Some(tree) = session.tree.filter(|tree| Some(*tree) != restored) {
@@ -194,7 +196,34 @@ fn notes(session: &ImportedSession, restored: Option<BlobId>, dry_run: bool) -> 
 
 /// Returns a directory's whole path; it need not be there.
 fn whole_path(path: &Path) -> Result<String, Failure> {
-    let whole = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+    let mut whole = std::path::absolute(path)?;
+    // Sessions are found by the path without links, which is what a shell in there has.
+    if let Some((above, real)) = whole.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))
+    {
+        whole = whole
+            .strip_prefix(above)
+            .into_iter()
+            .flat_map(Path::components)
+            .fold(real, |real, name| real.join(name));
+    }
     let bad = |_| Failure::usage("no_directory", format!("{}: its path is no text", path.display()));
     whole.into_os_string().into_string().map_err(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_not_there_yet_is_named_without_links() {
+        let place = tempfile::tempdir().expect("a directory");
+        let real = place.path().canonicalize().expect("it is there").join("real");
+        std::fs::create_dir(&real).expect("made");
+        std::os::unix::fs::symlink(&real, place.path().join("link")).expect("linked");
+        let whole = |path: &str| whole_path(&place.path().join(path)).expect("text");
+        let real = real.to_str().expect("text");
+        assert_eq!(whole("link"), real);
+        assert_eq!(whole("link/new/x"), format!("{real}/new/x"));
+        assert_eq!(whole("real/new"), format!("{real}/new"));
+    }
 }

@@ -56,7 +56,13 @@ impl Staged {
         let (title, records) = (state.title.clone(), state.last_seq);
         let working_dir = asked.working_dir.clone().unwrap_or_else(|| state.working_dir.clone());
         let transcript = match &bundled.transcript {
-            Some(_) if taken => None,
+            Some(_) if taken => {
+                notes.push(
+                    "what its agent wrote down itself is left out: it belongs to the session of this id that is here already"
+                        .into(),
+                );
+                None
+            }
             Some(bundled) => match self.place_transcript(state, bundled, &working_dir, asked)? {
                 Ok(place) => Some(place),
                 Err(why) => {
