@@ -29,6 +29,8 @@ pub struct Capabilities {
     pub load: bool,
     /// It can bring a session back.
     pub resume: bool,
+    /// It can make a session that goes on from another one.
+    pub fork: bool,
     /// A turn can be cancelled without ending the process.
     pub cancel: bool,
     /// A prompt must wait until the turn before it has ended.
@@ -57,6 +59,8 @@ pub enum Open<'a> {
     Load(&'a str),
     /// Brought back, without one.
     Resume(&'a str),
+    /// Made from another one, which stays as it is.
+    Fork(&'a str),
 }
 
 /// A setting of the agent's session.

@@ -41,6 +41,8 @@ pub enum Request {
     Load,
     /// Bring a session back.
     Resume,
+    /// Make a session that goes on from another one, which stays as it is.
+    Fork,
     /// Do this.
     Prompt,
     /// Work in this mode, or with this model.
@@ -52,12 +54,12 @@ pub enum Request {
 impl Request {
     /// Tells whether its answer makes the agent ready.
     pub fn opens(self) -> bool {
-        matches!(self, Request::New | Request::Load | Request::Resume)
+        matches!(self, Request::New) || self.brings_back()
     }
 
-    /// Tells whether it brings back a session that was there before.
+    /// Tells whether it brings back a conversation that was there before.
     pub fn brings_back(self) -> bool {
-        matches!(self, Request::Load | Request::Resume)
+        matches!(self, Request::Load | Request::Resume | Request::Fork)
     }
 }
 

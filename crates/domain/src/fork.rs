@@ -5,7 +5,7 @@
 
 use crate::event::{ForkedFrom, Kind, Options, Provider, Restoring, SessionCreated};
 use crate::id::RunId;
-use crate::session::SessionState;
+use crate::session::{Run, SessionState};
 use crate::snapshot_name::SnapshotName;
 
 /// The place at which a fork is wanted.
@@ -78,6 +78,17 @@ pub fn cut_at<E>(
     }
     // A log of the earlier layout begins anywhere.
     Ok(oldest)
+}
+
+/// Tells whether a fork can go on from the own session of its parent's agent: the agent is the same, and its last turn was neither
+/// cut nor cancelled, so that it remembers what the log has.
+pub fn can_keep_agent_session(parent: &SessionState, fork: &Provider) -> bool {
+    let own = &parent.provider;
+    let is_same = (&own.profile, &own.agent, &own.command) == (&fork.profile, &fork.agent, &fork.command);
+    let is_whole = |run: &Run| run.end.is_some() && run.cancel.is_none();
+    let has_session = parent.agent.as_ref().is_some_and(|agent| agent.cursor.is_some());
+    let is_there = !parent.deleted && parent.recovery.interruption.is_none();
+    is_same && has_session && is_there && parent.run.as_ref().is_some_and(is_whole)
 }
 
 /// What a fork is to have that its parent has not; what is not named it takes over.

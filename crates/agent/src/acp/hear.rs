@@ -102,7 +102,7 @@ fn response<'a>(
     let result = object.object("result");
     match request {
         Request::Greet => vec![Said::Greeted(input, greeting(&result))],
-        Request::New | Request::Load | Request::Resume => {
+        Request::New | Request::Load | Request::Resume | Request::Fork => {
             let named = ["modes", "configOptions", "models"].iter().any(|name| result.raw(name).is_some());
             let options = object.raw("result").filter(|_| named);
             vec![Said::Opened { input, cursor: result.text("sessionId"), options }]

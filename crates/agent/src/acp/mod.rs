@@ -70,6 +70,7 @@ impl Profile for Acp {
             cursor: true,
             load: offers(&agent, "loadSession"),
             resume: second || offers(&session, "resume"),
+            fork: offers(&session, "fork"),
             cancel: true,
             one_prompt_at_a_time: true,
             images: offers(&prompt, "image") || offers(&session.object("prompt"), "image"),
@@ -95,6 +96,7 @@ impl Profile for Acp {
             Some("session/new") => Request::New,
             Some("session/load") => Request::Load,
             Some("session/resume") => Request::Resume,
+            Some("session/fork") => Request::Fork,
             Some("session/prompt") => Request::Prompt,
             Some("session/set_mode" | "session/set_model" | "session/set_config_option") => Request::Set,
             _ => Request::Other,
@@ -147,15 +149,18 @@ mod tests {
     fn capabilities_are_objects_and_null_is_no() {
         let acp = Acp::default();
         let cases = [
-            (r#"{"loadSession":true,"sessionCapabilities":{"resume":{}}}"#, (true, true)),
-            (r#"{"loadSession":false,"sessionCapabilities":{"resume":null,"list":{}}}"#, (false, false)),
-            (r#"{"sessionCapabilities":{"resume":{"later":1}}}"#, (false, true)),
-            (r#"{"session":{"prompt":{"image":{}}}}"#, (false, true)),
-            ("[]", (false, false)),
+            (r#"{"loadSession":true,"sessionCapabilities":{"resume":{}}}"#, (true, true, false)),
+            (
+                r#"{"loadSession":false,"sessionCapabilities":{"resume":null,"list":{},"fork":{}}}"#,
+                (false, false, true),
+            ),
+            (r#"{"sessionCapabilities":{"resume":{"later":1},"fork":false}}"#, (false, true, false)),
+            (r#"{"session":{"prompt":{"image":{}}}}"#, (false, true, false)),
+            ("[]", (false, false, false)),
         ];
         for (json, expected) in cases {
             let found = acp.capabilities(Some(json));
-            assert_eq!((found.load, found.resume), expected, "{json}");
+            assert_eq!((found.load, found.resume, found.fork), expected, "{json}");
         }
         assert!(acp.capabilities(Some(r#"{"session":{"prompt":{"image":{}}}}"#)).images);
         assert!(acp.capabilities(None).one_prompt_at_a_time);
@@ -167,6 +172,8 @@ mod tests {
         let load = acp.open(2, Open::Load("s\"1"), "/repo").expect("a line");
         let sent = acp.sent(load.what, &load.line);
         assert_eq!((sent.request, sent.cursor.as_deref()), (Request::Load, Some("s\"1")));
+        let fork = acp.open(2, Open::Fork("s1"), "/repo").expect("a line");
+        assert_eq!(acp.sent(fork.what, &fork.line).request, Request::Fork);
         let answer = acp.sent(InputKind::Answer, b"{\"id\": \"7\" ,\"result\":null}");
         assert_eq!((answer.request, answer.answers.as_deref()), (Request::Other, Some("\"7\"")));
         for setting in [

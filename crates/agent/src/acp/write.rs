@@ -63,6 +63,7 @@ pub(super) fn open(input_seq: u64, how: Open<'_>, cwd: &str) -> Outgoing {
         Open::New => ("session/new", None),
         Open::Load(id) => ("session/load", Some(id)),
         Open::Resume(id) => ("session/resume", Some(id)),
+        Open::Fork(id) => ("session/fork", Some(id)),
     };
     let session = session_id.map(|id| ("sessionId", Raw::text(id)));
     let params = session.into_iter().chain([("cwd", Raw::text(cwd)), ("mcpServers", raw(&[(); 0]))]);
@@ -157,6 +158,7 @@ mod tests {
             open(2, Open::New, "/re\"po"),
             open(2, Open::Load("s1"), "/repo"),
             open(2, Open::Resume("s1"), "/repo"),
+            open(2, Open::Fork("s1"), "/repo"),
             set(3, "s1", Setting::Mode("plan".into())),
             set(3, "s1", Setting::Model("large".into())),
             set(3, "s1", Setting::Choose("model".into(), "large".into())),
@@ -171,6 +173,7 @@ mod tests {
         {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/re\"po","mcpServers":[]}}
         {"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
         {"jsonrpc":"2.0","id":2,"method":"session/resume","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
+        {"jsonrpc":"2.0","id":2,"method":"session/fork","params":{"sessionId":"s1","cwd":"/repo","mcpServers":[]}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"s1","modeId":"plan"}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_model","params":{"sessionId":"s1","modelId":"large"}}
         {"jsonrpc":"2.0","id":3,"method":"session/set_config_option","params":{"sessionId":"s1","configId":"model","value":"large"}}

@@ -115,7 +115,7 @@ impl Connection {
         input.heard = true;
         let input = input.clone();
         match input.sent.request {
-            Request::Load | Request::Resume => {
+            Request::Load | Request::Resume | Request::Fork => {
                 // What was said before is no part of what is told again.
                 self.flush(false, out);
                 // An agent that has answered already does not load any more.

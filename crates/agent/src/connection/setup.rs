@@ -44,7 +44,9 @@ impl Connection {
         if self.facts.ready.is_some() {
             return self.notice("duplicate_reply", Some("there is a session already".into()), None, out);
         }
-        let cursor = cursor.filter(|cursor| !cursor.is_empty()).map(Cow::into_owned).or(sent.cursor);
+        // What a fork goes on from is not what comes of it.
+        let asked_for = sent.cursor.filter(|_| sent.request != Request::Fork);
+        let cursor = cursor.filter(|cursor| !cursor.is_empty()).map(Cow::into_owned).or(asked_for);
         let Some(cursor) = cursor.filter(|cursor| cursor.len() <= MAX_NAME) else {
             let message = "the agent gave its session no usable id".to_owned();
             return self.refused(input, Failure { code: 0, message }, out);

@@ -143,7 +143,7 @@ impl Ask {
 /// A session that was brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// How: [`Request::Load`] or [`Request::Resume`].
+    /// How: [`Request::Load`], [`Request::Resume`] or [`Request::Fork`].
     pub method: Request,
     /// What was said again.
     pub replay: Replay,

@@ -38,7 +38,7 @@ impl Connection {
     pub fn in_flight(&self) -> Vec<(u64, Request)> {
         let open = |request: Request| match request {
             Request::Greet => self.facts.ready.is_none() && self.partial.greeting.is_none(),
-            Request::New | Request::Load | Request::Resume => self.facts.ready.is_none(),
+            Request::New | Request::Load | Request::Resume | Request::Fork => self.facts.ready.is_none(),
             Request::Prompt => true,
             Request::Set | Request::Other => false,
         };

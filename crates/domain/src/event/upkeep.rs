@@ -10,7 +10,7 @@ use crate::string_enum::string_enums;
 /// An agent's conversation was brought back, and how well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionRestored<'a> {
-    /// `load`, `resume`, `context` or `fresh`.
+    /// `load`, `resume`, `fork`, `context` or `fresh`.
     #[serde(borrow)]
     pub method: Cow<'a, str>,
     /// `continued`, `shorter`, `reprimed`, `fresh` or `unverified`.

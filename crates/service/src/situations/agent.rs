@@ -56,6 +56,7 @@ impl Agent {
                 self.answer("new", &id, &json!({"sessionId": "own"}))
             }
             Some("session/load") => self.load(&id, memory),
+            Some("session/fork") => self.answer("fork", &id, &json!({"sessionId": "forked"})),
             Some("session/prompt") => {
                 let text = told["params"]["prompt"][0]["text"].clone();
                 memory.push(
@@ -80,7 +81,9 @@ impl Agent {
     fn introduction(&self) -> Value {
         let name = self.life.setting("name").unwrap_or("scripted");
         let load = self.life.setting("can").is_none();
-        json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": load}, "agentInfo": {"name": name, "version": "1.0.0"}})
+        let session = if self.life.setting("fork").is_some() { json!({"fork": {}}) } else { json!({}) };
+        let can = json!({"loadSession": load, "sessionCapabilities": session});
+        json!({"protocolVersion": 1, "agentCapabilities": can, "agentInfo": {"name": name, "version": "1.0.0"}})
     }
 
     fn answer(&self, request: &str, id: &Value, result: &Value) -> Vec<Deed> {

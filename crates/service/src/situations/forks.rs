@@ -1,5 +1,7 @@
 //! Forks: what their agents are told, where they are cut, and what they do not take along.
 
+use std::time::Duration;
+
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_store::log::Cursor;
@@ -52,6 +54,66 @@ fn the_first_prompt_of_a_fork_is_told_the_history_up_to_the_cut() {
         (now.last_seq, now.run.as_ref().map(|run| run.run_id)),
         (before.last_seq, before.run.as_ref().map(|run| run.run_id))
     );
+}
+
+const FORKED: &str = "message.user; run.started; agent.launching; session.restored unverified; input.queued prompt; message.agent; run.completed";
+
+// I12: an agent that makes a fork of its own session remembers, and is not told again; one that cannot any more is told, and the
+// log says which.
+#[test]
+fn an_agent_that_can_fork_goes_on_from_its_own_session() {
+    let mut table = Table::default();
+    for (second, news) in [("fork=yes", FORKED), ("fork=no", TOLD), ("", TOLD)] {
+        let mut home = Home::new(&["fork=yes", second]);
+        home.say("paint it red");
+        assert_eq!(home.fork(NewFork::default()).expect("forked"), ForkVerdict::Continued);
+        home.say("paint it green");
+        table.row(second, &mut home, news, "idle", "");
+        assert_eq!(home.prompted() == "paint it green", news == FORKED, "{}", home.prompted());
+        let own = home.state().agent.as_ref().and_then(|agent| agent.cursor.clone());
+        assert_eq!(own.as_deref(), Some(if news == FORKED { "forked" } else { "own" }), "{second}");
+    }
+    // One that never answers is not asked again.
+    let mut home = Home::new(&["fork=yes", "fork=hang", "fork=yes"]);
+    home.say("paint it red");
+    home.fork(NewFork::default()).expect("forked");
+    home.say("paint it green");
+    table.row("asked", &mut home, "message.user; run.started; agent.launching", "running", "");
+    let over = "agent.notice load_timed_out; agent.exited; agent.launching; session.restored reprimed; input.queued prompt; message.agent; run.completed";
+    table.row("over", home.pass(Duration::from_secs(61)), over, "idle", "");
+    table.done(5);
+}
+
+#[test]
+fn an_agent_that_remembers_too_much_or_too_little_is_told_instead() {
+    let mut table = Table::default();
+    // Cut before its latest turn.
+    let mut home = Home::new(&["fork=yes", "fork=yes"]);
+    let first = home.say("paint it red");
+    home.say("paint it blue");
+    assert_eq!(home.fork(at(first)).expect("forked"), ForkVerdict::Reprimed);
+    home.say("paint it green");
+    table.row("earlier", &mut home, TOLD, "idle", "");
+    // The other session went on before the fork's agent was launched.
+    let mut home = Home::new(&["fork=yes", "fork=yes"]);
+    home.say("paint it red");
+    let parent = home.session;
+    assert_eq!(home.fork(NewFork::default()).expect("forked"), ForkVerdict::Continued);
+    let child = home.session;
+    home.go_on_with(parent);
+    home.say("paint it blue");
+    home.go_on_with(child).say("paint it green");
+    table.row("moved on", &mut home, TOLD, "idle", "");
+    assert!(!home.prompted().contains("blue"), "{}", home.prompted());
+    // Another agent has no session of this one's.
+    let mut home = Home::new(&["fork=yes", "fork=yes"]);
+    home.say("paint it red");
+    let other = AgentChoice::Command { profile: "acp".into(), command: vec!["other".into()] };
+    let fork = NewFork { agent: Some(other), ..NewFork::default() };
+    assert_eq!(home.fork(fork).expect("forked"), ForkVerdict::Reprimed);
+    home.say("paint it green");
+    table.row("another", &mut home, TOLD, "idle", "");
+    table.done(3);
 }
 
 #[test]

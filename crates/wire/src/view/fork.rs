@@ -11,6 +11,9 @@ use crate::string_enum::string_enums;
 string_enums! {
     /// What the agent of a fork knows of the history before it, when it gets its first prompt.
     pub enum ForkVerdict {
+        /// What was said: its agent makes a fork of its own session, as it says it can. If it refuses, it is told what happened. The
+        /// log says which.
+        Continued = "continued",
         /// It is told: its own session is a new one, and its first prompt begins with what happened. The log says so again.
         Reprimed = "reprimed",
         /// Nothing: there is no turn to tell of, or it is a command that is told nothing but its prompt.

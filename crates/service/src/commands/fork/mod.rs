@@ -1,6 +1,6 @@
 //! Forks: a session that goes on from the end of a run of another, with the same agent or with another one. Nothing of the other
-//! is copied or changed; its history is read through. The agent of a fork has a session of its own and is told the story with its
-//! first prompt, which the log records as `reprimed`.
+//! is copied or changed; its history is read through. The agent of a fork has a session of its own: made from that of the agent before
+//! it where that can be done, else it is told the story with its first prompt, which the log records as `reprimed`.
 
 mod directory;
 mod files;
@@ -8,9 +8,11 @@ mod fork_point;
 
 use std::sync::Arc;
 
+use rekindle_agent::acp::Acp;
+use rekindle_agent::profile::Profile;
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::event::{ForkedFrom, Options, Provider, Restoring, SnapshotRestored};
-use rekindle_domain::fork::{Wishes, fork as compose_fork};
+use rekindle_domain::fork::{Wishes, can_keep_agent_session, fork as compose_fork};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::kept_snapshot::SnapshotName;
 use rekindle_domain::line::Draft;
@@ -156,6 +158,10 @@ pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forke
     let cut = session.forked_from.map_or(0, |from| from.seq);
     let tells = session.profile != "exec" && tells_of_turns(store, session.id, cut)?;
     let (verdict, notice) = match tells {
+        true if keeps_agent_session(store, &session, cut)? => (
+            ForkVerdict::Continued,
+            "its agent makes a fork of its own session; should it refuse, its first prompt begins with what happened",
+        ),
         true => (
             ForkVerdict::Reprimed,
             "its first prompt begins with what happened up to there: the agent's own memory is not carried over",
@@ -168,6 +174,20 @@ pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forke
     };
     let files = files_outcome(store, session.id)?;
     Ok(Forked { session, files, verdict, notice: notice.to_owned() })
+}
+
+/// Tells whether the agent of a fork goes on from the own session of the agent before it: it can, and nothing was asked since.
+fn keeps_agent_session(store: &dyn Sessions, session: &SessionView, cut: u64) -> Result<bool> {
+    let Some(from) = session.forked_from else { return Ok(false) };
+    let fork = store.open_session(session.id)?.state;
+    // One that is gone, or cannot be read, is no reason to refuse the fork.
+    let Ok(parent) = store.open_session(from.session_id) else { return Ok(false) };
+    let parent = parent.state;
+    let offers = parent.agent.as_ref().and_then(|agent| agent.capabilities.as_deref());
+    let offers = offers.is_some_and(|raw| Acp::default().capabilities(Some(raw.get())).fork);
+    Ok(offers
+        && can_keep_agent_session(&parent, &fork.provider)
+        && find_cut(store, &parent, None).is_ok_and(|end| end == cut))
 }
 
 /// Returns what is to be other than in the session that is forked.

@@ -6,8 +6,10 @@ use rekindle_agent::connection::Ask;
 use rekindle_agent::replay::Spoken;
 use rekindle_domain::drift::DriftWatch;
 use rekindle_domain::event::{Event, InputKind};
+use rekindle_domain::fork::can_keep_agent_session;
 use rekindle_domain::id::{HolderId, RunId, SessionId};
 use rekindle_domain::resume_context::ConversationHistory;
+use rekindle_domain::session::SessionState;
 
 use super::LOAD_TIMED_OUT;
 use super::error::Result;
@@ -26,6 +28,10 @@ pub(super) struct History {
     pub(super) drift: DriftWatch,
     /// What is known of its own session.
     pub(super) own_session: OwnSession,
+    /// What a fork goes on from, as the agent of before knew it.
+    pub(super) origin: Option<ForkOrigin>,
+    /// The run that began last.
+    latest_run: Option<RunId>,
 }
 
 impl History {
@@ -41,22 +47,53 @@ impl History {
         Ok(history)
     }
 
+    fn forget_agent(&mut self) -> (Spoken, OwnSession) {
+        (std::mem::take(&mut self.spoken), std::mem::take(&mut self.own_session))
+    }
+
     /// Takes in a record.
     pub(super) fn note(&mut self, event: &Event<'_>) {
-        let elsewhere = match event {
-            Event::SessionCreated(created) => created.forked_from.is_some(),
-            Event::SessionUpdated(updated) => {
-                updated.imported.as_ref().is_some_and(|imported| !imported.transcript)
+        // The story goes on; whoever was spoken with before it was another, or is out of reach.
+        match event {
+            Event::SessionCreated(created) if created.forked_from.is_some() => {
+                let (spoken, own_session) = self.forget_agent();
+                self.origin = Some(ForkOrigin { spoken, own_session, run: self.latest_run });
             }
-            _ => false,
-        };
-        if elsewhere {
-            // The story goes on; whoever was spoken with before it was another, or is out of reach.
-            (self.spoken, self.own_session) = (Spoken::default(), OwnSession::default());
+            Event::SessionUpdated(updated)
+                if updated.imported.as_ref().is_some_and(|imported| !imported.transcript) =>
+            {
+                self.forget_agent();
+                self.origin = None;
+            }
+            Event::RunStarted(started) => self.latest_run = Some(started.run_id),
+            // From here on it has a story of its own.
+            Event::InputQueued(queued) if queued.what == InputKind::Prompt => self.origin = None,
+            _ => {}
         }
         self.spoken.note(event);
         self.story.note(event);
         self.drift.note(event);
+    }
+}
+
+/// What a fork goes on from: what the agent of the other session should remember, and its own session there.
+#[derive(Debug)]
+pub(super) struct ForkOrigin {
+    pub(super) spoken: Spoken,
+    own_session: OwnSession,
+    /// The latest run up to there.
+    run: Option<RunId>,
+}
+
+impl ForkOrigin {
+    /// Returns the agent's own session that a fork can be made of: the agent is the same, it was asked something there, and nothing
+    /// was asked since behind the place that the fork goes on from. Else it would remember what it must not, or lack what it should
+    /// have.
+    pub(super) fn session_to_fork(&self, store: &dyn Sessions, fork: &SessionState) -> Option<String> {
+        let cursor = self.own_session.cursor.as_ref().filter(|_| self.own_session.is_worth_loading())?;
+        let parent = store.open_session(fork.forked_from?.session_id).ok()?.state;
+        let is_latest = parent.run.as_ref().is_some_and(|run| Some(run.run_id) == self.run);
+        (is_latest && can_keep_agent_session(&parent, &fork.provider)).then(|| cursor.clone())
     }
 }
 
@@ -66,8 +103,8 @@ pub(super) struct OwnSession {
     cursor: Option<String>,
     /// Something was asked in it.
     prompted: bool,
-    /// A load of it did not return: it is not tried again.
-    abandoned: bool,
+    /// A load of it did not return, or the fork that it would have come from: it is not tried again.
+    pub(super) abandoned: bool,
     /// A turn was cut in it during a tool call, and nothing has ended since.
     pub(super) cut_in_tool: bool,
 }

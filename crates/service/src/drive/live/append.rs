@@ -46,10 +46,16 @@ impl LiveAgent {
             self.withdraw(&mut taken, &ask)?;
         }
         if let Some(restored) = taken.restored.take() {
-            let spoken = &self.history()?.spoken;
+            let history = self.history()?;
+            let origin = history.origin.as_ref().filter(|_| restored.method == Request::Fork);
+            let spoken = origin.map_or(&history.spoken, |origin| &origin.spoken);
             let (turns, cut) = (spoken.turns(), spoken.cut());
             let (verdict, counts) = compare(restored.method, &restored.replay, turns, cut, restored.goes_on);
-            let method = if restored.method == Request::Resume { "resume" } else { "load" };
+            let method = match restored.method {
+                Request::Fork => "fork",
+                Request::Resume => "resume",
+                _ => "load",
+            };
             let counts = Raw::from_value(&counts).ok();
             taken.add(SessionRestored { method: method.into(), verdict: verdict.as_str().into(), counts });
             self.record_work_in_load(&mut taken, &restored.replay)?;
@@ -61,6 +67,7 @@ impl LiveAgent {
             match refused.request {
                 // The agent does not have it any more: it gets a new session, and is told of the old one.
                 Request::Load | Request::Resume => self.cursor = None,
+                Request::Fork => self.fork_of = None,
                 // The connection knows, and says so before the next prompt.
                 Request::Set => {}
                 _ => {

@@ -30,7 +30,8 @@ const REPLAY_WITHIN: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(2);
 
 impl LiveAgent {
-    /// Returns how the agent's session is opened: brought back if there is one to come back to and the agent can.
+    /// Returns how the agent's session is opened: brought back if there is one to come back to and the agent can, forked if
+    /// there is one to go on from.
     pub(super) fn how_to_open(&self) -> Open<'_> {
         let can = self.connection.capabilities();
         // It would begin with the very tool call whose effect is uncertain.
@@ -39,7 +40,11 @@ impl LiveAgent {
         match self.cursor.as_deref().filter(|_| !reruns) {
             Some(cursor) if can.load => Open::Load(cursor),
             Some(cursor) if can.resume => Open::Resume(cursor),
-            _ => Open::New,
+            Some(_) => Open::New,
+            None => match self.fork_of.as_deref() {
+                Some(origin) if can.fork => Open::Fork(origin),
+                _ => Open::New,
+            },
         }
     }
 
@@ -65,14 +70,15 @@ impl LiveAgent {
             self.loading = Some(ticks::now());
             return Ok(());
         }
-        if self.load_patience().is_none_or(|left| !left.is_zero()) || self.cursor.is_none() {
+        let is_given_up = self.cursor.is_none() && self.fork_of.is_none();
+        if self.load_patience().is_none_or(|left| !left.is_zero()) || is_given_up {
             return Ok(());
         }
         let seconds = LOAD_WITHIN.as_secs();
         let text = format!("the agent said nothing for {seconds} s while it loaded its session: it is ended");
         let what = LOAD_TIMED_OUT.into();
         self.append(vec![AgentNotice { run_id: None, what, text: Some(text.into()), raw: None }.into()])?;
-        self.cursor = None;
+        (self.cursor, self.fork_of) = (None, None);
         self.stop("the agent did not bring its session back in time", "daemon", GRACE)
     }
 

@@ -114,6 +114,8 @@ pub struct LiveAgent {
     working_dir: String,
     /// The session to come back to, once the agent was greeted.
     cursor: Option<String>,
+    /// The session of another agent to go on from, likewise: that of the session which this one was forked from.
+    fork_of: Option<String>,
     /// Since when nothing has come from an agent that brings its session back; see `load.rs`.
     loading: Option<Instant>,
     /// Since when an agent may replay behind its answer to a load, and when it was last heard.
@@ -236,6 +238,10 @@ impl LiveAgent {
         let history = is_stranger.then(|| History::read(&*store, session)).transpose()?;
         let own_session = history.as_ref().map(|history| &history.own_session);
         let worth_loading = own_session.is_some_and(OwnSession::is_worth_loading);
+        let cursor = agent.cursor.clone().filter(|_| worth_loading);
+        let origin = history.as_ref().filter(|history| cursor.is_none() && !history.own_session.abandoned);
+        let origin = origin.and_then(|history| history.origin.as_ref());
+        let fork_of = origin.and_then(|origin| origin.session_to_fork(&*store, &state));
         Ok(LiveAgent {
             follower: holders.follow(&dir, connection.start()),
             low: connection.start(),
@@ -251,7 +257,8 @@ impl LiveAgent {
             looked_for_offer: false,
             control: None,
             working_dir: state.working_dir.clone(),
-            cursor: agent.cursor.clone().filter(|_| worth_loading),
+            cursor,
+            fork_of,
             loading: None,
             replaying: None,
             prompt: None,
