@@ -169,7 +169,8 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
     let here = current_dir()?;
     let sessions: Vec<SessionView> = client.all("sessions", &[("cwd", Some(&here))])?;
     let in_here = sessions.into_iter().filter(|session| session.working_dir == here);
-    let latest = in_here.max_by_key(|session| session.updated_at);
+    // What is closed is named by its id: whoever names none wants to go on.
+    let latest = in_here.max_by_key(|session| (!session.closed, session.updated_at));
     latest.map(|session| session.id.to_string()).ok_or_else(|| match client.target() {
         Target::Local { .. } => none_here(&here),
         Target::Remote { server, .. } => none_here(&format!("{here} at {}", server.url)),
@@ -178,17 +179,17 @@ fn latest_live(client: &Client) -> Result<String, Failure> {
 
 pub(crate) fn latest_offline(home: &Offline) -> Result<SessionId, Failure> {
     let here = current_dir()?;
-    let mut latest: Option<(Timestamp, SessionId)> = None;
+    let mut latest: Option<(bool, Timestamp, SessionId)> = None;
     let surveyed = home.survey(|id, loaded| {
         if let Ok(loaded) = loaded
             && loaded.state.working_dir == here
             && !loaded.state.deleted
         {
-            latest = latest.max(Some((loaded.state.updated_at, id)));
+            latest = latest.max(Some((!loaded.state.closed, loaded.state.updated_at, id)));
         }
     });
     surveyed.map_err(unlisted)?;
-    latest.map(|(_, id)| id).ok_or_else(|| none_here(&here))
+    latest.map(|(.., id)| id).ok_or_else(|| none_here(&here))
 }
 
 fn none_here(here: &str) -> Failure {

@@ -21,7 +21,7 @@ pub(crate) fn session(status: &str, run: Value, holder: Value) -> SessionView {
     serde_json::from_value(json!({
         "id": "sess_1", "title": "", "working_dir": "/", "agent": "claude", "missing_env": [], "profile": "acp",
         "status": status, "since": at, "created_at": at, "updated_at": at, "run": run, "evidence": evidence,
-        "connection": "idle", "last_seq": 0, "waits": [], "queued": 0, "health": {"state": "ok"},
+        "connection": "idle", "closed": false, "last_seq": 0, "waits": [], "queued": 0, "health": {"state": "ok"},
         "usage": {"input_tokens": 0, "output_tokens": 0},
     }))
     .expect("a session")

@@ -4,7 +4,7 @@ use clap::builder::styling::Style;
 use rekindle_domain::event::tool_label;
 use rekindle_domain::projector::{HolderProof, SessionStatus};
 use rekindle_service::error::LEFT_ALONE;
-use rekindle_terminal::output::{BAD, COURSE, GOOD, WARN};
+use rekindle_terminal::output::{BAD, COURSE, DIM, GOOD, WARN};
 use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionView, WaitState};
 
 use crate::hints::ours;
@@ -23,12 +23,20 @@ enum Course {
     Checkpointing,
     /// Nobody works on it: its agent cannot be launched without variables that the daemon does not have.
     Held,
+    /// It takes no more messages.
+    Closed,
     Usual,
 }
 
 fn course(session: &SessionView) -> Course {
     let state = session.run.as_ref().map(|run| run.state);
     match (session.status, state) {
+        // Its agent may still be on its way out.
+        (status, _)
+            if session.closed && !matches!(status, SessionStatus::Running | SessionStatus::Waiting) =>
+        {
+            Course::Closed
+        }
         (SessionStatus::Idle, Some(RunState::Failed)) => Course::Failed,
         (SessionStatus::Idle, Some(RunState::Cancelled)) => Course::Cancelled,
         (SessionStatus::Running | SessionStatus::Waiting, Some(RunState::Cancelling)) => Course::Cancelling,
@@ -80,6 +88,7 @@ pub(crate) fn label(session: &SessionView) -> String {
         Course::Cancelling => "cancelling".into(),
         Course::Checkpointing => "checkpointing".into(),
         Course::Held => "held".into(),
+        Course::Closed => "closed".into(),
         Course::Usual => session.status.to_string(),
     }
 }
@@ -94,6 +103,7 @@ pub(crate) fn style(session: &SessionView) -> Style {
     }
     match (course(session), session.status) {
         (Course::Failed, _) => BAD,
+        (Course::Closed, _) => DIM,
         (Course::Cancelled | Course::Cancelling | Course::Held, _) => WARN,
         (
             Course::Usual,
@@ -112,7 +122,9 @@ pub(crate) fn last_run(session: &SessionView) -> Option<String> {
     let (how, colon) = match course(session) {
         Course::Failed => ("failed", ":"),
         Course::Cancelled => ("was cancelled", ""),
-        Course::Cancelling | Course::Checkpointing | Course::Held | Course::Usual => return None,
+        Course::Cancelling | Course::Checkpointing | Course::Held | Course::Closed | Course::Usual => {
+            return None;
+        }
     };
     let detail = session.run.as_ref().and_then(|run| run.detail.as_deref());
     Some(format!("last run {how}{}", detail.map(|detail| format!("{colon} {detail}")).unwrap_or_default()))
@@ -182,7 +194,10 @@ pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
             (None, Some(_)) => "its last run is completed".into(),
         },
     };
-    format!("{}, {told}", session.status)
+    match course(session) {
+        Course::Closed => format!("closed, {told}"),
+        _ => format!("{}, {told}", session.status),
+    }
 }
 
 fn running(session: &SessionView) -> &'static str {
@@ -249,6 +264,9 @@ pub(crate) fn next(session: &SessionView) -> String {
             told("log")
         ),
         _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
+        _ if course(session) == Course::Closed => {
+            format!("{} goes on from it in a new session; {} shows what happened", told("fork"), told("log"))
+        }
         _ if !session.missing_env.is_empty() && session.status != SessionStatus::Idle => {
             let names: String = session.missing_env.iter().map(|name| format!(" --env {name}")).collect();
             format!("{}{names}, where these are set, brings what its agent needs", told("resume"))
@@ -293,6 +311,17 @@ mod tests {
 
     use super::*;
     use crate::session_fixture::session;
+
+    #[test]
+    fn a_closed_session_says_that_it_is_and_what_goes_on_from_it() {
+        let run = json!({"run_id": "run_1", "state": "completed"});
+        let closed = |status| SessionView { closed: true, ..session(status, run.clone(), Value::Null) };
+        assert_eq!(label(&closed("idle")), "closed");
+        assert_eq!(label(&closed("interrupted_startup")), "closed");
+        assert_eq!(label(&closed("running")), "running", "its agent is on its way out");
+        assert_eq!(meaning(&closed("idle"), None), "closed, its last run is completed");
+        assert!(next(&closed("idle")).contains("fork sess_1"), "{}", next(&closed("idle")));
+    }
 
     #[test]
     fn a_status_says_how_the_last_run_went_and_whether_its_agent_lives() {

@@ -161,7 +161,7 @@ fn is_listed(session: &SessionView, args: &Args, now: Timestamp) -> bool {
 /// Tells whether anything goes on in a session, happened of late, or has to be done by someone.
 fn is_of_interest(session: &SessionView, now: Timestamp) -> bool {
     session.health.state != HealthState::Ok
-        || session.status != SessionStatus::Idle
+        || session.status != SessionStatus::Idle && !session.closed
         || session.queued > 0
         || now.millis_since(session.updated_at) < RECENT_MILLIS
 }

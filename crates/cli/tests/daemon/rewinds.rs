@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
+use crate::ran::{Stdin, ran};
 
 /// Returns what is in a directory: names and contents.
 fn files(root: &Path) -> BTreeMap<String, String> {
@@ -42,6 +43,12 @@ fn a_turn_is_undone_in_the_files_and_in_the_conversation() {
     wait_for("the files", || (lab.count(&child, "session.files_restored") == 1).then_some(()));
     assert_eq!(files(&work), BTreeMap::from([("old.txt".to_owned(), "one\n".to_owned())]));
     assert_eq!(lab.count(&id, "session.closed"), 1);
+    // What is closed says so, and is not what a command without a name means, whatever is still recorded of it.
+    lab.ran(&["snapshot", "create", &id]).exits(0);
+    lab.ran(&["status", &id]).exits(0).shows("closed").shows("fork");
+    lab.ran(&["resume", &id]).exits(1).tells("closed");
+    let here = ran(lab.rekindle(&["status"]).current_dir(&work), Stdin::Nothing).exits(0);
+    assert!(here.out.contains(&child), "{here:?}");
     // Whoever asks for the key is given what took its place.
     let known = lab.ask("POST", "/api/sessions", &{
         let mut again = lab.session("say more");

@@ -65,9 +65,11 @@ fn try_resume(workers: &Arc<Workers>, locks: &Locks, session: SessionId, resume:
             workers.send(session, Command::Look)?;
             return Ok(Resumed { run_id: run.run_id, method: ResumeMethod::Continue, attempt: run.attempt });
         }
-        return Err(
-            ServiceError::new(Code::NothingToResume, "nothing was interrupted here").hint(Hint::SendMessage)
-        );
+        return Err(match state.closed {
+            true => ServiceError::new(Code::SessionClosed, "the session is closed").hint(Hint::StartSession),
+            false => ServiceError::new(Code::NothingToResume, "nothing was interrupted here")
+                .hint(Hint::SendMessage),
+        });
     };
     let names = add_environment(workers, &state, resume)?;
     let run_id = RunId::mint(millis(workers.records.now()), random()?);

@@ -148,6 +148,7 @@ pub fn session_view(
         held: None,
         usage: state.usage.shown(),
         cursor: state.agent.as_ref().and_then(|agent| agent.cursor.clone()),
+        closed: state.closed,
         created_at: state.created_at,
         updated_at: state.updated_at,
         last_words: None,

@@ -117,6 +117,8 @@ pub struct SessionView {
     pub usage: UsageShown,
     /// The agent's own session.
     pub cursor: Option<String>,
+    /// It takes no more messages: somebody ended it, or another took its place. Its log stays.
+    pub closed: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// When anything last happened.
