@@ -54,7 +54,7 @@ def before_call(context, case, kwargs):
         if isinstance(body.get("working_dir"), str) and is_valid(case):
             body["working_dir"] = WORK
         # What is restored elsewhere replaces what is there.
-        for field in ("files", "force"):
+        for field in ("files", "force", "worktree"):
             if body.get(field) is True and not is_valid(case):
                 body[field] = False
     # Only a list gives out cursors; what a text says does not make it one.

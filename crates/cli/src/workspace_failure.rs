@@ -13,7 +13,8 @@ pub(crate) fn failure(error: WorkspaceError) -> Failure {
         WorkspaceError::Capture(_) => "make room or raise the limit, and try again",
         WorkspaceError::Tree(_) | WorkspaceError::Blobs(_) => "rekindle doctor looks at the home",
         WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "run the same command again",
-        WorkspaceError::Restore(_) => "put right what is named, and run it again",
+        WorkspaceError::Restoring { .. } => "wait until that is done, and run the same command again",
+        WorkspaceError::Git(_) | WorkspaceError::Restore(_) => "put right what is named, and run it again",
         WorkspaceError::NewerManifest { .. } => "nothing was touched",
         WorkspaceError::Io { .. } => "rekindle doctor looks at the home",
     };

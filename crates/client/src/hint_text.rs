@@ -18,6 +18,8 @@ pub(crate) fn hint_text(hint: &Hint) -> Option<&'static str> {
         Hint::NameEmptyDirectory => {
             "name a new or an empty directory; --force restores there all the same, and the log tells the way back"
         }
+        Hint::NameNewDirectory => "--cwd DIR names one that is not there yet",
+        Hint::RestoreWithoutGit => "--files --cwd DIR needs no git",
         Hint::LeaveFiles => "name another place, or leave the files as they are",
         Hint::EmptyQueue => "rekindle cancel empties the queue",
         Hint::SendMessage => "rekindle send gives the session a new message",

@@ -23,6 +23,10 @@ pub(crate) fn hint_text(hint: &Hint) -> String {
         Hint::CancelOrForce => "POST /api/sessions/{id}/cancel first, or remove it with force=1",
         Hint::CancelOrForceRestore => "POST /api/sessions/{id}/cancel first, or ask with \"force\": true",
         Hint::NameEmptyDirectory => "name a new or an empty directory, or ask with \"force\": true",
+        Hint::NameNewDirectory => "name a directory that is not there yet",
+        Hint::RestoreWithoutGit => {
+            "ask with \"files\" and a \"working_dir\" instead of \"worktree\": that needs no git"
+        }
         Hint::LeaveFiles => "name another place, or ask without files",
         Hint::EmptyQueue => "POST /api/sessions/{id}/cancel empties the queue",
         Hint::SendMessage => "POST /api/sessions/{id}/messages gives the session a new message",

@@ -19,6 +19,7 @@ pub mod idempotency;
 mod ids;
 pub mod importers;
 mod lock;
+mod lock_file;
 mod log_search;
 pub mod metrics;
 mod records;

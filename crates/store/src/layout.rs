@@ -311,6 +311,11 @@ impl Layout {
         self.restored().join(format!("{}.json", path_key(root)))
     }
 
+    /// The lock of whoever restores a directory.
+    pub fn restore_lock(&self, root: &Path) -> PathBuf {
+        self.restoring().join(format!("{}.lock", path_key(root)))
+    }
+
     /// Stat caches, one for each directory that was captured.
     pub fn stat_caches(&self) -> PathBuf {
         self.workspaces().join("stat")

@@ -84,12 +84,15 @@ codes! {
     Busy = "busy", 409: "the session changes too quickly";
     CheckpointMissing = "checkpoint_missing", 409: "the run has no checkpoint to compare, or not yet";
     Collecting = "collecting", 409: "what nobody needs is being collected already";
+    CommitMissing = "commit_missing", 409: "the commit that HEAD was at is not in the repository any more";
     DirectoryNotEmpty = "directory_not_empty", 409: "there is something in the directory that files are to be restored in";
     EnvMissing = "env_missing", 409: "the agent needs variables that this daemon does not have";
+    GitMissing = "git_missing", 409: "there is no git that could be run";
     HistoryMissing = "history_missing", 409: "the part of the session's history that is meant cannot be read";
     KeyConflict = "key_conflict", 409: "the session with this key works elsewhere, or with another agent";
     KeyReused = "key_reused", 409: "the Idempotency-Key was used for another request";
     Moved = "moved", 409: "something happened in the session meanwhile";
+    NotARepository = "not_a_repository", 409: "the directory is in no git repository with a commit, or was not";
     NotDamaged = "not_damaged", 409: "the session's log is whole";
     NotNow = "not_now", 409: "it does not fit what is going on in the session";
     NothingRunning = "nothing_running", 409: "nothing goes on in the session";

@@ -43,6 +43,10 @@ pub enum Hint {
     CancelOrForceRestore,
     /// Name a new or an empty directory, or force the restore.
     NameEmptyDirectory,
+    /// Name a directory that is not there yet.
+    NameNewDirectory,
+    /// Restore the files in a directory of their own, which needs no git.
+    RestoreWithoutGit,
     /// Name another place, or leave the files as they are.
     LeaveFiles,
     /// Cancel, which empties the queue.

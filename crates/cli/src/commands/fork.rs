@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::ArgGroup;
 use rekindle_agent::known::by_id;
 use rekindle_client::{Exit, Failure, read};
 use rekindle_wire::request::{AgentChoice, ForkAt, NewFork};
@@ -19,14 +20,18 @@ use crate::session_arg::SessionArg;
 /// The other session stays as it is. The history is cut between two runs: behind the newest one that has ended, or where --at
 /// says. The fork has the same agent, directory and settings unless you name others; its agent is told with the first prompt what
 /// happened up to there. Files are not touched: two agents in one directory see each other's changes. With --files the fork's own
-/// directory gets the files that were there at the cut, if a checkpoint was taken; messages wait until that is done.
+/// directory gets the files that were there at the cut, if a checkpoint was taken; messages wait until that is done. With --worktree
+/// that is a new worktree of the git repository, at the commit that HEAD was at; `git worktree remove` removes it again.
 #[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("place").args(["cwd", "worktree"]).multiple(true)))]
+#[command(group(ArgGroup::new("with_files").args(["files", "worktree"]).multiple(true)))]
 #[command(after_help = "Examples:
   rekindle fork
   rekindle fork 01khz0p6r8 --at run_01khz0p6r8vk6mqj3b8y2c9d4e
   rekindle fork 01khz0p6r8 --agent codex --title \"the same with codex\"
   rekindle fork 01khz0p6r8 --at 148 --cwd ../copy
   rekindle fork 01khz0p6r8 --files --cwd ../before-it-went-wrong
+  rekindle fork 01khz0p6r8 --worktree --agent codex
   rekindle send $(rekindle fork 01khz0p6r8) \"try it the other way\"")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -58,12 +63,16 @@ pub(crate) struct Args {
     cwd: Option<PathBuf>,
 
     /// Restore the files of the cut there: in a directory that is new or empty
-    #[arg(long, requires = "cwd")]
+    #[arg(long, requires = "place")]
     files: bool,
 
-    /// With --files, also in a directory that is not empty, or while an agent is at work in it, above it or below it; what is
+    /// Make a git worktree for it, with the files of the cut: beside the repository, or where --cwd says
+    #[arg(long)]
+    worktree: bool,
+
+    /// With --files, also in a directory that is not empty; also while an agent is at work in it, above it or below it; what is
     /// overwritten or removed is kept first
-    #[arg(long, requires = "files")]
+    #[arg(long, requires = "with_files")]
     force: bool,
 
     /// What the command after -- speaks [default: acp if one of its words says so, else exec]
@@ -89,9 +98,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
             Some(AgentChoice::Command { profile, command: whole_program(command) })
         }
     };
+    let with_files = args.files || args.worktree;
     let working_dir = match &args.cwd {
         // A directory for files need not be there yet.
-        Some(cwd) => Some(directory(Some(cwd), context.server.is_none() && (!args.files || cwd.exists()))?),
+        Some(cwd) => Some(directory(Some(cwd), context.server.is_none() && (!with_files || cwd.exists()))?),
         None => None,
     };
     let at = args.at.map(|at| match at.parse() {
@@ -106,6 +116,7 @@ pub(super) fn run(context: &Context, args: Args) -> Result<Exit, Failure> {
         title: args.title,
         working_dir,
         files: args.files,
+        worktree: args.worktree,
         force: args.force,
         ..NewFork::default()
     };

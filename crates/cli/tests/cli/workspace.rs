@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rekindle_store::layout::Layout;
 use serde_json::Value;
 
 use crate::support::{Home, code, stderr, stdout};
@@ -175,6 +177,31 @@ fn a_directory_is_restored_and_the_way_back_restores_it_again() {
     assert_eq!(again["done"], Value::Array(Vec::new()), "{again}");
 }
 
+// I14: whoever comes second changes nothing, and is told what to do.
+#[test]
+fn a_directory_that_somebody_else_restores_is_left_alone() {
+    let home = Home::empty();
+    let work = work(&home);
+    fs::write(work.join("a"), "then").expect("written");
+    let path = work.to_str().expect("a path");
+    let then = home.json(&["workspace", "snapshot", path]);
+    let snapshot = then["snapshot"].as_str().expect("a name");
+    fs::write(work.join("a"), "now").expect("written");
+    let key = Layout::new(home.path()).restore_lock(&work.canonicalize().expect("a path"));
+    fs::create_dir_all(key.parent().expect("a directory")).expect("made");
+    // As another process has it.
+    let lock = fs::File::create(&key).expect("made");
+    lock.lock().expect("locked");
+    let told = refused(&home, &["workspace", "restore", snapshot, "--directory", path]);
+    assert_eq!(told["error"]["code"], "restore_running", "{told}");
+    assert!(told["error"]["hint"].as_str().is_some_and(|hint| hint.contains("run the same command again")));
+    assert_eq!(fs::read(work.join("a")).expect("a file"), b"now");
+    drop(lock);
+    home.json(&["workspace", "restore", snapshot, "--directory", path]);
+    assert_eq!(fs::read(work.join("a")).expect("a file"), b"then");
+    assert!(!key.exists());
+}
+
 #[test]
 fn old_snapshots_are_let_go_and_younger_ones_stay() {
     let home = Home::empty();
@@ -227,4 +254,55 @@ fn a_byte_of_a_pack_that_somebody_changed_is_found_and_named() {
     let told = stdout(&output);
     let name = pack.file_name().expect("a name").to_string_lossy().into_owned();
     assert!(told.contains(&name), "{told}");
+}
+
+// I14: a real kill at every step: the same command ends right, the way back is that of the first attempt, and it leads back.
+#[test]
+fn a_restore_that_is_killed_at_any_step_is_finished_by_the_next_one() {
+    let home = Home::empty();
+    let work = work(&home);
+    project(&work);
+    let path = work.to_str().expect("a path");
+    let name = |of: &Value, field: &str| of[field].as_str().expect("a text").to_owned();
+    let then = home.json(&["workspace", "snapshot", path]);
+    // Something of everything: written, removed, a directory made and one gone, a link, a mode.
+    fs::write(work.join("src/main.rs"), "broken").expect("written");
+    fs::write(work.join("new.txt"), "new").expect("written");
+    fs::remove_dir_all(work.join("src/deep")).expect("removed");
+    fs::create_dir(work.join("src/other")).expect("made");
+    fs::write(work.join("src/other/file"), "other").expect("written");
+    fs::remove_file(work.join("entry")).expect("removed");
+    fs::set_permissions(work.join("run.sh"), PermissionsExt::from_mode(0o644)).expect("a mode");
+    let (wanted, elsewhere, mut kills) = (name(&then, "snapshot"), Home::empty(), 0);
+    loop {
+        // Another tree each time, which this home does not keep yet.
+        fs::write(work.join("new.txt"), format!("new {kills}")).expect("written");
+        let now = elsewhere.json(&["workspace", "snapshot", path]);
+        let mut command = home.command(&["workspace", "restore", &wanted, "--yes", "--directory", path]);
+        let first = command.env("REKINDLE_CRASH_AT", format!("restore.step#{}", kills + 1)).output();
+        let first = first.expect("it runs");
+        if first.status.signal() != Some(9) {
+            assert_eq!(code(&first), 0, "{}", stderr(&first));
+            break;
+        }
+        kills += 1;
+        let again = home.json(&["workspace", "restore", &wanted, "--directory", path]);
+        assert_eq!(
+            home.json(&["workspace", "snapshot", path])["tree"],
+            then["tree"],
+            "kill {kills}: {again}"
+        );
+        // Kept by name, whoever was told of it.
+        let listed = home.json(&["workspace", "ls"]);
+        let is_kept = |kept: &Value| kept["tree"] == now["tree"];
+        assert!(listed["snapshots"].as_array().is_some_and(|all| all.iter().any(is_kept)), "kill {kills}");
+        // Unless it was over but for the last word the one that finishes it knows the way back.
+        let is_over = again["done"] == Value::Array(Vec::new()) && again["resumed"] == false;
+        assert!(is_over || again["undo"] == now["tree"], "kill {kills}: {again}");
+        home.json(&["workspace", "restore", &name(&now, "tree"), "--directory", path]);
+        assert_eq!(home.json(&["workspace", "snapshot", path])["tree"], now["tree"], "kill {kills}");
+    }
+    assert!(kills > 15, "{kills} steps");
+    assert!(fs::read_dir(home.path().join("workspaces/restoring")).expect("a directory").next().is_none());
+    home.ok(&["doctor"]);
 }

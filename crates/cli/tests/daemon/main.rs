@@ -66,3 +66,4 @@ mod upkeep;
 mod usage;
 mod vanished;
 mod waits;
+mod worktrees;

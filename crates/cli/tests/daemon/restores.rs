@@ -213,7 +213,10 @@ fn a_daemon_killed_in_the_middle_of_a_restore_is_replaced_by_one_that_finishes_i
     settled(&lab, &id, 2);
     lab.post(&format!("/api/sessions/{id}/restore-files"), &json!({}));
     let journals = lab.home().join("workspaces/restoring");
-    let is_under_way = || fs::read_dir(&journals).is_ok_and(|mut entries| entries.next().is_some());
+    let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "json");
+    let is_under_way = || {
+        fs::read_dir(&journals).is_ok_and(|entries| entries.flatten().any(|entry| is_journal(&entry.path())))
+    };
     while !is_under_way() {
         assert_eq!(lab.count(&id, "session.files_restored"), 0, "it was over before it could be killed");
     }

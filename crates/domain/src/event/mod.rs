@@ -32,8 +32,9 @@ pub use run::{
     RunFailed, RunInterrupted, RunResumed, RunStarted, RunWaiting, UncertainTool, WaitKind, tool_label,
 };
 pub use session::{
-    CheckpointMode, ForkedFrom, Imported, MessageAgent, MessageUser, OnUncertain, Options, Permissions,
-    Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted, SessionUpdated,
+    CheckpointMode, ForkedFrom, GitWorktree, Imported, MessageAgent, MessageUser, OnUncertain, Options,
+    Permissions, Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted,
+    SessionUpdated,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{

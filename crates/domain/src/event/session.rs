@@ -227,7 +227,7 @@ pub struct SessionCreated<'a> {
 }
 
 /// Files that are being restored: no run begins before that is done, or was given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restoring {
     /// The tree that the session's directory is made.
     pub tree: BlobId,
@@ -238,13 +238,32 @@ pub struct Restoring {
     /// The record that asks for it, in a state: it tells this restore from every other one. A record does not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The worktree of git that is made before, if the files go into one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<GitWorktree>>,
 }
 
 impl Restoring {
     /// Returns what a fork's first record says.
     pub fn new(tree: BlobId) -> Restoring {
-        Restoring { tree, run_id: None, seq: None }
+        Restoring { tree, run_id: None, seq: None, worktree: None }
     }
+
+    /// Returns the same in a worktree that is to be made.
+    pub fn in_worktree(self, worktree: GitWorktree) -> Restoring {
+        Restoring { worktree: Some(Box::new(worktree)), ..self }
+    }
+}
+
+/// A worktree of a git repository, to be made: everything that `git worktree add` needs, whoever runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitWorktree {
+    /// The git directory of the repository, which all its worktrees share.
+    pub repository: String,
+    /// Where it is made: the session's directory, or one above that.
+    pub directory: String,
+    /// The commit that it has, detached.
+    pub commit: String,
 }
 
 /// The fork point: the record of another session that a fork goes on behind. The fork's own records are numbered from the next

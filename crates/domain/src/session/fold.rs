@@ -46,7 +46,8 @@ impl SessionState {
                     return Err(format!("a fork at record {} does not begin with record {seq}", from.seq));
                 }
                 self.forked_from = created.forked_from.as_deref().copied();
-                self.restoring = created.restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
+                let restoring = created.restoring.clone();
+                self.restoring = restoring.map(|restoring| Restoring { seq: Some(seq), ..restoring });
                 self.title = created.title.as_ref().into();
                 self.working_dir = created.working_dir.as_ref().into();
                 self.provider = created.provider.clone();

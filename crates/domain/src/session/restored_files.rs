@@ -43,7 +43,8 @@ impl SessionState {
         if let Some(open) = self.open_run() {
             return Err(format!("{} has not ended", open.run_id));
         }
-        self.restoring = Some(Restoring { tree: wanted.tree, run_id: Some(wanted.run_id), seq: Some(seq) });
+        let restoring = Restoring::new(wanted.tree);
+        self.restoring = Some(Restoring { run_id: Some(wanted.run_id), seq: Some(seq), ..restoring });
         Ok(())
     }
 

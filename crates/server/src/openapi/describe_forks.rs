@@ -23,7 +23,7 @@ pub(crate) fn fork_session() -> Operation {
         .more(
             "It has the history of this one up to a point between two runs and goes its own way from there; this one stays as \
              it is, and nothing is copied. Its records are numbered on from that point. Files are not touched, unless `files` asks \
-             for those of the checkpoint at the cut, in the same directory or in a new or empty one: then messages queue until the \
+             for those of the checkpoint at the cut, in the same directory or in a new or empty one, or `worktree` in a worktree of git of its own: then messages queue until the \
              log says `session.files_restored`. Whoever answers in it, the same agent or another, is told with the first prompt what happened before: `verdict` is `reprimed`.",
         )
         .of_session()
@@ -32,6 +32,7 @@ pub(crate) fn fork_session() -> Operation {
             ("with another agent", json!({"at": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "agent": "codex", "title": "Again"})),
             ("by the number of a record", json!({"at": 148, "working_dir": "/repo-2"})),
             ("with the files of then", json!({"at": 148, "working_dir": "/repo-3", "files": true})),
+            ("in a worktree of its own", json!({"worktree": true})),
         ])
         .answer_header("Location", "The path of the session.")
         .example(json!({"session": child, "files": "left", "verdict": "reprimed", "notice": notice}))
@@ -39,12 +40,15 @@ pub(crate) fn fork_session() -> Operation {
         .refuses([
             Code::AgentUnknown,
             Code::CheckpointMissing,
+            Code::CommitMissing,
             Code::DirectoryNotEmpty,
+            Code::GitMissing,
             Code::HistoryMissing,
             Code::InvalidAgent,
             Code::InvalidAt,
             Code::InvalidEnv,
             Code::InvalidWorkingDir,
+            Code::NotARepository,
             Code::RecordUnknown,
             Code::RunUnknown,
             Code::SettingUnknown,

@@ -57,7 +57,7 @@ fn try_restore(
         (false, _) => None,
         (true, Some(tree)) => Some(tree),
         // It was taken in the middle of a run, or before the end of one was captured.
-        (true, None) => checkpoint_behind(store, session, cut)?,
+        (true, None) => checkpoint_behind(store, session, cut)?.and_then(|taken| taken.tree),
     };
     if new.files {
         kept_tree(store, tree, || format!("no checkpoint was taken when snapshot {name} was"))?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::ChangedFile;
+use rekindle_domain::event::{ChangedFile, GitWorktree};
 use rekindle_store::disk::is_shortage;
 use rekindle_workspace::CaptureOptions;
 use rekindle_workspace::compare::Changed;
@@ -24,6 +24,9 @@ use crate::workspaces::{CaptureFacts, WorkspaceError, Workspaces};
 
 /// Whoever makes a directory what a tree says.
 pub(crate) trait RestoreFiles: Send + Sync {
+    /// Makes a worktree of git with a directory in it, for an agent with this umask; one that is there is left as it is.
+    fn add_worktree(&self, worktree: &GitWorktree, root: &Path, umask: u32) -> Result<(), FilesError>;
+
     /// Does it; doing it again finishes what was cut short, and changes nothing once it is finished. What the capture of the tree
     /// left out is left alone. Who asks again for the same purpose is told the same, until it is recorded.
     fn restore_files(
@@ -54,10 +57,19 @@ pub(crate) struct FilesRestored {
 /// Why files were not restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FilesError {
-    /// Something ran out that comes back.
-    Shortage(String),
+    /// Something ran out that comes back, or somebody else restores the directory just now.
+    NotYet(String),
     /// Another try would come to the same.
     Failed(String),
+}
+
+impl From<WorkspaceError> for FilesError {
+    fn from(error: WorkspaceError) -> FilesError {
+        match passes(&error) {
+            true => FilesError::NotYet(chain(&error)),
+            false => FilesError::Failed(chain(&error)),
+        }
+    }
 }
 
 /// The workspaces of a home, and which files count there as the user configured it.
@@ -104,6 +116,10 @@ impl WorkspaceFiles {
 }
 
 impl RestoreFiles for WorkspaceFiles {
+    fn add_worktree(&self, worktree: &GitWorktree, root: &Path, umask: u32) -> Result<(), FilesError> {
+        Ok(self.workspaces.add_worktree(worktree, root, umask)?)
+    }
+
     fn note_recorded(&self, root: &Path) {
         self.workspaces.forget_receipt(root);
     }
@@ -118,10 +134,7 @@ impl RestoreFiles for WorkspaceFiles {
         let _one_at_a_time = locked(&self.one_at_a_time);
         let options = CaptureOptions { selection: self.selection.clone(), ..CaptureOptions::new(root) };
         let restored = self.workspaces.restore_for(purpose, tree, facts, options);
-        let restored = restored.map_err(|error| match is_short(&error) {
-            true => FilesError::Shortage(chain(&error)),
-            false => FilesError::Failed(chain(&error)),
-        })?;
+        let restored = restored?;
         let changes = self.changes(&restored, root);
         let (changed, files) = changes.unwrap_or_else(|error| {
             tracing::warn!("what a restore changed cannot be told: {}", chain(&error));
@@ -131,8 +144,11 @@ impl RestoreFiles for WorkspaceFiles {
     }
 }
 
-/// Tells whether something ran out that comes back.
-fn is_short(error: &WorkspaceError) -> bool {
+/// Tells whether a later try may come to something else: something ran out that comes back, or somebody else is at it.
+fn passes(error: &WorkspaceError) -> bool {
+    if matches!(error, WorkspaceError::Restoring { .. }) {
+        return true;
+    }
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if error.downcast_ref::<io::Error>().is_some_and(is_shortage) {
@@ -162,6 +178,7 @@ mod tests {
         let restore_for =
             |purpose, tree, root: &Path| files.restore_files(purpose, tree, &CaptureFacts::default(), root);
         let restore = |tree, root: &Path| restore_for("once more", tree, root);
+        let canonical = work.path().canonicalize().expect("a path");
         let [file, data] = ["file", "data/rows"].map(|name| work.path().join(name));
         std::fs::create_dir(work.path().join("data")).expect("made");
         std::fs::write(&file, "before").expect("written");
@@ -193,6 +210,13 @@ mod tests {
         assert_eq!(restore_for("first", tree, work.path()).expect("restored").changed, 0, "it is recorded");
         restore(restored.undo, work.path()).expect("restored");
         assert_eq!(std::fs::read_to_string(&file).expect("read"), "after");
+        // Somebody else is at it: later.
+        let elsewhere = Workspaces::new(Arc::new(RealDisk), Layout::new(home.path()));
+        let other = elsewhere.lock_restore(&canonical).expect("nobody has it");
+        assert!(matches!(restore(tree, work.path()), Err(FilesError::NotYet(_))), "it is locked");
+        assert_eq!(std::fs::read_to_string(&file).expect("read"), "after", "nothing is touched");
+        drop(other);
+        restore(tree, work.path()).expect("restored");
         // A tree that is not there, and a directory that is not, are final.
         for (tree, root) in [(BlobId::of(b"nothing"), work.path()), (tree, Path::new("/nowhere/at/all"))] {
             assert!(matches!(restore(tree, root), Err(FilesError::Failed(_))), "{root:?}");

@@ -1,9 +1,13 @@
 //! Restores: files that are put back while their session goes on, forks with files, and sessions that go on from a kept snapshot.
 
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
 use rekindle_domain::id::SessionId;
-use rekindle_domain::kept_snapshot::{Policy, Retention, SnapshotName, SnapshotReason};
+use rekindle_domain::kept_snapshot::{KeptSnapshot, Policy, Retention, SnapshotName, SnapshotReason};
 use rekindle_store::layout::Layout;
 use rekindle_wire::code::Code;
+use rekindle_wire::hint::Hint;
 use rekindle_wire::request::{ForkAt, NewFilesRestore, NewFork, NewSnapshotRestore};
 use rekindle_wire::view::{FilesRestoring, ForkVerdict};
 
@@ -50,7 +54,7 @@ fn files_that_are_put_back_outlive_the_daemon_and_the_agent() {
         let mut at = Captured::new(&[]);
         at.home.say("paint it red");
         at.home.news();
-        let short = || FilesError::Shortage("no room".into());
+        let short = || FilesError::NotYet("no room".into());
         locked(&at.home.files.errors).extend([short(), short()]);
         put_back(&at.home).expect("recorded");
         at.home.send_only();
@@ -152,6 +156,66 @@ fn a_fork_with_files_restores_those_of_its_cut_before_anything_begins() {
     assert_eq!(at.home.news(), "session.files_restored");
 }
 
+/// Runs git in the directory of a session; false if there is none.
+fn git(at: &Captured, arguments: &[&str]) -> bool {
+    let own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+    let mut command = std::process::Command::new("git");
+    command.arg("-C").arg(at.path("")).args(own).args(arguments);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").output().is_ok_and(|output| output.status.success())
+}
+
+// I14: its first record says what is to be made, with everything that is needed for it; whoever comes does it.
+#[test]
+fn a_fork_gets_a_worktree_at_the_commit_of_its_cut() {
+    let mut at = Captured::new(&[]);
+    let fork = |at: &mut Captured, new: NewFork| at.home.fork(NewFork { worktree: true, ..new });
+    let plain = NewFork::default;
+    if !git(&at, &["init", "-q"]) {
+        eprintln!("no git here: not tested");
+        return;
+    }
+    at.home.say("paint it red");
+    let unborn = fork(&mut at, plain()).expect_err("nothing is committed");
+    assert_eq!((unborn.code, unborn.hint), (Code::NotARepository, Some(Hint::RestoreWithoutGit)));
+    assert!(git(&at, &["add", "."]) && git(&at, &["commit", "-qm", "first"]));
+    let first = at.home.say("paint it green");
+    assert!(git(&at, &["commit", "-q", "--allow-empty", "-m", "second"]));
+    at.home.say("paint it blue");
+    let (parent, repository) = (at.home.session, at.path("").canonicalize().expect("a path"));
+    let cut = || Some(ForkAt::Name(first.to_string()));
+    at.home.news();
+    fork(&mut at, NewFork { at: cut(), ..plain() }).expect("forked");
+    assert_eq!(at.home.news(), "session.files_restored");
+    let (made, root) = locked(&at.home.files.worktrees).pop().expect("made");
+    assert_eq!((made.directory.as_str(), root.to_str()), (&*at.home.state().working_dir, root.to_str()));
+    assert_eq!(root.parent(), repository.parent());
+    let name = format!("{}-", repository.file_name().expect("a name").to_string_lossy());
+    assert!(root.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&name)), "{root:?}");
+    assert!(git(&at, &["diff", "--quiet", &made.commit, "HEAD~"]), "that of the cut: {}", made.commit);
+    assert!(at.home.state().restoring.is_none(), "it is done");
+    // At another place, where nothing may be; whoever insists is refused as well.
+    at.home.go_on_with(parent);
+    let place = tempfile::tempdir().expect("a directory");
+    let named = |name: &str| Some(place.path().join(name).to_str().expect("text").to_owned());
+    std::fs::write(place.path().join("mine"), "").expect("written");
+    for name in ["", "mine"] {
+        let new = NewFork { working_dir: named(name), force: true, ..plain() };
+        let taken = fork(&mut at, new).expect_err("something is there");
+        assert_eq!((taken.code, taken.hint), (Code::DirectoryNotEmpty, Some(Hint::NameNewDirectory)));
+    }
+    fork(&mut at, NewFork { working_dir: named("new/fork"), ..plain() }).expect("forked");
+    let (made, _) = locked(&at.home.files.worktrees).pop().expect("made");
+    assert_eq!(Some(made.directory), named("new/fork"));
+    // The commit of then may be gone by now, and so may the repository.
+    at.home.go_on_with(parent);
+    std::fs::remove_dir_all(at.path(".git/objects")).expect("removed");
+    std::fs::create_dir(at.path(".git/objects")).expect("made");
+    assert_eq!(fork(&mut at, plain()).expect_err("gone").code, Code::CommitMissing);
+    std::fs::remove_dir_all(at.path(".git")).expect("removed");
+    assert_eq!(fork(&mut at, plain()).expect_err("gone").code, Code::NotARepository);
+    assert!(locked(&at.home.files.worktrees).is_empty());
+}
+
 #[test]
 fn a_fork_with_files_is_refused_where_no_checkpoint_was_taken() {
     let mut home = Home::new(&[""]);
@@ -244,6 +308,54 @@ fn a_session_goes_on_from_a_snapshot_in_its_own_place() {
     home.say("paint it green");
     let prompt = home.prompted();
     assert!(prompt.contains("red") && !prompt.contains("blue"), "{prompt}");
+}
+
+// I12: what a collection let go is said to be gone; nothing else is restored in its place, and the conversation goes on without.
+#[test]
+fn a_snapshot_whose_files_were_let_go_is_restored_without_them_only() {
+    let mut at = Captured::new(&[]);
+    at.home.say("paint it red");
+    let snapshots = keep(&at.home, 10);
+    let (file, snapshot) = snapshots.take_now(at.home.session, SnapshotReason::Request).expect("taken");
+    let tree = snapshot.tree.expect("captured");
+    let blobs = at.home.store().blobs();
+    let collection = blobs.begin_collection().expect("nobody else collects");
+    let (nobody, later) = (HashSet::new(), SystemTime::now() + Duration::from_secs(1_000_000_000));
+    collection.collect_packs(&nobody, later).expect("collected");
+    collection.collect_blobs(&nobody, later).expect("collected");
+    drop(collection);
+    assert!(!blobs.contains(&tree).expect("looked"));
+    for in_place in [false, true] {
+        let files = NewSnapshotRestore { in_place, files: true, ..NewSnapshotRestore::default() };
+        let refused = restore(&at.home, &snapshots, file.name, &files).expect_err("they are gone");
+        assert_eq!((refused.code, refused.hint), (Code::SnapExpired, Some(Hint::LeaveFiles)), "{in_place}");
+        assert!(refused.message.contains(&tree.to_string()), "{}", refused.message);
+    }
+    assert_eq!(snapshots.counts.failed_restores.get(), 2);
+    assert!(!at.home.state().closed && locked(&at.home.files.asked).is_empty());
+    let plain = NewSnapshotRestore { in_place: true, ..NewSnapshotRestore::default() };
+    restore(&at.home, &snapshots, file.name, &plain).expect("restored");
+    assert!(at.home.state().closed);
+}
+
+// I12: a snapshot and a log that tell two histories: nothing goes on from either before somebody has looked.
+#[test]
+fn a_snapshot_of_another_history_is_named_and_not_restored() {
+    let mut home = Home::new(&[""]);
+    home.say("paint it red");
+    let snapshots = keep(&home, 10);
+    let (file, snapshot) = snapshots.take_now(home.session, SnapshotReason::Request).expect("taken");
+    let other = KeptSnapshot { h: Some("0123456789abcdef".parse().expect("a hash")), ..snapshot };
+    let forged = snapshots.kept().write(&other, file.compression()).expect("written").name;
+    assert_ne!(forged, file.name);
+    for in_place in [false, true] {
+        let new = NewSnapshotRestore { in_place, ..NewSnapshotRestore::default() };
+        let refused = restore(&home, &snapshots, forged, &new).expect_err("another history");
+        assert_eq!((refused.code, refused.hint), (Code::SnapshotCorrupted, Some(Hint::ExamineHome)));
+        assert!(refused.message.contains(&forged.to_string()), "{}", refused.message);
+    }
+    assert!(!home.state().closed && snapshots.counts.failed_restores.get() == 2);
+    restore(&home, &snapshots, file.name, &NewSnapshotRestore::default()).expect("the true one is");
 }
 
 #[test]

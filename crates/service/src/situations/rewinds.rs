@@ -1,10 +1,10 @@
 //! Rewinds: a session that takes the place of another, and files that are restored before anything begins in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{ChangedFile, FileChange, Restoring, SessionClosed};
+use rekindle_domain::event::{ChangedFile, FileChange, GitWorktree, Restoring, SessionClosed};
 use rekindle_domain::fork::{Wishes, fork};
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::session::SessionState;
@@ -25,9 +25,15 @@ use crate::workspaces::CaptureFacts;
 pub(super) struct ScriptedFiles {
     pub(super) asked: Mutex<Vec<BlobId>>,
     pub(super) errors: Mutex<Vec<FilesError>>,
+    pub(super) worktrees: Mutex<Vec<(GitWorktree, PathBuf)>>,
 }
 
 impl RestoreFiles for ScriptedFiles {
+    fn add_worktree(&self, worktree: &GitWorktree, root: &Path, _: u32) -> Result<(), FilesError> {
+        locked(&self.worktrees).push((worktree.clone(), root.to_owned()));
+        Ok(())
+    }
+
     fn note_recorded(&self, _: &Path) {}
 
     fn restore_files(
@@ -132,7 +138,7 @@ fn files_are_restored_by_whoever_comes_and_prompts_wait_for_that() {
     let mut home = Home::new(&["", ""]);
     home.say("paint it red");
     locked(&home.files.errors)
-        .extend([FilesError::Shortage("no room".into()), FilesError::Shortage("no room".into())]);
+        .extend([FilesError::NotYet("no room".into()), FilesError::NotYet("no room".into())]);
     recorded(&mut home, tree);
     table.row("short", &mut home, "", "idle", "its files cannot be restored yet: no room");
     home.send();

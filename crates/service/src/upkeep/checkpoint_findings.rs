@@ -136,6 +136,10 @@ fn left_restores(
     let mut findings = Vec::new();
     for entry in if_exists(disk.list(&directory))?.unwrap_or_default() {
         let path = directory.join(&entry.name);
+        // A lock means nothing by itself.
+        if path.extension().is_some_and(|extension| extension == "lock") {
+            continue;
+        }
         // One that is gone has come to its end since it was listed.
         let Some(bytes) = if_exists(read_all(&**disk, &path, MAX_JOURNAL))? else { continue };
         let works_in =

@@ -3,10 +3,13 @@
 
 mod capture_record;
 pub(crate) mod checkpoint_record;
+pub(crate) mod git_worktree;
 mod objects;
+mod restore;
 mod restore_journal;
 mod restore_objects;
 mod restore_receipt;
+mod restore_root;
 #[cfg(test)]
 mod tests;
 
@@ -20,22 +23,18 @@ use rekindle_store::blobs::{BlobError, Blobs, Pins};
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_store::layout::Layout;
 use rekindle_workspace::manifest::MANIFEST_VERSION;
-use rekindle_workspace::restore::{
-    DirRoot, RestoreError, Restored, Side, SkippedPaths, Tools, TreeRules, restore,
-};
+use rekindle_workspace::restore::RestoreError;
 use rekindle_workspace::tree::{Limits, NotResolved, Snap, SnapError, TreeWalk, WalkError};
 use rekindle_workspace::{
     CaptureError, CaptureOptions, Captured, Comparison, Manifest, ObjectSource, Skipped, StatCache, capture,
     compare,
 };
 
-use self::capture_record::{CaptureRecord, git_head};
+use self::capture_record::CaptureRecord;
 use self::checkpoint_record::from_record;
+pub use self::git_worktree::GitError;
 use self::objects::BatchSink;
 pub(crate) use self::objects::BlobSource;
-use self::restore_journal::HomeJournal;
-use self::restore_objects::RestoreObjects;
-use self::restore_receipt::ReceiptFile;
 
 /// Largest manifest that is read: it has four fields.
 const MAX_MANIFEST: u64 = 1 << 20;
@@ -64,6 +63,15 @@ pub enum WorkspaceError {
     /// A restore was refused, or did not come to its end.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// Git did not do what was asked of it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Another restore is at work in the directory.
+    #[error("{} is being restored by somebody else", root.display())]
+    Restoring {
+        /// The directory.
+        root: PathBuf,
+    },
     /// A newer version wrote a manifest; it is left alone.
     #[error(
         "{path} has version {found}, newer than version {MANIFEST_VERSION} which this Rekindle knows; use a newer Rekindle for it"
@@ -97,6 +105,8 @@ impl WorkspaceError {
             WorkspaceError::Restore(RestoreError::NameCollision { .. }) => "name_collision",
             WorkspaceError::Restore(RestoreError::Unfinished { .. }) => "restore_unfinished",
             WorkspaceError::Restore(_) => "restore_failed",
+            WorkspaceError::Git(_) => "git_failed",
+            WorkspaceError::Restoring { .. } => "restore_running",
             WorkspaceError::NewerManifest { .. } => "manifest_version",
         }
     }
@@ -177,94 +187,6 @@ impl Workspaces {
         write().map_err(unusable(&path))
     }
 
-    /// Makes a directory what a tree says. What was there is kept by name first: restoring that is the way back.
-    pub fn restore(&self, wanted: BlobId, options: CaptureOptions<'_>) -> Result<Restored, WorkspaceError> {
-        // Without the facts of its capture nothing is known to have been skipped.
-        let facts = self
-            .capture_record(wanted)
-            .map(|record| CaptureFacts { skipped: record.skipped(), git_head: record.git_head });
-        self.restore_with(wanted, &facts.unwrap_or_default(), options)
-    }
-
-    /// The same for a tree whose capture has its facts elsewhere: a checkpoint of a run has them in its record.
-    pub fn restore_with(
-        &self,
-        wanted: BlobId,
-        facts: &CaptureFacts,
-        options: CaptureOptions<'_>,
-    ) -> Result<Restored, WorkspaceError> {
-        self.restore_and_keep(wanted, facts, options, None)
-    }
-
-    /// The same for somebody who may die before he has written down what came of it: asked again for the same purpose, it tells the
-    /// way back of the first time. [`Workspaces::forget_receipt`] is for when it is written down.
-    pub(crate) fn restore_for(
-        &self,
-        purpose: &str,
-        wanted: BlobId,
-        facts: &CaptureFacts,
-        options: CaptureOptions<'_>,
-    ) -> Result<Restored, WorkspaceError> {
-        let receipt = self.receipt(&options.root);
-        let restored = self.restore_and_keep(wanted, facts, options, Some(purpose))?;
-        let undo = receipt.way_back(purpose, wanted).unwrap_or(restored.undo);
-        Ok(Restored { undo, ..restored })
-    }
-
-    /// Forgets the latest restore of a directory: what came of it is written down elsewhere.
-    pub(crate) fn forget_receipt(&self, root: &Path) {
-        let removed = self.receipt(root).remove();
-        let _ = removed.inspect_err(|error| tracing::debug!("the receipt of a restore stays: {error}"));
-    }
-
-    fn receipt(&self, root: &Path) -> ReceiptFile<'_> {
-        ReceiptFile { disk: &self.disk, path: self.layout.restore_receipt(&canonical(root)) }
-    }
-
-    fn restore_and_keep(
-        &self,
-        wanted: BlobId,
-        facts: &CaptureFacts,
-        options: CaptureOptions<'_>,
-        purpose: Option<&str>,
-    ) -> Result<Restored, WorkspaceError> {
-        let selection = options.selection.clone();
-        let restored = self.capture(options, |captured, root| {
-            self.make_directory(&self.layout.restoring()).map_err(unusable(&self.layout.restoring()))?;
-            let objects = RestoreObjects::new(self.blobs.clone());
-            let journal = HomeJournal {
-                disk: &self.disk,
-                path: self.layout.restore_journal(root),
-                objects: &objects,
-                receipt: purpose.map(|purpose| (self.receipt(root), purpose)),
-            };
-            let unread = |source| RestoreError::Journal { doing: "read", source };
-            let skipped_then = SkippedPaths::of(&facts.skipped, &objects).map_err(unread)?;
-            let skipped_now = SkippedPaths::of(&captured.skipped, &objects).map_err(unread)?;
-            let rules = TreeRules::new(&objects, wanted, &selection);
-            let head_now = git_head(captured);
-            let now = Side {
-                tree: captured.tree,
-                ignores: &|_, _| false,
-                skipped: &skipped_now,
-                git_head: head_now.as_deref(),
-            };
-            let then = Side {
-                tree: wanted,
-                ignores: &|path, is_dir| rules.ignores(path, is_dir),
-                skipped: &skipped_then,
-                git_head: facts.git_head.as_deref(),
-            };
-            let directory = DirRoot::open(root).map_err(unusable(root))?;
-            let (limits, source, sink) = (Limits::default(), &objects, &objects);
-            let tools = Tools { root: &directory, source, sink, journal: &journal, limits };
-            let restored = restore(&tools, &now, &then)?;
-            self.keep(restored.undo, captured, root)?;
-            Ok(restored)
-        });
-        restored.map(|(_, restored)| restored)
-    }
-
     /// Keeps a tree by name, with the facts of a capture.
     fn keep(&self, tree: BlobId, captured: &Captured, root: &Path) -> Result<(), WorkspaceError> {
         let manifest = if tree == captured.tree {
@@ -337,11 +259,6 @@ impl Workspaces {
         let batch = self.blobs.batch()?;
         let id = batch.put(bytes)?;
         Ok((id, batch.commit()?))
-    }
-
-    /// Tells whether a restore of a directory has not come to its end.
-    pub(crate) fn is_restoring(&self, root: &Path) -> bool {
-        self.disk.stat(&self.layout.restore_journal(&canonical(root))).is_ok()
     }
 
     /// Lists the snapshots that are kept by name, the latest first. One whose manifest is damaged is read from its tree.

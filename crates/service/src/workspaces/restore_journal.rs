@@ -3,11 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use rekindle_domain::blob_id::BlobId;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_workspace::restore::{Journal, JournalFile};
 
 use super::restore_objects::RestoreObjects;
 use super::restore_receipt::{ReceiptFile, RestoreReceipt};
+use super::restore_root::STEP;
+use crate::test_knobs::crash_point;
 
 /// Largest journal that is read: it names some trees.
 const MAX_JOURNAL: u64 = 1 << 20;
@@ -17,6 +20,8 @@ pub(super) struct HomeJournal<'a> {
     pub(super) disk: &'a SharedDisk,
     pub(super) path: PathBuf,
     pub(super) objects: &'a RestoreObjects,
+    /// Keeps the way back by name before it goes: nobody else names it from then on.
+    pub(super) keep: &'a dyn Fn(BlobId) -> io::Result<()>,
     /// The receipt that is written before it goes, and for whom.
     pub(super) receipt: Option<(ReceiptFile<'a>, &'a str)>,
 }
@@ -34,16 +39,23 @@ impl JournalFile for HomeJournal<'_> {
 
     fn write(&self, journal: &Journal) -> io::Result<()> {
         self.objects.commit()?;
-        replace(&**self.disk, &self.path, &serde_json::to_vec(journal)?)
+        crash_point(STEP);
+        replace(&**self.disk, &self.path, &serde_json::to_vec(journal)?)?;
+        crash_point(STEP);
+        Ok(())
     }
 
     fn remove(&self) -> io::Result<()> {
-        if let Some((file, purpose)) = &self.receipt
-            && let Some(Journal { from, to, .. }) = self.read()?
-        {
-            file.write(&RestoreReceipt { purpose: (*purpose).to_owned(), from, to })?;
+        if let Some(Journal { from, to, .. }) = self.read()? {
+            (self.keep)(from)?;
+            crash_point(STEP);
+            if let Some((file, purpose)) = &self.receipt {
+                file.write(&RestoreReceipt { purpose: (*purpose).to_owned(), from, to })?;
+            }
         }
+        crash_point(STEP);
         if_exists(self.disk.remove_file(&self.path))?;
+        crash_point(STEP);
         self.path.parent().map_or(Ok(()), |directory| self.disk.sync_dir(directory))
     }
 }

@@ -9,6 +9,7 @@ mod retry;
 mod tools;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -119,6 +120,10 @@ pub trait DiskFile: Send + Sync {
     }
     /// Takes the exclusive advisory lock for as long as the file is open; `false` if someone holds it.
     fn try_lock(&self) -> io::Result<bool>;
+    /// Returns another handle of the file, for a process that is to hold its lock along with us.
+    fn share(&self) -> io::Result<OwnedFd> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A shared disk.

@@ -1,6 +1,7 @@
 //! A disk that retries calls interrupted by a signal, so that nobody above has to think of it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::{Disk, DiskFile, Entry, OpenMode, SharedDisk, Stat};
@@ -98,5 +99,9 @@ impl DiskFile for RetryFile {
 
     fn try_lock(&self) -> io::Result<bool> {
         again(|| self.0.try_lock())
+    }
+
+    fn share(&self) -> io::Result<OwnedFd> {
+        again(|| self.0.share())
     }
 }

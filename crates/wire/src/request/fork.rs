@@ -36,6 +36,10 @@ pub struct NewFork {
     /// Whether its directory is made what it was at the cut, where a checkpoint was taken: files are not touched, if nothing is said.
     #[serde(default)]
     pub files: bool,
+    /// Whether it gets a worktree of its own, of the git repository that the directory is in: with the commit that HEAD was at, and
+    /// then the files of the cut, as with `files`. It is made at `working_dir`, or beside the repository.
+    #[serde(default)]
+    pub worktree: bool,
     /// With `files`: also in a directory that is not empty, and while a run of another session goes on there, above it or below it.
     #[serde(default)]
     pub force: bool,

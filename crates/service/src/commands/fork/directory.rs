@@ -32,10 +32,7 @@ pub(super) fn make_ready(views: &Views, parent: &SessionState, new: &NewFork) ->
 /// and a home directory whoever insists.
 fn prepare(directory: &str, force: bool, user_home: Option<&str>) -> Result<()> {
     let place = Path::new(directory);
-    let invalid = |why: String| {
-        let message = format!("the working directory {directory} cannot be used: {why}");
-        ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory)
-    };
+    let invalid = |why: String| unusable(directory, &why);
     if !place.is_absolute() {
         return Err(invalid("its path is not absolute".to_owned()));
     }
@@ -53,8 +50,14 @@ fn prepare(directory: &str, force: bool, user_home: Option<&str>) -> Result<()> 
     Err(ServiceError::new(Code::DirectoryNotEmpty, message).hint(Hint::NameEmptyDirectory))
 }
 
+/// Says that a directory cannot be one that somebody works in.
+pub(super) fn unusable(directory: &str, why: &str) -> ServiceError {
+    let message = format!("the working directory {directory} cannot be used: {why}");
+    ServiceError::new(Code::InvalidWorkingDir, message).hint(Hint::NameDirectory)
+}
+
 /// Makes a directory and those above it that are missing; each is on disk before it is relied on.
-fn make(directory: &Path) -> io::Result<()> {
+pub(super) fn make(directory: &Path) -> io::Result<()> {
     match std::fs::create_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

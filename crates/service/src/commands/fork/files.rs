@@ -2,7 +2,7 @@
 //! of it.
 
 use rekindle_domain::blob_id::BlobId;
-use rekindle_domain::event::{Event, InputKind, Kind};
+use rekindle_domain::event::{Event, InputKind, Kind, RunCheckpoint};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_store::log::Cursor;
@@ -20,7 +20,7 @@ pub(in crate::commands) fn checkpoint_behind(
     store: &dyn Sessions,
     session: SessionId,
     cut: u64,
-) -> Result<Option<BlobId>> {
+) -> Result<Option<RunCheckpoint>> {
     let history = history(store, session)?;
     let Some(place) = history.reader.find(cut).map_err(ServiceError::internal)? else { return Ok(None) };
     let mut lines = history.reader.forward(place);
@@ -31,7 +31,7 @@ pub(in crate::commands) fn checkpoint_behind(
             continue;
         }
         match line.event() {
-            Ok(Event::RunCheckpoint(checkpoint)) if checkpoint.tree.is_some() => return Ok(checkpoint.tree),
+            Ok(Event::RunCheckpoint(checkpoint)) if checkpoint.tree.is_some() => return Ok(Some(checkpoint)),
             Ok(Event::InputQueued(input)) if input.what == InputKind::Prompt => break,
             _ => {}
         }

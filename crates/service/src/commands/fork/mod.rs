@@ -5,6 +5,7 @@
 mod directory;
 mod files;
 mod fork_point;
+mod worktree;
 
 use std::sync::Arc;
 
@@ -97,7 +98,8 @@ fn make(
         return Ok(found);
     }
     environment::check(&new.env)?;
-    if !new.files {
+    let with_files = new.files || new.worktree;
+    if !with_files {
         new.working_dir.as_deref().map_or(Ok(()), check_directory)?;
     }
     let store = &*workers.records.store;
@@ -115,16 +117,26 @@ fn make(
     let mut wishes = wishes(&state, &new, key)?;
     let cut = find_cut(store, &state, new.at.as_ref())?;
     let point = point_at(store, parent, cut)?;
-    if new.files {
-        let tree = match from {
-            Some((_, tree)) => tree,
-            None => checkpoint_behind(store, parent, cut)?,
+    let session = SessionId::mint(millis(workers.records.now()), random()?);
+    if with_files {
+        let (tree, git) = match from {
+            Some((_, tree)) => (tree, None),
+            None => {
+                let taken = checkpoint_behind(store, parent, cut)?;
+                taken.map_or((None, None), |taken| (taken.tree, taken.git))
+            }
         };
         let tree = kept_tree(store, tree, || format!("no checkpoint was taken behind record {cut}"))?;
-        make_ready(views, &state, &new)?;
-        wishes.restoring = Some(Restoring::new(tree));
+        let restoring = Restoring::new(tree);
+        wishes.restoring = Some(if new.worktree {
+            let planned = worktree::plan(views, &state, &new, git.as_deref(), session)?;
+            wishes.working_dir = Some(planned.working_dir);
+            restoring.in_worktree(planned.worktree)
+        } else {
+            make_ready(views, &state, &new)?;
+            restoring
+        });
     }
-    let session = SessionId::mint(millis(workers.records.now()), random()?);
     let (same_agent, has_files) = (wishes.provider.is_none(), wishes.restoring.is_some());
     let created = Draft::from(compose_fork(&state, point, wishes));
     let records = [created].into_iter().chain(from.map(|(source, _)| source.record().into())).collect();

@@ -15,7 +15,7 @@ use super::{Worker, Workers};
 use crate::drive::workspace_files::{FilesError, FilesRestored};
 use crate::error::{Result, ServiceError};
 use crate::log_search::find_last;
-use crate::test_knobs::crash_point;
+use crate::test_knobs::{crash_point, hurried};
 use crate::workspaces::CaptureFacts;
 
 /// How long a restore for which something ran out waits until it is tried again.
@@ -29,7 +29,7 @@ impl Worker {
             Some(why) => {
                 tracing::warn!("{why}");
                 self.set_held(Some(why));
-                StepOutcome::Rest(Some(AGAIN))
+                StepOutcome::Rest(Some(hurried("RESTORE_AGAIN", AGAIN)))
             }
         })
     }
@@ -49,19 +49,27 @@ impl Worker {
 
     /// Restores files and records what came of it; returns why it cannot be done yet.
     fn try_restore_files(&mut self, workers: &Workers, state: &SessionState) -> Result<Option<String>> {
-        let Some(restoring) = state.restoring else { return Ok(None) };
+        let Some(restoring) = &state.restoring else { return Ok(None) };
         self.set_held(Some("its files are being restored".to_owned()));
         workers.watcher.changed(self.session);
         crash_point("rewind.before_files");
         let tree = restoring.tree;
-        let facts = capture_facts(workers, state, &restoring);
+        let facts = capture_facts(workers, state, restoring);
         let purpose = format!("{} {}", self.session, restoring.seq.unwrap_or_default());
         let root = Path::new(&state.working_dir);
-        let record = match workers.files.restore_files(&purpose, tree, &facts, root) {
+        let made = match &restoring.worktree {
+            None => Ok(()),
+            Some(worktree) => {
+                workers.files.add_worktree(worktree, root, workers.agents.environment.umask(state))
+            }
+        };
+        crash_point("fork.after_worktree");
+        let restored = made.and_then(|()| workers.files.restore_files(&purpose, tree, &facts, root));
+        let record = match restored {
             Ok(FilesRestored { undo, changed, files, left }) => {
                 SessionFilesRestored { tree, undo: Some(undo), changed, files, left, error: None }
             }
-            Err(FilesError::Shortage(why)) => {
+            Err(FilesError::NotYet(why)) => {
                 return Ok(Some(format!("its files cannot be restored yet: {why}")));
             }
             Err(FilesError::Failed(why)) => {
