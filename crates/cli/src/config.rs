@@ -7,9 +7,10 @@ use rekindle_client::default_home::{config_home, variable};
 use rekindle_client::failure::Failure;
 use rekindle_client::listen_options::Listening;
 use rekindle_domain::event::CheckpointMode;
-use rekindle_service::upkeep::CheckpointRetention;
+use rekindle_service::upkeep::{CheckpointRetention, CollectionPolicy};
 use serde::Deserialize;
 
+use crate::gc_config::GcConfig;
 use crate::persistence_config::PersistenceConfig;
 
 /// The settings. A key that is not known is of another version.
@@ -32,6 +33,9 @@ pub(crate) struct Config {
     /// How snapshots of sessions are kept.
     #[serde(default)]
     pub(crate) persistence: PersistenceConfig,
+    /// When a daemon removes what nobody needs.
+    #[serde(default)]
+    pub(crate) gc: GcConfig,
 }
 
 /// The section `[checkpoints]` of the configuration.
@@ -114,6 +118,11 @@ pub(crate) struct LogConfig {
 }
 
 impl Config {
+    /// Returns how a daemon collects its home by itself, if it does.
+    pub(crate) fn collection(&self) -> Option<CollectionPolicy> {
+        Some(CollectionPolicy { interval: self.gc.interval()?, checkpoints: self.checkpoints.retention() })
+    }
+
     /// Reads the settings; without a file there are none.
     pub(crate) fn read() -> Result<Config, Failure> {
         let named = variable("REKINDLE_CONFIG");
@@ -184,6 +193,10 @@ mod tests {
         assert_eq!((off.mode, off.keep_days), (CheckpointMode::Off, 30));
         assert!(parse("[checkpoints]\nmode = \"sometimes\"\n").is_err());
         assert!(!parse("[persistence]\nenabled = false\n").expect("settings").persistence.policy().enabled);
+        let collection = |text: &str| parse(text).expect("settings").collection();
+        let usual = collection("[checkpoints]\nkeep_days = 7\n").expect("by itself");
+        assert_eq!((usual.interval, usual.checkpoints.keep), (days(1), days(7)));
+        assert_eq!(collection("[gc]\ninterval = \"off\"\n"), None);
         let failure = parse("\nagent = 3\n").expect_err("no text");
         assert_eq!(failure.code(), "config_unreadable");
         assert!(failure.message().contains("/c.toml, line"), "{}", failure.message());

@@ -11,6 +11,7 @@ mod daemon;
 mod drift_text;
 mod env_arg;
 mod evidence_text;
+mod gc_config;
 mod hints;
 mod home_arg;
 mod live;

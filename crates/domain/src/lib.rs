@@ -7,6 +7,7 @@ pub mod blob_id;
 pub mod bundle;
 pub mod chain;
 pub mod checkpoint;
+pub mod chore;
 pub mod compose;
 pub mod drift;
 pub mod event;

@@ -286,6 +286,11 @@ impl Layout {
         self.workspaces().join(format!("{tree}.capture.json"))
     }
 
+    /// The note of when the home was last collected by itself.
+    pub fn collected(&self) -> PathBuf {
+        self.home().join("collected.json")
+    }
+
     /// The note of checkpoints whose files were let go.
     pub fn expired_checkpoints(&self) -> PathBuf {
         self.workspaces().join("expired.json")
@@ -301,6 +306,11 @@ impl Layout {
         self.restoring().join(format!("{}.json", path_key(root)))
     }
 
+    /// The lock of whoever restores a directory.
+    pub fn restore_lock(&self, root: &Path) -> PathBuf {
+        self.restoring().join(format!("{}.lock", path_key(root)))
+    }
+
     /// Receipts of restores that have come to their end, until that is recorded elsewhere.
     pub fn restored(&self) -> PathBuf {
         self.workspaces().join("restored")
@@ -309,11 +319,6 @@ impl Layout {
     /// The receipt of the latest restore of a directory.
     pub fn restore_receipt(&self, root: &Path) -> PathBuf {
         self.restored().join(format!("{}.json", path_key(root)))
-    }
-
-    /// The lock of whoever restores a directory.
-    pub fn restore_lock(&self, root: &Path) -> PathBuf {
-        self.restoring().join(format!("{}.lock", path_key(root)))
     }
 
     /// Stat caches, one for each directory that was captured.

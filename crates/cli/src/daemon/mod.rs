@@ -73,6 +73,8 @@ pub(crate) fn run(
     let checkpoints = config.as_ref().map(checkpoint_settings).unwrap_or_default();
     let log = logging::init(config.as_ref().map_or(&LogConfig::default(), |config| &config.log));
     let persistence = config.as_ref().map(|config| config.persistence.policy()).unwrap_or_default();
+    // Whoever cannot read how long something is to be kept lets nothing go.
+    let collection = config.as_ref().ok().and_then(Config::collection);
     // One that died, or is to make way, has left behind what it was told.
     let before = start.again.or_else(|| DaemonFile::read(&context.home)?.told);
     let wanted = listen::choose(start.flags, before, config, start.foreground);
@@ -92,6 +94,7 @@ pub(crate) fn run(
         scopes: scopes(),
         checkpoints,
         persistence,
+        collection,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let daemon = Daemon::open(settings, &context.disk(), opener.boot_id, clock).map_err(refused)?;

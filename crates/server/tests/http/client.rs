@@ -50,6 +50,7 @@ fn daemon(directory: &Path, gate: &Gate) -> Arc<Daemon> {
         scopes: None,
         checkpoints: CheckpointSettings::default(),
         persistence: Default::default(),
+        collection: None,
     };
     let disk: SharedDisk = Arc::new(Tapped(gate.clone()));
     let boot = "boot_1".parse().expect("an id");

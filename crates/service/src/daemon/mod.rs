@@ -16,8 +16,8 @@ use rekindle_store::disk::{RealDisk, SharedDisk};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rekindle_domain::event::CancelReason;
@@ -55,7 +55,7 @@ use crate::metrics::{Format, Metrics};
 use crate::show::log::{self, LogPage};
 use crate::show::{SessionEntry, Views, find_run_checkpoints, run_diff};
 use crate::snapshots::Snapshots;
-use crate::upkeep::gc_of_owner;
+use crate::upkeep::CollectionPolicy;
 use crate::workspaces::Workspaces;
 
 /// Records of a log that are told at once.
@@ -80,6 +80,8 @@ pub struct Settings {
     pub checkpoints: CheckpointSettings,
     /// How snapshots of sessions are kept.
     pub persistence: Policy,
+    /// How the home is collected by itself, if it is.
+    pub collection: Option<CollectionPolicy>,
 }
 
 /// What came of a request for a session.
@@ -103,8 +105,6 @@ pub enum TokenUse {
 /// The daemon.
 pub struct Daemon {
     home: PathBuf,
-    /// Held by whoever collects what nobody needs.
-    collecting: Mutex<()>,
     store: Arc<Store>,
     workers: Arc<Workers>,
     views: Arc<Views>,
@@ -226,13 +226,7 @@ impl Daemon {
 
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
     pub fn collect(&self, asked: &Collect) -> Result<Collected> {
-        let Ok(_only_one) = self.collecting.try_lock() else {
-            let message = "somebody else has this home collected just now";
-            return Err(ServiceError::new(Code::Collecting, message));
-        };
-        let disk: SharedDisk = Arc::new(RealDisk);
-        let collected = gc_of_owner(&disk, &self.home, &self.store.blobs(), asked.into());
-        collected.map_err(|error| ServiceError::caused_by(Code::Storage, error))
+        self.recovery.collector.collect(asked.into())
     }
 
     /// Gives a session a message.

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rekindle_agent::connection::Delta;
@@ -34,6 +34,7 @@ use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
+use crate::upkeep::Collector;
 use crate::workspaces::Workspaces;
 
 /// Why there is no daemon.
@@ -89,11 +90,14 @@ impl Daemon {
         let (feed, directory, log_details) =
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);
+        let collector =
+            Collector::new(disk.clone(), settings.home.clone(), store.blobs(), settings.collection);
         let recovery = Arc::new(Recovery {
             store: store.clone(),
             workers: workers.clone(),
             directory: directory.clone(),
             metrics: metrics.clone(),
+            collector: Arc::new(collector),
             recovered: AtomicBool::new(false),
         });
         let views =
@@ -102,7 +106,6 @@ impl Daemon {
         let (home, locks) = (settings.home, Locks::default());
         Ok(Arc::new(Daemon {
             home,
-            collecting: Mutex::default(),
             store,
             workers,
             views,

@@ -22,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::show::{Directory, SessionEntry};
 use crate::test_knobs::crash_point;
 use crate::test_knobs::hurried;
+use crate::upkeep::Collector;
 
 /// From one sweep to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -46,6 +47,7 @@ pub(super) struct Recovery {
     pub(super) workers: Arc<Workers>,
     pub(super) directory: Arc<Directory>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) collector: Arc<Collector>,
     /// What was going on when we began has been handed to workers.
     pub(super) recovered: AtomicBool,
 }
@@ -142,6 +144,7 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
             }
             crash_point("list.after");
         }
+        at.collector.collect_if_due(at.workers.records.now());
         // Not while everything begins.
         if sweeps > 0 {
             at.directory.examine_some(&*at.store, READ_AT_ONCE);

@@ -7,6 +7,7 @@
 mod age;
 mod checkpoint_findings;
 mod checkpoint_records;
+mod collector;
 mod doctor;
 mod expired_checkpoints;
 mod gc;
@@ -15,8 +16,9 @@ mod ingested;
 mod repair;
 
 pub use age::Age;
+pub use collector::CollectionPolicy;
+pub(crate) use collector::Collector;
 pub use doctor::examine;
-pub(crate) use gc::gc_of_owner;
 pub use gc::{CheckpointRetention, GcOptions, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};

@@ -27,6 +27,7 @@ const KNOWN: &[&str] = &[
     "access.lock",
     "access-used.json",
     "clock",
+    "collected.json",
     "epoch",
     "logs",
     "wal",
