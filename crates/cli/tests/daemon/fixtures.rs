@@ -82,3 +82,50 @@ fn a_home_of_format_2_is_recovered_and_worked_on() {
     lab.ran(&["doctor"]).exits(0);
     lab.ran(&["workspace", "ls"]).exits(0);
 }
+
+// I1, I12, I14: with checkpoints, forks and a rewind, whose histories are read through their parents.
+#[test]
+fn a_home_of_format_2_with_forks_is_worked_on() {
+    let mut lab = Lab::without_daemon();
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/home-2-forks"), &lab.home());
+    lab.start();
+    let (parent, child, grandchild, successor) = (
+        "sess_01m7ms244cn8r5fq771rx6xpeh",
+        "sess_01m7ms26y78sf0ybxr17d10ydj",
+        "sess_01m7ms2a09p0ffppwcz2qe53rn",
+        "sess_01m7ms2a19v3sn170xkm95dtfw",
+    );
+    for (id, kept) in [(parent, 3), (child, 2), (grandchild, 1), (successor, 1)] {
+        lab.wait_status(id, "idle");
+        let log = lab.log(id);
+        assert!(log.iter().zip(1..).all(|(record, seq)| record["seq"] == seq), "{id}");
+        assert_eq!(log[0], lab.log(parent)[0], "one beginning: {id}");
+        let snapshots = lab.get(&format!("/api/sessions/{id}/snapshots"));
+        let snapshots = snapshots["snapshots"].as_array().expect("a list");
+        assert!(snapshots.len() == kept && snapshots.iter().all(|one| one["problem"].is_null()), "{id}");
+    }
+    // What a turn did is still known, and its files are still there.
+    let diff = lab.get(&format!("/api/sessions/{parent}/diff"));
+    assert_eq!((&diff["total"], &diff["files"][0]["path"]), (&json!(1), &json!("old.txt")), "{diff}");
+    let place = lab.path("copy");
+    let agent = json!({"profile": "exec", "command": ["sh", "-c", "cat new.txt old.txt"]});
+    let body = json!({
+        "at": "run_01m7ms244c9704tkmck28xmqgh", "files": true, "working_dir": place, "agent": agent,
+    });
+    let forked = lab.post(&format!("/api/sessions/{parent}/fork"), &body);
+    let fork = forked["session"]["id"].as_str().expect("an id");
+    lab.post(&format!("/api/sessions/{fork}/messages"), &json!({"content": "read"}));
+    assert_eq!(lab.wait_end(fork), "completed");
+    assert!(lab.said(fork).contains("hello") && lab.said(fork).contains("first"), "{}", lab.said(fork));
+    assert!(!lab.said(fork).contains("second"), "of before the second turn");
+    assert!(place.join("sub/link").is_symlink() && place.join("run.sh").is_file());
+    // A snapshot is gone on from, and a parent may go.
+    let restored = lab.post(&format!("/api/sessions/{child}/snapshots/33-1/restore"), &json!({}));
+    assert_eq!(restored["session"]["forked_from"]["session_id"], child, "{restored}");
+    let whole = lab.log(grandchild);
+    assert_eq!(lab.ask("DELETE", &format!("/api/sessions/{child}"), &json!(null)).status, 204);
+    lab.restart();
+    assert_eq!(lab.log(grandchild), whole);
+    lab.ran(&["stop", "--all"]).exits(0);
+    lab.ran(&["doctor"]).exits(0);
+}

@@ -5,8 +5,12 @@ use std::io::{self, Read, Write};
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rekindle_domain::event::Compression;
-use rekindle_domain::kept_snapshot::{KEPT_SNAPSHOT_VERSION, KeptSnapshot, SnapshotName};
+use rekindle_domain::kept_snapshot::{KeptSnapshot, SnapshotName};
 use serde::Deserialize;
+use serde::de::Error as _;
+use serde_json::Value;
+
+use super::migrations::{MIGRATIONS, Migration, migrate, newest};
 
 /// Largest snapshot that is read: a state holds no messages, so anything near this is rubbish.
 const MAX_PLAIN: u64 = 64 << 20;
@@ -64,28 +68,41 @@ pub(super) fn encode(snapshot: &KeptSnapshot, compression: Compression) -> io::R
     }
 }
 
-/// Reads a snapshot's file, with suspicion.
+/// Reads a snapshot's file, with suspicion; one of an earlier version is brought up to date.
 pub(super) fn decode(bytes: &[u8], compression: Compression) -> Result<KeptSnapshot, Unusable> {
+    decode_with(bytes, compression, MIGRATIONS)
+}
+
+fn decode_with(
+    bytes: &[u8],
+    compression: Compression,
+    migrations: &[Migration],
+) -> Result<KeptSnapshot, Unusable> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
     let corrupted = |detail: String| Unusable::Corrupted(detail);
     let plain = plain(bytes, compression).map_err(|error| corrupted(error.to_string()))?;
-    // What a newer version means by the rest is not ours to judge. When there is a second version, files of the first are brought
-    // up to it right behind this: a step over the raw JSON for each version, one file each in `kept_snapshots/migrations/`.
-    if let Ok(Versioned { version }) = serde_json::from_slice(&plain)
-        && version > KEPT_SNAPSHOT_VERSION
-    {
-        return Err(Unusable::Newer(version));
+    let version = serde_json::from_slice(&plain).ok().map(|Versioned { version }| version);
+    let newest = newest(migrations);
+    // What a newer version means by the rest is not ours to judge.
+    if let Some(newer) = version.filter(|version| *version > newest) {
+        return Err(Unusable::Newer(newer));
     }
     let body = plain.len().checked_sub(CHECKSUM_SUFFIX).map(|at| plain.split_at(at));
     let (body, suffix) = body.ok_or_else(|| corrupted("it is too short".into()))?;
     if suffix != format!(",\"checksum\":\"{}\"}}", checksum(body)).as_bytes() {
         return Err(corrupted("its checksum does not fit its contents".into()));
     }
-    let mut snapshot: KeptSnapshot =
-        serde_json::from_slice(&plain).map_err(|error| corrupted(error.to_string()))?;
+    let read = match version {
+        Some(version) if version == newest => serde_json::from_slice(&plain),
+        _ => serde_json::from_slice(&plain).and_then(|mut document| {
+            migrate(&mut document, migrations).map_err(serde_json::Error::custom)?;
+            serde_json::from_value(Value::Object(document))
+        }),
+    };
+    let mut snapshot: KeptSnapshot = read.map_err(|error| corrupted(error.to_string()))?;
     snapshot.extra.remove("checksum");
     Ok(snapshot)
 }
@@ -122,6 +139,7 @@ mod tests {
     use rekindle_domain::session::SessionState;
     use rekindle_domain::time::Timestamp;
 
+    use super::super::migrations::made_up::MADE_UP;
     use super::*;
 
     fn snapshot() -> KeptSnapshot {
@@ -157,6 +175,30 @@ mod tests {
                 assert!(decode(&bytes[..at], compression).is_err(), "{compression:?}, cut at {at}");
             }
         }
+    }
+
+    // I12: what an earlier version kept is read, with what it knew and we do not; a checksum is of what is in the file.
+    #[test]
+    fn a_snapshot_of_an_earlier_version_is_brought_up_to_date() {
+        let today = KeptSnapshot { version: 3, ..snapshot() };
+        let mut old = serde_json::to_value(&today).expect("JSON");
+        let reason = old["reason"].as_str().expect("a text").to_uppercase();
+        (old["version"], old["cause"], old["mood"]) = (1.into(), reason.into(), "fine".into());
+        old.as_object_mut().expect("an object").remove("reason");
+        let mut plain = serde_json::to_vec(&old).expect("JSON");
+        plain.pop();
+        let sum = checksum(&plain);
+        plain.extend_from_slice(format!(",\"checksum\":\"{sum}\"}}").as_bytes());
+        let read = decode_with(&plain, Compression::None, MADE_UP).expect("read");
+        assert_eq!(read.extra.get("mood").and_then(Value::as_str), Some("fine"));
+        assert_eq!(KeptSnapshot { extra: serde_json::Map::new(), ..read }, today);
+        // What is newer is refused; what is damaged is never migrated.
+        assert!(matches!(decode(&plain[..plain.len() - 1], Compression::None), Err(Unusable::Corrupted(_))));
+        let newer = encode(&KeptSnapshot { version: 4, ..snapshot() }, Compression::None).expect("encoded");
+        assert_eq!(decode_with(&newer, Compression::None, MADE_UP), Err(Unusable::Newer(4)));
+        let at = plain.iter().position(|byte| *byte == b'F').expect("the title");
+        plain[at] ^= 1;
+        assert!(matches!(decode_with(&plain, Compression::None, MADE_UP), Err(Unusable::Corrupted(_))));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! durably, before the record that tells of it, and never changed.
 
 mod format;
+mod migrations;
 
 use std::collections::BTreeMap;
 use std::io;
