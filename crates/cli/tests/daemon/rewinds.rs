@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, wait_for};
+use crate::pty::Pty;
 use crate::ran::{Stdin, ran};
 
 /// Returns what is in a directory: names and contents.
@@ -68,6 +69,42 @@ fn a_turn_is_undone_in_the_files_and_in_the_conversation() {
     lab.ran(&["workspace", "restore", &undo, "--yes", "--directory", &place]).exits(0);
     assert_eq!(files(&work).len(), 2);
     lab.ran(&["doctor"]).exits(0);
+}
+
+// At a terminal nothing is done before what would be done is shown, and somebody says yes to it.
+#[test]
+fn a_rewind_shows_what_would_change_and_asks() {
+    let lab = Lab::new();
+    let work = lab.path("work");
+    fs::write(work.join("old.txt"), "one\n").expect("written");
+    let id = lab.run("write new.txt hello\nappend old.txt two");
+    settled(&lab, &id, 2);
+    let after = files(&work);
+    let asked = |arguments: &[&str], question: &str, answer: &str| {
+        let mut pty = Pty::start(&lab.rekindle(&[&["rewind", &id], arguments].concat()), 120);
+        pty.see(question);
+        let shown = pty.text();
+        assert!(shown.contains("new.txt") && shown.contains("old.txt"), "{shown}");
+        pty.press(&format!("{answer}\r"));
+        assert_eq!(pty.end(), Some(0), "{}", pty.text());
+        pty.text()
+    };
+    for answer in ["", "n", "what?"] {
+        asked(&[], "go back? [y/N]", answer);
+        asked(&["--files-only"], "put them back? [y/N]", answer);
+    }
+    assert_eq!((files(&work), lab.count(&id, "session.closed")), (after, 0), "nobody said yes");
+    assert_eq!(lab.count(&id, "session.files_restoring"), 0);
+    let told = asked(&["--files-only"], "put them back? [y/N]", "y");
+    assert!(told.contains("the way back"), "{told}");
+    let before = BTreeMap::from([("old.txt".to_owned(), "one\n".to_owned())]);
+    assert_eq!((files(&work), lab.count(&id, "session.closed")), (before, 0));
+    // The files are as they were already; the conversation is not.
+    let mut pty = Pty::start(&lab.rekindle(&["rewind", &id]), 120);
+    pty.see("go back? [y/N]");
+    pty.press("yes\r");
+    pty.see("takes its place");
+    assert_eq!((pty.end(), lab.count(&id, "session.closed")), (Some(0), 1));
 }
 
 // I13, I14: both sessions say what happened, or neither; the next daemon finishes the files.

@@ -152,6 +152,9 @@ fn a_removal_that_is_cut_short_takes_the_snapshots_in_the_end() {
 }
 
 /// Returns what a check finds about kept snapshots, with what is advised.
+/// A hash that no record of a test has.
+const HASH: &str = "0000000000000000";
+
 fn found(disk: &SimDisk) -> Vec<(Code, String)> {
     let report = check(Arc::new(disk.clone()), "/home", Holding::Nothing, &mut |_| {}).expect("checked");
     let kept = [Code::KeptSnapshotDamaged, Code::KeptSnapshotNewer, Code::LogDiffersFromKept];
@@ -166,6 +169,7 @@ fn the_doctor_looks_at_every_snapshot_and_advises_nobody_to_delete_one() {
     let (session, kept) = (home.sessions[0], snapshots(&home.disk));
     let file = kept.write(&taken(&home, session, 1), Compression::None).expect("written");
     let packed = kept.write(&taken(&home, session, 2), Compression::Zstd).expect("written");
+    let other = KeptSnapshot { h: Some(HASH.parse().expect("a hash")), ..taken(&home, session, 3) };
     home.store.committer().sync().expect("synced");
     drop(home.store);
     assert_eq!(found(&home.disk), [], "all is well");
@@ -188,8 +192,15 @@ fn the_doctor_looks_at_every_snapshot_and_advises_nobody_to_delete_one() {
     home.disk.write_file(&file.path, text.replacen("\"version\":1", "\"version\":9", 1).as_bytes());
     assert_eq!(found(&home.disk)[0].0, Code::KeptSnapshotNewer);
 
-    // Records that were there when the snapshot was taken are not there any more.
+    // It was taken of another history than the log tells.
     home.disk.write_file(&file.path, &whole);
+    let forged = kept.write(&other, Compression::None).expect("written");
+    let differs = found(&home.disk);
+    assert_eq!(differs.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [Code::LogDiffersFromKept]);
+    assert!(differs[0].1.contains(&forged.name.to_string()), "{differs:?}");
+    home.disk.remove(&forged.path);
+
+    // Records that were there when the snapshot was taken are not there any more.
     let log = Layout::new("/home").log(session);
     let bytes = home.disk.read_file(&log).expect("a log");
     let cut = bytes[..bytes.len() - 1].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
