@@ -15,6 +15,10 @@ use crate::id::RunId;
 /// Characters of a setting's value that are told: a command may be long.
 const VALUE: usize = 200;
 
+/// What is said of files where nobody captures them, or could not.
+const NOT_COMPARED: &str =
+    "there are no checkpoints of both turns, so files and the HEAD of git were not compared";
+
 /// What a prompt is given under, beside its files.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Surroundings {
@@ -116,10 +120,19 @@ impl DriftWatch {
             drift.agent = Some(AgentDrift { from: from.clone(), to: to.clone() });
         }
         let start = self.start.as_ref().filter(|start| start.run_id == run);
-        if let (Some(end), Some(start)) = (&self.end, start) {
+        let looks = self.end.as_ref().zip(start);
+        if let Some((end, start)) = looks {
             compare(end, start, &mut drift);
         }
-        (!drift.is_empty()).then_some(drift)
+        if drift.is_empty() {
+            return None;
+        }
+        // Whoever reads of other things that changed would take files for unchanged that nobody has looked at.
+        let is_compared = looks.is_some_and(|(end, start)| end.tree.is_some() && start.tree.is_some());
+        if !is_compared {
+            drift.files_unknown.get_or_insert_with(|| NOT_COMPARED.to_owned());
+        }
+        Some(drift)
     }
 
     fn set_provider(&mut self, provider: &Provider) {

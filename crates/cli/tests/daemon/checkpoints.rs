@@ -126,7 +126,7 @@ fn dying_while_a_checkpoint_is_taken_leaves_it_to_the_next_daemon() {
     }
 }
 
-// What was changed while no agent was there is told to whoever resumes, and to the agent; the owner of the home knows which
+// I15: what was changed while no agent was there is told to whoever resumes, and to the agent; the owner of the home knows which
 // checkpoints are needed.
 #[test]
 fn a_resume_tells_what_was_changed_meanwhile() {

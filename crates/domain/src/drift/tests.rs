@@ -40,6 +40,7 @@ fn files_are_told_only_if_they_are_not_what_the_turn_before_left() {
     check(&tree("a"), &tree("b"), Some(serde_json::json!({ "files_unknown": why })));
 }
 
+// I15
 #[test]
 fn what_was_not_captured_is_said_unless_that_is_so_at_every_turn() {
     let missing = |reason: &str| format!(r#"not_taken={{"reason":"{reason}","detail":"x"}}"#);
@@ -55,6 +56,11 @@ fn what_was_not_captured_is_said_unless_that_is_so_at_every_turn() {
         told("the checkpoint before this turn was not taken (unreadable)"),
     );
     check(&missing("too_large"), &missing("too_large"), None);
+    // Beside something else it is said, or it would be taken for nothing.
+    let ends = ["at=end", "run=2 at=start"].map(|at| format!("run.checkpoint {at} {}", missing("too_large")));
+    let plan = r#"session.updated working_dir=null provider=null options={"mode":"plan"}"#;
+    let beside = drift(&[CREATED, TURN, &ends[0], plan, NEXT, &ends[1]]).expect("a drift");
+    assert_eq!((&beside["files_unknown"], beside["settings"].is_array()), (&Value::from(NOT_COMPARED), true));
     // Nobody captures anything here.
     assert_eq!(drift(&[CREATED, "run.started; input.queued input_seq=1; run.completed", NEXT]), None);
     // What the turn left is not known: what was there before it says nothing of that.
@@ -102,7 +108,15 @@ fn the_agent_its_settings_and_where_it_works_are_compared_with_the_last_prompt()
     let ready = |info: &str| format!("agent.ready info={info}");
     let first = ready(r#"{"name":"claude","version":"1.0"}"#);
     let turn = [CREATED, "run.started", &first, "input.queued input_seq=1; run.completed"];
-    let then = |more: &[&str]| drift(&[&turn[..], more, &[NEXT]].concat());
+    // Nobody captures anything here, which is said beside what else there is to say.
+    let unlooked = |told: Option<Value>| {
+        told.map(|mut told| {
+            assert_eq!(told["files_unknown"], NOT_COMPARED, "{told}");
+            told.as_object_mut().expect("an object").remove("files_unknown");
+            told
+        })
+    };
+    let then = |more: &[&str]| unlooked(drift(&[&turn[..], more, &[NEXT]].concat()));
     assert_eq!(then(&[&first]), None);
     assert_eq!(then(&[&ready(r#"{"version":7}"#)]), None, "one that says nothing is not another");
     let newer = then(&[&ready(r#"{"name":"claude","version":"1.1"}"#)]);
@@ -120,7 +134,7 @@ fn the_agent_its_settings_and_where_it_works_are_compared_with_the_last_prompt()
     assert_eq!(then(&[names]), None, "brought along");
     let fewer = "session.updated working_dir=null provider=null options=null env_names=[\"A\"]";
     let settings = serde_json::json!([{"name": "environment", "from": "A B", "to": "A"}]);
-    let changed = drift(&[CREATED, names, TURN, fewer, NEXT]);
+    let changed = unlooked(drift(&[CREATED, names, TURN, fewer, NEXT]));
     assert_eq!(changed, Some(serde_json::json!({ "settings": settings })));
     let model = r#"session.updated working_dir=null options=null provider={"type":"acp","agent":"codex","model":"large"}"#;
     let settings = serde_json::json!([

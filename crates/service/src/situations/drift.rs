@@ -32,6 +32,7 @@ fn drift(at: &Captured) -> Option<Drift> {
     at.home.shown().run.expect("a run").drift
 }
 
+// I15
 #[test]
 fn files_that_were_changed_meanwhile_are_told_to_the_person_and_to_the_agent() {
     let mut at = cut(asks(), "");
