@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rekindle_store::disk::{DiskFile, OpenMode, SharedDisk, if_exists};
+use rekindle_store::disk::{DiskFile, OpenMode, SharedDisk, if_exists, write_all_at};
 
 /// A lock that nobody else has for as long as this lives; its file goes with it.
 pub(crate) struct LockFile {
@@ -33,6 +33,11 @@ impl LockFile {
     /// Returns an input for a program that works for its holder: the lock is held until that has ended too, whoever started it.
     pub(crate) fn share(&self) -> io::Result<Stdio> {
         self.file.share().map(Stdio::from)
+    }
+
+    /// Writes what others are to read in it.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        write_all_at(&*self.file, bytes, 0)
     }
 
     fn is_in_place(&self) -> io::Result<bool> {

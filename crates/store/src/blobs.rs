@@ -255,6 +255,12 @@ impl Blobs {
         let hold = self.packs.hold(COLLECTED_WITHIN)?;
         Ok(Collection { blobs: self.clone(), round: self.packs.begin_round(), _hold: hold })
     }
+
+    /// Waits until a collection of another process that goes on has ended, but no longer than this: whoever begins one from here on
+    /// reads names that are there by now.
+    pub fn await_collection(&self, within: Duration) -> Result<(), BlobError> {
+        self.packs.hold(within).map(drop)
+    }
 }
 
 /// A collection that has begun, and from then on leaves alone what others rely on.

@@ -286,6 +286,11 @@ impl Layout {
         self.workspaces().join(format!("{tree}.capture.json"))
     }
 
+    /// Names of what exports are writing at this moment.
+    pub fn exports(&self) -> PathBuf {
+        self.home().join("exports")
+    }
+
     /// The note of when the home was last collected by itself.
     pub fn collected(&self) -> PathBuf {
         self.home().join("collected.json")

@@ -29,6 +29,7 @@ const KNOWN: &[&str] = &[
     "clock",
     "collected.json",
     "epoch",
+    "exports",
     "logs",
     "wal",
     "sessions",

@@ -10,7 +10,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
 use rekindle_store::blob_references::references_in;
 use rekindle_store::blobs::{BlobError, Blobs};
-use rekindle_store::disk::{DiskFile, OpenMode};
+use rekindle_store::disk::{DiskFile, OpenMode, SharedDisk};
 use rekindle_store::kept_snapshots::KeptSnapshots;
 use rekindle_store::log::{Cursor, StoredBytes};
 use rekindle_store::offline::Offline;
@@ -19,6 +19,7 @@ use rekindle_workspace::tree::MAGIC;
 
 use super::super::archive::Hashing;
 use super::super::{BundleError, transcripts};
+use super::pins::ExportPins;
 use super::trees::Objects;
 use super::{Export, Trees};
 
@@ -187,6 +188,16 @@ impl<'a> Gathered<'a> {
         let (size, hash) = (hashing.count, hashing.id());
         self.members.push((Member { name, size, hash }, Source::File(file, size)));
         Ok(())
+    }
+
+    /// Keeps what is named from being collected. A home that cannot be written is collected by nobody.
+    pub(super) fn pin(&mut self, disk: &SharedDisk) -> Option<ExportPins> {
+        let trees = self.sessions.iter().filter_map(|session| session.tree).collect();
+        self.named.push(trees);
+        // Not through what only looks at a home.
+        let pins = ExportPins::new(disk, self.offline.layout(), &self.named);
+        self.named.pop();
+        pins.inspect_err(|error| tracing::warn!("what is exported is not pinned: {error}")).ok()
     }
 
     /// Adds the objects that are named; of trees only those that are asked for, each with everything in it.

@@ -5,6 +5,7 @@
 //! for that and once to be written; contents of files are named by their hash, and their trees (`trees`) know their sizes.
 
 mod gather;
+mod pins;
 mod trees;
 mod write;
 
@@ -24,6 +25,7 @@ use rekindle_store::offline::Offline;
 use rekindle_workspace::CaptureOptions;
 
 use self::gather::Gathered;
+pub(crate) use self::pins::remove_dead_pins;
 use super::{BundleError, Watcher};
 use crate::workspaces::Workspaces;
 
@@ -73,6 +75,8 @@ pub fn export(
     for session in &asked.sessions {
         gathered.add_session(*session, &trees)?;
     }
+    // From here on nobody collects what is named, however long its reader takes.
+    let pins = gathered.pin(disk);
     gathered.add_objects()?;
     let contents = Contents {
         format: BUNDLE_FORMAT,
@@ -84,13 +88,13 @@ pub fn export(
     };
     contents.check()?;
     let bytes = gathered.write(&contents, sink, watcher)?;
+    drop(pins);
     Ok(Exported { contents, notes: gathered.notes, bytes })
 }
 
 /// Captures the working directories, if their files are asked for.
 ///
-/// Nothing is pinned while the bundle is written: a daemon would have to wait with its checkpoints until then. What is captured is
-/// young, and nobody collects that; if an older object goes all the same, the export fails and says so.
+/// What is captured is young, and nobody collects that before it is pinned.
 fn capture(disk: &SharedDisk, layout: &Layout, asked: &Export<'_>) -> Result<Trees, BundleError> {
     let (mut trees, Some(options)) = (Trees::new(), asked.files) else { return Ok(Trees::new()) };
     let workspaces = Workspaces::new(disk.clone(), layout.clone());

@@ -1,5 +1,7 @@
 //! Files that go along: those of the directory as it is now, and those of checkpoints and kept snapshots.
 
+use std::time::Duration;
+
 use rekindle_domain::blob_id::BlobId;
 use rekindle_domain::checkpoint::due;
 use rekindle_domain::event::Compression;
@@ -11,6 +13,7 @@ use rekindle_workspace::tree::{Entry, FileMode, MAGIC, Node, Tree, TreeBuilder};
 use tempfile::TempDir;
 
 use super::*;
+use crate::upkeep::{CheckpointRetention, GcOptions, gc};
 use crate::workspaces::Workspaces;
 use crate::{all_checkpoints, find_run_checkpoints};
 
@@ -116,6 +119,62 @@ fn restored(disk: &SimDisk, tree: BlobId) -> String {
     let place = tempfile::tempdir().expect("a directory");
     workspaces(disk).restore(tree, options(place.path())).expect("restored");
     std::fs::read_to_string(place.path().join("file")).expect("read")
+}
+
+/// A reader of a bundle that has the home collected while it waits for more.
+struct Collects<'a> {
+    disk: &'a SimDisk,
+    bundle: Vec<u8>,
+    expired: Option<u64>,
+}
+
+impl std::io::Write for Collects<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.expired.is_none() {
+            self.expired = Some(collected(self.disk));
+        }
+        self.bundle.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Lets go of every checkpoint that nothing holds, and returns how many are past their time.
+fn collected(disk: &SimDisk) -> u64 {
+    let checkpoints = Some(CheckpointRetention { keep: Duration::ZERO, max_bytes: 0 });
+    let done = gc(&shared(disk), Path::new(HOME), GcOptions { checkpoints, ..GcOptions::default() });
+    let done = done.expect("collected");
+    assert!(done.failed.is_empty() && done.left.is_empty(), "{done:?}");
+    done.expired_checkpoints
+}
+
+// I12: a table of contents that was written is kept to, whoever collects meanwhile.
+#[test]
+fn a_collection_in_the_middle_of_an_export_takes_nothing_that_is_exported() {
+    let worked = Worked::new();
+    // The write-ahead log names what was written lately.
+    let store = open(&worked.disk);
+    rekindle_store::commit::Commits::checkpoint(store.committer()).expect("a checkpoint");
+    drop(store);
+    // What a dead export had pinned does not count.
+    let dead = Layout::new(HOME).exports().join("1.names");
+    worked.disk.write_file(&dead, worked.trees[0].to_string().as_bytes());
+    let mut sink = Collects { disk: &worked.disk, bundle: Vec::new(), expired: None };
+    let (disk, layout) = (shared(&worked.disk), Layout::new(HOME));
+    let exported = export(&disk, &layout, &with_files(), &mut sink, &mut |_| {}).expect("exported");
+    assert_eq!(sink.expired, Some(0), "all of them are held, beside what is held anyway");
+    assert_eq!(exported.contents.sessions[0].checkpoints.len(), 2);
+    assert!(worked.disk.paths().iter().all(|path| !path.starts_with(layout.exports())), "no pins are left");
+    let other = SimDisk::new(3);
+    imported(&other, &sink.bundle).expect("imported");
+    assert_eq!(restored(&other, worked.trees[0]), "one");
+    // Once it is done nobody holds them.
+    assert!(collected(&worked.disk) > 0);
+    let blobs = rekindle_store::blobs::Blobs::reading(disk, layout);
+    assert!(!blobs.contains(&worked.trees[0]).expect("looked"), "past its time");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use rekindle_store::layout::Layout;
 use super::super::expired_checkpoints;
 use super::reachable::add_reachable;
 use super::{Freed, GcOptions, checkpoints};
+use crate::bundles::export::remove_dead_pins;
 use crate::error::chain;
 use crate::test_knobs::crash_point;
 use crate::workspaces::BlobSource;
@@ -53,6 +54,9 @@ pub(super) fn collect(
     // Begun before the names are read: whatever is kept or reused from here on is left alone. What is only told needs no lock, and
     // touches nothing.
     let collection = (!dry_run).then(|| blobs.begin_collection()).transpose().map_err(io::Error::other)?;
+    if !dry_run {
+        remove_dead_pins(disk, layout)?;
+    }
     let candidates = blobs.unnamed(&HashSet::new(), now)?;
     if candidates.is_empty() && !has_packs {
         return Ok(());
