@@ -144,9 +144,9 @@ fn sweep_until_gone(weak: &Weak<Recovery>) {
             }
             crash_point("list.after");
         }
-        at.collector.collect_if_due(at.workers.records.now());
         // Not while everything begins.
         if sweeps > 0 {
+            at.collector.collect_if_due(at.workers.records.now());
             at.directory.examine_some(&*at.store, READ_AT_ONCE);
         }
         sweeps += 1;
