@@ -84,7 +84,8 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
     }
     let mut pins = vec![pins];
     let start = asked.start.as_deref().and_then(Before::of);
-    let touched = start.map(|start| files_touched(&shared.workspaces, &start, &captured, &asked.stop));
+    let touched =
+        start.map(|start| files_touched(&shared.workspaces, &start, (&captured, root), &asked.stop));
     let files_touched = match touched {
         Some(Ok((touched, more))) => {
             pins.extend(more);
@@ -105,14 +106,14 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
         skipped: as_recorded(&captured.skipped),
         files_touched,
         directory: identity(root),
-        files_changed: since_last_turn(shared, asked, &captured),
+        files_changed: since_last_turn(shared, asked, (&captured, root)),
     };
     Ok(TakenCapture { capture, pins })
 }
 
 /// Tells which files were changed since the turn before, if that is asked for. The trees are what counts: what cannot be compared
 /// is told as such when an agent is given its prompt.
-fn since_last_turn(shared: &Shared, asked: &CaptureRequest, now: &Captured) -> Option<ChangedFiles> {
+fn since_last_turn(shared: &Shared, asked: &CaptureRequest, now: (&Captured, &Path)) -> Option<ChangedFiles> {
     let before = Before::of(asked.before.as_deref()?)?;
     files_changed(&shared.workspaces, &before, now, &asked.stop).unwrap_or_else(|error| {
         tracing::warn!("what was changed since the last turn cannot be told: {}", chain(&error));

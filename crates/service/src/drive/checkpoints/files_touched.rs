@@ -1,6 +1,9 @@
 //! The files that a run touched, and those that were changed between two runs: what two checkpoints of a directory say that is
 //! not the same.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rekindle_domain::blob_id::BlobId;
@@ -9,7 +12,7 @@ use rekindle_domain::event::{
 };
 use rekindle_store::blobs::Pins;
 use rekindle_workspace::Captured;
-use rekindle_workspace::compare::{Changed, count_lines};
+use rekindle_workspace::compare::{Change, Changed, count_lines};
 use rekindle_workspace::restore::SkippedPaths;
 
 use super::StopFlag;
@@ -40,18 +43,23 @@ impl Before {
 }
 
 /// Compares a directory with what it was: files alone. What either capture skipped is not looked at: nobody knows what became of it.
+/// What counts no longer and is still there was not deleted: git tracks it no more, or there is no repository around it here.
 fn changes<'a>(
     workspaces: &'a Workspaces,
     before: &Before,
     now: &Captured,
+    root: &Path,
 ) -> Result<impl Iterator<Item = Result<Changed, WorkspaceError>> + use<'a>, WorkspaceError> {
     let source = workspaces.source();
     let unread = |source| WorkspaceError::Io { path: "(skipped paths)".into(), source };
     let skipped_then = SkippedPaths::of(&from_record(&before.skipped), source).map_err(unread)?;
     let skipped_now = SkippedPaths::of(&now.skipped, source).map_err(unread)?;
+    let root = root.to_owned();
+    let is_there = move |path: &[u8]| root.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
     let counts = move |changed: &Changed| {
         let path = changed.path.as_slice();
-        !changed.is_directory() && !skipped_then.covers(path) && !skipped_now.covers(path)
+        let is_looked_at = !changed.is_directory() && !skipped_then.covers(path) && !skipped_now.covers(path);
+        is_looked_at && !(changed.change == Change::Deleted && is_there(path))
     };
     let compared = workspaces.compare(before.tree, now.tree);
     Ok(compared.map(|changed| changed.map_err(Into::into)).filter(move |changed| match changed {
@@ -64,12 +72,12 @@ fn changes<'a>(
 pub(super) fn files_changed(
     workspaces: &Workspaces,
     before: &Before,
-    now: &Captured,
+    (now, root): (&Captured, &Path),
     stop: &StopFlag,
 ) -> Result<Option<ChangedFiles>, WorkspaceError> {
     let mut found = ChangedFiles { rules_differ: before.rules_differ(now), ..ChangedFiles::default() };
     let mut told = CappedList::default();
-    for changed in changes(workspaces, before, now)? {
+    for changed in changes(workspaces, before, now, root)? {
         if stop.is_raised() {
             return Ok(None);
         }
@@ -86,14 +94,14 @@ pub(super) fn files_changed(
 pub(super) fn files_touched(
     workspaces: &Workspaces,
     start: &Before,
-    now: &Captured,
+    (now, root): (&Captured, &Path),
     stop: &StopFlag,
 ) -> Result<(FilesTouched, Option<Pins>), WorkspaceError> {
     let source = workspaces.source();
     let mut touched = FilesTouched { rules_differ: start.rules_differ(now), ..FilesTouched::default() };
     let (mut list, mut told) = (Vec::new(), CappedList::default());
     let begin = Instant::now();
-    for changed in changes(workspaces, start, now)? {
+    for changed in changes(workspaces, start, now, root)? {
         let changed = changed?;
         let path = changed.path.as_slice();
         let counts = begin.elapsed() < COUNTED_WITHIN && !stop.is_raised();

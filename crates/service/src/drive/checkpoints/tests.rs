@@ -287,3 +287,16 @@ fn what_was_changed_between_two_turns_is_told_and_only_if_somebody_asks() {
     assert!(was.file_system == is.file_system && was.inode != is.inode, "{was:?} {is:?}");
     std::fs::remove_dir_all(path.with_extension("was")).expect("removed");
 }
+
+#[test]
+fn a_file_that_counts_no_longer_and_is_still_there_was_not_deleted() {
+    let place = Place::new();
+    place.write("kept.log", "a\n");
+    place.write("gone.log", "b\n");
+    let touched = place.touched(|place| {
+        place.write(".gitignore", "*.log\n");
+        std::fs::remove_file(place.path(b"gone.log")).expect("removed");
+    });
+    assert_eq!(shown(&touched), ".gitignore added +1 -0; gone.log deleted +0 -1");
+    assert!(touched.rules_differ);
+}
