@@ -16,8 +16,7 @@ use crate::id::RunId;
 const VALUE: usize = 200;
 
 /// What is said of files where nobody captures them, or could not.
-const NOT_COMPARED: &str =
-    "there are no checkpoints of both turns, so files and the HEAD of git were not compared";
+const NOT_COMPARED: &str = "there are no checkpoints of both turns, so files were not compared";
 
 /// What a prompt is given under, beside its files.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +37,13 @@ struct Look {
     git: Option<GitState>,
     directory: Option<DirectoryIdentity>,
     files_changed: Option<ChangedFiles>,
+}
+
+impl Look {
+    /// Tells whether somebody saw the directory, be it at a glance: without that no HEAD is not the same as none.
+    fn is_seen(&self) -> bool {
+        self.tree.is_some() || self.directory.is_some()
+    }
 }
 
 impl From<&RunCheckpoint> for Look {
@@ -197,17 +203,24 @@ fn shortened(value: &str) -> String {
 
 /// Compares what the last turn left with what the next begins with.
 fn compare(end: &Look, start: &Look, drift: &mut Drift) {
-    let (Some(left), Some(found)) = (end.tree, start.tree) else {
-        drift.files_unknown =
-            why_unknown(end, "after the last turn").or_else(|| why_unknown(start, "before this turn"));
-        return;
-    };
-    if end.git != start.git {
+    if end.is_seen() && start.is_seen() && end.git != start.git {
         drift.git = Some(GitDrift { from: end.git.clone(), to: start.git.clone() });
     }
-    if left == found {
-        return;
+    match (end.tree, start.tree) {
+        (Some(left), Some(found)) if left == found => {}
+        (Some(_), Some(_)) => {
+            compare_files(start, drift);
+            compare_directories(end, start, drift);
+        }
+        _ => {
+            drift.files_unknown =
+                why_unknown(end, "after the last turn").or_else(|| why_unknown(start, "before this turn"));
+            compare_directories(end, start, drift);
+        }
     }
+}
+
+fn compare_files(start: &Look, drift: &mut Drift) {
     match &start.files_changed {
         Some(changed) => drift.files = Some(changed.clone()).filter(|changed| changed.total > 0),
         None => {
@@ -215,7 +228,11 @@ fn compare(end: &Look, start: &Look, drift: &mut Drift) {
                 Some("they are not what the last turn left, and the two cannot be compared".into());
         }
     }
-    // Numbers of file systems and directories may change at a restart of the machine; where the files are the same nobody cares.
+}
+
+/// Tells another directory of the same name. Numbers of file systems and directories may change at a restart of the machine; where the
+/// files are the same nobody cares.
+fn compare_directories(end: &Look, start: &Look, drift: &mut Drift) {
     if end.root == start.root
         && let (Some(was), Some(is)) = (end.directory, start.directory)
         && was.inode != is.inode

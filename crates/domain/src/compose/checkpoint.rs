@@ -29,6 +29,23 @@ pub struct Capture {
     pub files_changed: Option<ChangedFiles>,
 }
 
+/// A capture that was not taken, and what a glance at the directory tells without one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissedCapture {
+    /// Why not.
+    pub not_taken: NotTaken,
+    /// Where the HEAD of git was.
+    pub git: Option<GitState>,
+    /// Which directory it is; none if nobody could look.
+    pub directory: Option<DirectoryIdentity>,
+}
+
+impl From<NotTaken> for MissedCapture {
+    fn from(not_taken: NotTaken) -> MissedCapture {
+        MissedCapture { not_taken, git: None, directory: None }
+    }
+}
+
 /// Who looked, at what, and since when.
 #[derive(Debug, Clone, Copy)]
 pub struct Look<'a> {
@@ -41,10 +58,13 @@ pub struct Look<'a> {
 }
 
 /// Composes the records of checkpoints that are due.
-pub fn checkpoints(due: &Due, look: Look<'_>, outcome: Result<Capture, NotTaken>) -> Vec<Draft> {
-    let (mut capture, not_taken) = match outcome {
-        Ok(capture) => (Some(capture), None),
-        Err(not_taken) => (None, Some(not_taken)),
+pub fn checkpoints(due: &Due, look: Look<'_>, outcome: Result<Capture, MissedCapture>) -> Vec<Draft> {
+    let (mut capture, not_taken, git, directory) = match outcome {
+        Ok(capture) => {
+            let (git, directory) = (capture.git.clone(), capture.directory);
+            (Some(capture), None, git, directory)
+        }
+        Err(MissedCapture { not_taken, git, directory }) => (None, Some(not_taken), git, directory),
     };
     let touched = capture.as_mut().and_then(|capture| capture.files_touched.take());
     let changed = capture.as_mut().and_then(|capture| capture.files_changed.take());
@@ -57,11 +77,11 @@ pub fn checkpoints(due: &Due, look: Look<'_>, outcome: Result<Capture, NotTaken>
             root: look.root.to_owned(),
             tree: capture.map(|capture| capture.tree),
             not_taken: not_taken.clone().map(Box::new),
-            git: capture.and_then(|capture| capture.git.clone()).map(Box::new),
+            git: git.clone().map(Box::new),
             rules: capture.map(|capture| capture.rules),
             skipped: capture.map(|capture| Box::new(capture.skipped.clone())),
             files_touched: touched.map(Box::new),
-            directory: capture.and_then(|capture| capture.directory),
+            directory,
             files_changed: changed.map(Box::new),
         }
     };

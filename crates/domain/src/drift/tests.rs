@@ -85,6 +85,26 @@ fn the_head_of_git_is_compared_where_both_are_known() {
     check(&at("a", other), &at("a", ""), Some(gone));
 }
 
+// I15: what a glance tells is told where nothing was captured, and that files were not compared.
+#[test]
+fn head_and_directory_are_compared_where_a_directory_is_too_large_to_be_captured() {
+    let glance = |inode: u64, commit: &str| {
+        let git = format!(r#"git={{"commit":"{commit}"}} directory={{"file_system":1,"inode":{inode}}}"#);
+        format!(r#"not_taken={{"reason":"too_large","detail":"x"}} {git}"#)
+    };
+    check(&glance(1, "01"), &glance(1, "01"), None);
+    let moved = serde_json::json!({
+        "git": {"from": {"commit": "01"}, "to": {"commit": "02"}}, "files_unknown": NOT_COMPARED,
+    });
+    check(&glance(1, "01"), &glance(1, "02"), Some(moved));
+    let replaced = serde_json::json!({
+        "directory": {"change": "replaced", "from": "/repo", "to": "/repo"}, "files_unknown": NOT_COMPARED,
+    });
+    check(&glance(1, "01"), &glance(2, "01"), Some(replaced));
+    // Nobody looked at one of the two: that there was no HEAD is not known.
+    check(r#"not_taken={"reason":"too_large","detail":"x"}"#, &glance(1, "01"), None);
+}
+
 #[test]
 fn another_directory_is_told_unless_all_its_files_are_the_same() {
     let at = |digit: &str, file_system: u64, inode: u64| {

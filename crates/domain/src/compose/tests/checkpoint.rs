@@ -3,7 +3,7 @@
 use super::*;
 use crate::blob_id::BlobId;
 use crate::checkpoint::due;
-use crate::compose::checkpoint::{Capture, Look, checkpoints};
+use crate::compose::checkpoint::{Capture, Look, MissedCapture, checkpoints};
 use crate::event::{ChangedFiles, DirectoryIdentity, FilesTouched, NotTaken, NotTakenReason, SkippedPaths};
 
 const START: &str = "run.checkpoint at=start how=live";
@@ -36,7 +36,13 @@ fn capture() -> Capture {
 }
 
 /// Checks what is recorded of a look that a life of the daemon began at a second.
-fn check_look(appends: &[&str], life: &str, second: i64, outcome: Result<Capture, NotTaken>, expected: &str) {
+fn check_look(
+    appends: &[&str],
+    life: &str,
+    second: i64,
+    outcome: Result<Capture, MissedCapture>,
+    expected: &str,
+) {
     check(appends, expected, |state, _| {
         let boot_id = life.parse().expect("an id");
         checkpoints(&due(state), Look { root: "/repo", boot_id, begun: at(second) }, outcome)
@@ -63,7 +69,7 @@ fn one_look_at_a_directory_tells_the_end_of_a_run_and_the_start_of_the_next() {
 // I12: what was not taken is told.
 #[test]
 fn a_look_that_came_to_nothing_is_recorded_with_the_reason() {
-    let late = || NotTaken { reason: NotTakenReason::TimedOut, detail: "slow".into() };
+    let late = || MissedCapture::from(NotTaken { reason: NotTakenReason::TimedOut, detail: "slow".into() });
     let why = r#"not_taken={"reason":"timed_out","detail":"slow"}"#;
     let start = format!("run.checkpoint at=start how=live {why}");
     check_look(&[STARTED], "boot_a", 5, Err(late()), &start);
@@ -71,4 +77,8 @@ fn a_look_that_came_to_nothing_is_recorded_with_the_reason() {
     check_look(&ENDED, "boot_a", 12, Err(late()), &end);
     let both = format!("{end}; run.checkpoint run=2 at=start how=live {why}");
     check_look(&[&ENDED[..], &[NEXT]].concat(), "boot_a", 12, Err(late()), &both);
+    // What a glance told is recorded all the same.
+    let Capture { git, directory, .. } = capture();
+    let seen = format!(r#"{start} git={{"ref":"main"}} directory={{"file_system":1,"inode":2}}"#);
+    check_look(&[STARTED], "boot_a", 5, Err(MissedCapture { git, directory, ..late() }), &seen);
 }

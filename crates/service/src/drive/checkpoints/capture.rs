@@ -3,13 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rekindle_domain::compose::checkpoint::Capture;
+use rekindle_domain::compose::checkpoint::{Capture, MissedCapture};
 use rekindle_domain::event::{
     ChangedFiles, CheckpointMode, DirectoryIdentity, GitState, NotTaken, NotTakenReason,
 };
 use rekindle_store::blobs::BlobError;
 use rekindle_store::crash_report::at_work;
 use rekindle_store::disk::is_shortage;
+use rekindle_workspace::rules::{GitHead, Repository};
 use rekindle_workspace::{CaptureError, CaptureOptions, Captured};
 
 use super::files_touched::{Before, files_changed, files_touched};
@@ -40,18 +41,19 @@ pub(super) fn take(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
     let _at_work = at_work(asked.session, "checkpoint");
     let _in_session = session_span(asked.session).entered();
     if asked.stop.is_raised() {
-        return Err(not_taken(NotTakenReason::TimedOut, "others were captured first"));
+        return Err(not_taken(NotTakenReason::TimedOut, "others were captured first").into());
     }
-    let taken = capture(shared, asked);
-    if let Err(not_taken) = &taken
-        && !asked.stop.is_raised()
-    {
-        tracing::warn!("no checkpoint: {}", not_taken.detail);
-    }
-    taken
+    capture(shared, asked).map_err(|not_taken| {
+        if !asked.stop.is_raised() {
+            tracing::warn!("no checkpoint: {}", not_taken.detail);
+        }
+        // Costs next to nothing, however large the directory is.
+        let git = Repository::around(&asked.root).map(|repository| git_state(&repository.head()));
+        MissedCapture { not_taken, git, directory: identity(&asked.root) }
+    })
 }
 
-fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
+fn capture(shared: &Shared, asked: &CaptureRequest) -> Result<TakenCapture, NotTaken> {
     let root = &asked.root;
     if shared.workspaces.is_restoring(root) {
         let detail = "a restore of the directory has not come to its end: run it again to finish it";
@@ -98,10 +100,9 @@ fn capture(shared: &Shared, asked: &CaptureRequest) -> CaptureOutcome {
         }
         None => None,
     };
-    let git = captured.git.as_ref();
     let capture = Capture {
         tree: captured.tree,
-        git: git.map(|git| GitState { reference: git.reference.clone(), commit: git.commit.clone() }),
+        git: captured.git.as_ref().map(git_state),
         rules: captured.rules,
         skipped: as_recorded(&captured.skipped),
         files_touched,
@@ -119,6 +120,11 @@ fn since_last_turn(shared: &Shared, asked: &CaptureRequest, now: (&Captured, &Pa
         tracing::warn!("what was changed since the last turn cannot be told: {}", chain(&error));
         None
     })
+}
+
+/// Returns what a record says of a HEAD.
+fn git_state(head: &GitHead) -> GitState {
+    GitState { reference: head.reference.clone(), commit: head.commit.clone() }
 }
 
 /// Tells a directory from another of the same name.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rekindle_domain::compose::checkpoint::Capture;
+use rekindle_domain::compose::checkpoint::{Capture, MissedCapture};
 use rekindle_domain::event::{CheckpointMode, NotTaken, NotTakenReason, RunCheckpoint};
 use rekindle_domain::id::SessionId;
 use rekindle_domain::session::SessionState;
@@ -48,7 +48,7 @@ pub(crate) trait Captures: Send + Sync {
 pub(crate) type CaptureDone = Box<dyn FnOnce(CaptureOutcome) + Send>;
 
 /// What came of a capture.
-pub(crate) type CaptureOutcome = Result<TakenCapture, NotTaken>;
+pub(crate) type CaptureOutcome = Result<TakenCapture, MissedCapture>;
 
 /// A directory that is to be captured.
 pub(crate) struct CaptureRequest {
@@ -170,7 +170,7 @@ impl Captures for DirectoryCaptures {
     fn begin(&self, asked: CaptureRequest, done: CaptureDone) {
         let shared = self.shared.clone();
         let job = Box::new(move |can_run: bool| {
-            done(if can_run { take(&shared, &asked) } else { Err(no_thread()) });
+            done(if can_run { take(&shared, &asked) } else { Err(no_thread().into()) });
         });
         self.threads.submit(job);
     }

@@ -63,7 +63,7 @@ impl Place {
     }
 
     fn take_as(&self, asked: CaptureRequest) -> Result<Capture, NotTaken> {
-        self.captures.take_now(&asked).map(|taken| taken.capture)
+        self.captures.take_now(&asked).map(|taken| taken.capture).map_err(|missed| missed.not_taken)
     }
 
     /// Captures the directory, changes it, and tells what is different.
@@ -194,6 +194,11 @@ fn a_directory_that_is_too_large_is_not_walked_again() {
         "{}",
         told.detail
     );
+    // Which directory it is, and where HEAD is, is known all the same.
+    place.write(".git/HEAD", "ref: refs/heads/main\n");
+    let missed = place.captures.take_now(&place.asked()).map(drop).expect_err("remembered");
+    let seen = missed.git.and_then(|git| git.reference);
+    assert_eq!((missed.directory.is_some(), seen.as_deref()), (true, Some("refs/heads/main")));
     // Whoever wants it gets it.
     place.take(Some(CheckpointMode::On), None).expect("captured");
     let large = Place::limited(CaptureLimits { files: 10, bytes: 5 });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rekindle_domain::checkpoint::{Due, due, is_start_due};
-use rekindle_domain::compose::checkpoint::{Capture, Look, checkpoints};
+use rekindle_domain::compose::checkpoint::{Capture, Look, MissedCapture, checkpoints};
 use rekindle_domain::event::{CheckpointAt, Event, InputKind, NotTaken, NotTakenReason, RunCheckpoint};
 use rekindle_domain::id::RunId;
 use rekindle_domain::line::Line;
@@ -163,7 +163,7 @@ impl Worker {
                 let late = NotTaken { reason: NotTakenReason::TimedOut, detail };
                 tracing::warn!("no checkpoint: {}", late.detail);
                 workers.checkpoint_counts.add_not_taken(&late);
-                self.record(workers, state, due, begun.unwrap_or(workers.records.now()), Err(late))?;
+                self.record(workers, state, due, begun.unwrap_or(workers.records.now()), Err(late.into()))?;
                 return Ok(None);
             }
             _ => {}
@@ -248,9 +248,9 @@ impl Worker {
                 workers.checkpoint_counts.add_taken(&taken, ticks::since(under_way.since));
                 (Ok(taken.capture.clone()), Some(taken))
             }
-            Err(not_taken) => {
-                workers.checkpoint_counts.add_not_taken(&not_taken);
-                (Err(not_taken), None)
+            Err(missed) => {
+                workers.checkpoint_counts.add_not_taken(&missed.not_taken);
+                (Err(missed), None)
             }
         };
         let recorded =
@@ -273,7 +273,7 @@ impl Worker {
         state: &SessionState,
         parts: Due,
         begun: Timestamp,
-        outcome: Result<Capture, NotTaken>,
+        outcome: Result<Capture, MissedCapture>,
     ) -> Result<()> {
         let boot_id = workers.agents.supervisor.boot_id;
         let records = checkpoints(&parts, Look { root: &state.working_dir, boot_id, begun }, outcome);
