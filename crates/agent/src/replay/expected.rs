@@ -140,6 +140,11 @@ impl Spoken {
         (self.chain, self.is_cut) = (Cut::default(), false);
     }
 
+    /// Takes in that the agent's session was made from another one: it should contain what that one does.
+    pub fn inherit(&mut self, origin: Spoken) {
+        self.turns.splice(0..0, origin.turns);
+    }
+
     /// Returns the finished turns that the agent's latest session should contain.
     pub fn turns(&self) -> &[ExpectedTurn] {
         &self.turns

@@ -169,9 +169,8 @@ fn to_file(
     target: &Path,
     force: bool,
 ) -> Result<(Exported, u64), Failure> {
-    let mut name = target.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = PathBuf::from(name);
+    // A name that no capture takes in: it may lie in the very directory that is exported.
+    let temporary = target.with_file_name(format!(".rekindle-{:08x}.tmp", std::process::id()));
     let written = (|| {
         // Conversations are nobody else's business.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;

@@ -18,8 +18,8 @@ use crate::session_arg::SessionArg;
 /// Fork a session: a new one with the same history up to a point, which goes its own way
 ///
 /// The other session stays as it is. The history is cut between two runs: behind the newest one that has ended, or where --at
-/// says. The fork has the same agent, directory and settings unless you name others; its agent is told with the first prompt what
-/// happened up to there. Files are not touched: two agents in one directory see each other's changes. With --files the fork's own
+/// says. The fork has the same agent, directory and settings unless you name others; its agent goes on from its own
+/// session of before if it can and nothing was asked since, else it is told with the first prompt what happened up to there. Files are not touched: two agents in one directory see each other's changes. With --files the fork's own
 /// directory gets the files that were there at the cut, if a checkpoint was taken; messages wait until that is done. With --worktree
 /// that is a new worktree of the git repository, at the commit that HEAD was at; `git worktree remove` removes it again.
 #[derive(Debug, clap::Args)]

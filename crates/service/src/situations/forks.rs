@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rekindle_domain::event::Event;
 use rekindle_domain::id::{RunId, SessionId};
 use rekindle_domain::line::Line;
 use rekindle_store::log::Cursor;
@@ -13,6 +14,7 @@ use super::home::{Home, Setup};
 use super::table::Table;
 use crate::commands::{Locks, fork};
 use crate::idempotency::Key;
+use crate::log_search::for_each_line;
 
 fn at(run: RunId) -> NewFork {
     NewFork { at: Some(ForkAt::Name(run.to_string())), ..NewFork::default() }
@@ -73,6 +75,17 @@ fn an_agent_that_can_fork_goes_on_from_its_own_session() {
         let own = home.state().agent.as_ref().and_then(|agent| agent.cursor.clone());
         assert_eq!(own.as_deref(), Some(if news == FORKED { "forked" } else { "own" }), "{second}");
     }
+    // What it should remember when it comes back are the turns of before too.
+    let mut home = Home::new(&["fork=yes", "fork=yes", "load=empty"]);
+    home.say("paint it red");
+    home.fork(NewFork::default()).expect("forked");
+    home.say("paint it green");
+    home.scripted.kill();
+    home.settle().news();
+    home.say("once more");
+    let forgot = "message.user; run.started; agent.launching; session.restored shorter; session.restored reprimed; input.queued prompt; message.agent; run.completed";
+    table.row("forgot", &mut home, forgot, "idle", "");
+    assert_eq!(expected_by_loads(&home), [2], "an answer of before, and one since");
     // One that never answers is not asked again.
     let mut home = Home::new(&["fork=yes", "fork=hang", "fork=yes"]);
     home.say("paint it red");
@@ -81,7 +94,7 @@ fn an_agent_that_can_fork_goes_on_from_its_own_session() {
     table.row("asked", &mut home, "message.user; run.started; agent.launching", "running", "");
     let over = "agent.notice load_timed_out; agent.exited; agent.launching; session.restored reprimed; input.queued prompt; message.agent; run.completed";
     table.row("over", home.pass(Duration::from_secs(61)), over, "idle", "");
-    table.done(5);
+    table.done(6);
 }
 
 #[test]
@@ -191,6 +204,20 @@ fn a_fork_is_made_once_for_a_key() {
     let first: SessionId = make(1).expect("forked");
     assert_eq!(make(1).expect("the same"), first);
     assert_eq!(make(2).expect_err("another request").code, Code::KeyReused);
+}
+
+/// Returns how much each load of a session's log was expected to bring back.
+fn expected_by_loads(home: &Home) -> Vec<u64> {
+    let mut expected = Vec::new();
+    for_each_line(&home.store().reader(home.session).expect("a log"), |line| {
+        if let Ok(Event::SessionRestored(restored)) = line.event()
+            && restored.method == "load"
+        {
+            expected.push(restored.counts().expected.into());
+        }
+    })
+    .expect("readable");
+    expected
 }
 
 /// Returns the kinds of all records of a session's history.

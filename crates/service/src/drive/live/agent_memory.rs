@@ -16,6 +16,9 @@ use super::error::Result;
 use crate::log_search::for_each_line;
 use crate::storage::Sessions;
 
+/// How the log says that an agent's session was made from that of the agent before it.
+pub(super) const FORKED: &str = "fork";
+
 /// The history of a session, from its first record on: what an agent that was not there is told, and what one that brings its
 /// session back should remember. Nobody else needs it, and reading it takes the longer the longer the log is.
 #[derive(Debug, Default)]
@@ -66,6 +69,11 @@ impl History {
                 self.origin = None;
             }
             Event::RunStarted(started) => self.latest_run = Some(started.run_id),
+            Event::SessionRestored(restored) if restored.method == FORKED => {
+                if let Some(origin) = self.origin.take() {
+                    self.spoken.inherit(origin.spoken);
+                }
+            }
             // From here on it has a story of its own.
             Event::InputQueued(queued) if queued.what == InputKind::Prompt => self.origin = None,
             _ => {}

@@ -20,6 +20,7 @@ use rekindle_holder::dir::ExitNote;
 use rekindle_holder::identity::machine_boot;
 use rekindle_store::commit::{Append, Receipt};
 
+use super::agent_memory::FORKED;
 use super::error::{Result, tells_of_shortage};
 use super::{LiveAgent, LiveError, Progress};
 use crate::drive::sign_in::refusal_text;
@@ -52,7 +53,7 @@ impl LiveAgent {
             let (turns, cut) = (spoken.turns(), spoken.cut());
             let (verdict, counts) = compare(restored.method, &restored.replay, turns, cut, restored.goes_on);
             let method = match restored.method {
-                Request::Fork => "fork",
+                Request::Fork => FORKED,
                 Request::Resume => "resume",
                 _ => "load",
             };
