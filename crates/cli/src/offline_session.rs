@@ -49,7 +49,9 @@ impl<'a> Looker<'a> {
         let ended = state.run.as_ref().is_some_and(|run| run.end.is_some());
         let log = if ended { self.home.reader(state.id).ok() } else { None };
         let run = run_view(state, log.and_then(|log| run_end_reason(state, &log)));
+        let unrestored = "its files are not all restored yet: the next daemon goes on with that";
         SessionView {
+            held: state.restoring.as_ref().map(|_| unrestored.to_owned()),
             health: trouble.unwrap_or_else(|| health(loaded)),
             ..session_view(state, derived, run, waits)
         }

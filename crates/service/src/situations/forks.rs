@@ -213,7 +213,7 @@ fn expected_by_loads(home: &Home) -> Vec<u64> {
         if let Ok(Event::SessionRestored(restored)) = line.event()
             && restored.method == "load"
         {
-            expected.push(restored.counts().expected.into());
+            expected.push(restored.counts().expected);
         }
     })
     .expect("readable");
