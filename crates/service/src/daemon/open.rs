@@ -34,7 +34,7 @@ use crate::metrics::Metrics;
 use crate::records::Records;
 use crate::show::{Directory, LogDetails, Views};
 use crate::snapshots::Snapshots;
-use crate::upkeep::Collector;
+use crate::upkeep::GarbageCollector;
 use crate::workspaces::Workspaces;
 
 /// Why there is no daemon.
@@ -91,7 +91,7 @@ impl Daemon {
             (watch.feed.clone(), watch.directory.clone(), watch.log_details.clone());
         let metrics = Arc::new(metrics);
         let collector =
-            Collector::new(disk.clone(), settings.home.clone(), store.blobs(), settings.collection);
+            GarbageCollector::new(disk.clone(), settings.home.clone(), store.blobs(), settings.collection);
         let recovery = Arc::new(Recovery {
             store: store.clone(),
             workers: workers.clone(),

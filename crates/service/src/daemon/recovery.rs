@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::show::{Directory, SessionEntry};
 use crate::test_knobs::crash_point;
 use crate::test_knobs::hurried;
-use crate::upkeep::Collector;
+use crate::upkeep::GarbageCollector;
 
 /// From one sweep to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ pub(super) struct Recovery {
     pub(super) workers: Arc<Workers>,
     pub(super) directory: Arc<Directory>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) collector: Arc<Collector>,
+    pub(super) collector: Arc<GarbageCollector>,
     /// What was going on when we began has been handed to workers.
     pub(super) recovered: AtomicBool,
 }

@@ -7,18 +7,18 @@
 mod age;
 mod checkpoint_findings;
 mod checkpoint_records;
-mod collector;
 mod doctor;
 mod expired_checkpoints;
+mod garbage_collector;
 mod gc;
 mod holders;
 mod ingested;
 mod repair;
 
 pub use age::Age;
-pub use collector::CollectionPolicy;
-pub(crate) use collector::Collector;
 pub use doctor::examine;
+pub use garbage_collector::CollectionPolicy;
+pub(crate) use garbage_collector::GarbageCollector;
 pub use gc::{CheckpointRetention, GcOptions, gc};
 pub use holders::{Holder, Standing, inspect_holders};
 pub(crate) use ingested::{is_ingested, launched};

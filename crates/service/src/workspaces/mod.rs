@@ -3,13 +3,13 @@
 
 mod capture_record;
 pub(crate) mod checkpoint_record;
+mod crash_point_root;
 pub(crate) mod git_worktree;
 mod objects;
 mod restore;
 mod restore_journal;
 mod restore_objects;
 mod restore_receipt;
-mod restore_root;
 #[cfg(test)]
 mod tests;
 

@@ -11,10 +11,10 @@ use rekindle_workspace::restore::{
 use rekindle_workspace::tree::Limits;
 
 use super::capture_record::git_head;
+use super::crash_point_root::CrashPointRoot;
 use super::restore_journal::HomeJournal;
 use super::restore_objects::RestoreObjects;
 use super::restore_receipt::ReceiptFile;
-use super::restore_root::SteppedRoot;
 use super::{CaptureFacts, WorkspaceError, Workspaces, canonical, unusable};
 use crate::lock_file::LockFile;
 
@@ -99,7 +99,7 @@ impl Workspaces {
                 skipped: &skipped_then,
                 git_head: facts.git_head.as_deref(),
             };
-            let directory = SteppedRoot(DirRoot::open(root).map_err(unusable(root))?);
+            let directory = CrashPointRoot(DirRoot::open(root).map_err(unusable(root))?);
             let (limits, source, sink) = (Limits::default(), &objects, &objects);
             let tools = Tools { root: &directory, source, sink, journal: &journal, limits };
             let restored = restore(&tools, &now, &then)?;

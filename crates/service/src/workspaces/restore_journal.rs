@@ -7,9 +7,9 @@ use rekindle_domain::blob_id::BlobId;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
 use rekindle_workspace::restore::{Journal, JournalFile};
 
+use super::crash_point_root::STEP;
 use super::restore_objects::RestoreObjects;
 use super::restore_receipt::{ReceiptFile, RestoreReceipt};
-use super::restore_root::STEP;
 use crate::test_knobs::crash_point;
 
 /// Largest journal that is read: it names some trees.

@@ -139,7 +139,7 @@ mod tests {
     use rekindle_domain::session::SessionState;
     use rekindle_domain::time::Timestamp;
 
-    use super::super::migrations::made_up::MADE_UP;
+    use super::super::migrations::test_migrations::TEST_MIGRATIONS;
     use super::*;
 
     fn snapshot() -> KeptSnapshot {
@@ -189,16 +189,19 @@ mod tests {
         plain.pop();
         let sum = checksum(&plain);
         plain.extend_from_slice(format!(",\"checksum\":\"{sum}\"}}").as_bytes());
-        let read = decode_with(&plain, Compression::None, MADE_UP).expect("read");
+        let read = decode_with(&plain, Compression::None, TEST_MIGRATIONS).expect("read");
         assert_eq!(read.extra.get("mood").and_then(Value::as_str), Some("fine"));
         assert_eq!(KeptSnapshot { extra: serde_json::Map::new(), ..read }, today);
         // What is newer is refused; what is damaged is never migrated.
         assert!(matches!(decode(&plain[..plain.len() - 1], Compression::None), Err(Unusable::Corrupted(_))));
         let newer = encode(&KeptSnapshot { version: 4, ..snapshot() }, Compression::None).expect("encoded");
-        assert_eq!(decode_with(&newer, Compression::None, MADE_UP), Err(Unusable::Newer(4)));
+        assert_eq!(decode_with(&newer, Compression::None, TEST_MIGRATIONS), Err(Unusable::Newer(4)));
         let at = plain.iter().position(|byte| *byte == b'F').expect("the title");
         plain[at] ^= 1;
-        assert!(matches!(decode_with(&plain, Compression::None, MADE_UP), Err(Unusable::Corrupted(_))));
+        assert!(matches!(
+            decode_with(&plain, Compression::None, TEST_MIGRATIONS),
+            Err(Unusable::Corrupted(_))
+        ));
     }
 
     #[test]

@@ -41,19 +41,19 @@ pub(super) fn migrate(document: &mut Map<String, Value>, steps: &[Migration]) ->
 }
 
 #[cfg(test)]
-pub(super) mod made_up;
+pub(super) mod test_migrations;
 
 #[cfg(test)]
 mod tests {
     use rekindle_domain::kept_snapshot::KEPT_SNAPSHOT_VERSION;
     use serde_json::json;
 
-    use super::made_up::MADE_UP;
+    use super::test_migrations::TEST_MIGRATIONS;
     use super::*;
 
     fn migrated(document: Value) -> Result<Value, String> {
         let Value::Object(mut document) = document else { return Err("no object".to_owned()) };
-        migrate(&mut document, MADE_UP).map(|()| Value::Object(document))
+        migrate(&mut document, TEST_MIGRATIONS).map(|()| Value::Object(document))
     }
 
     #[test]

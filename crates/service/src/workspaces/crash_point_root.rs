@@ -1,4 +1,4 @@
-//! The directory of a restore, with a place before each change at which a test has the process die.
+//! The directory of a restore with crash points: a place before each change at which a test has the process die.
 
 use std::io::{self, Read, Write};
 
@@ -10,10 +10,10 @@ use crate::test_knobs::crash_point;
 /// The place between any two steps of a restore.
 pub(super) const STEP: &str = "restore.step";
 
-/// A directory that is changed step by step.
-pub(super) struct SteppedRoot(pub(super) DirRoot);
+/// A directory with a crash point before each change.
+pub(super) struct CrashPointRoot(pub(super) DirRoot);
 
-impl Root for SteppedRoot {
+impl Root for CrashPointRoot {
     fn stat(&self, path: &[u8]) -> io::Result<Option<Seen>> {
         self.0.stat(path)
     }

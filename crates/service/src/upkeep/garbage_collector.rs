@@ -1,11 +1,11 @@
-//! The collector of a home that is open: what nobody needs goes when somebody asks for it, and by itself once in an interval, counted
+//! The garbage collector of a home that is open: what nobody needs goes when somebody asks for it, and by itself once in an interval, counted
 //! through restarts. One collection at a time, and none beside what captures rely on: the blobs of the home's owner know that.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rekindle_domain::chore::{Turn, turn};
+use rekindle_domain::schedule::{Schedule, schedule};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
@@ -37,8 +37,8 @@ struct Note {
     at: Timestamp,
 }
 
-/// Whoever collects in a home.
-pub(crate) struct Collector {
+/// The garbage collector of a home.
+pub(crate) struct GarbageCollector {
     disk: SharedDisk,
     home: PathBuf,
     blobs: Blobs,
@@ -50,15 +50,15 @@ pub(crate) struct Collector {
     last: Mutex<Option<Timestamp>>,
 }
 
-impl Collector {
-    /// Makes the collector of a home.
+impl GarbageCollector {
+    /// Makes the garbage collector of a home.
     pub(crate) fn new(
         disk: SharedDisk,
         home: PathBuf,
         blobs: Blobs,
         policy: Option<CollectionPolicy>,
-    ) -> Collector {
-        Collector { disk, home, blobs, policy, at_work: Mutex::default(), last: Mutex::default() }
+    ) -> GarbageCollector {
+        GarbageCollector { disk, home, blobs, policy, at_work: Mutex::default(), last: Mutex::default() }
     }
 
     /// Removes what is there for nothing, one after the other: whoever comes second is told so.
@@ -72,7 +72,7 @@ impl Collector {
     }
 
     /// Begins a collection by itself if it is time for one, on a thread of its own; returns at once.
-    pub(crate) fn collect_if_due(self: &Arc<Collector>, now: Timestamp) {
+    pub(crate) fn collect_if_due(self: &Arc<GarbageCollector>, now: Timestamp) {
         let Some(options) = self.due(now) else { return };
         let collector = self.clone();
         let work = move || collector.collect_by_itself(options);
@@ -86,8 +86,8 @@ impl Collector {
     fn due(&self, now: Timestamp) -> Option<GcOptions> {
         let policy = self.policy?;
         let mut last = locked(&self.last);
-        let turn = turn(last.or_else(|| self.noted()), now, policy.interval);
-        if turn == Turn::NotYet {
+        let schedule = schedule(last.or_else(|| self.noted()), now, policy.interval);
+        if schedule == Schedule::NotYet {
             return None;
         }
         *last = Some(now);
@@ -100,7 +100,7 @@ impl Collector {
         }
         crash_point("gc.after_note");
         let options = GcOptions { checkpoints: Some(policy.checkpoints), ..GcOptions::default() };
-        (turn == Turn::Due).then_some(options)
+        (schedule == Schedule::Due).then_some(options)
     }
 
     fn noted(&self) -> Option<Timestamp> {
@@ -134,7 +134,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn collector(disk: &SimDisk, hours: Option<u64>) -> Collector {
+    fn collector(disk: &SimDisk, hours: Option<u64>) -> GarbageCollector {
         let retention = CheckpointRetention { keep: Duration::from_secs(60), max_bytes: 7 };
         let policy = hours.map(|hours| CollectionPolicy {
             interval: Duration::from_secs(hours * 3600),
@@ -142,7 +142,7 @@ mod tests {
         });
         let shared: SharedDisk = Arc::new(disk.clone());
         let blobs = Blobs::reading(shared.clone(), Layout::new("/home"));
-        Collector::new(shared, "/home".into(), blobs, policy)
+        GarbageCollector::new(shared, "/home".into(), blobs, policy)
     }
 
     fn home() -> SimDisk {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Migration;
 
 /// Steps of a format that never was: a field is renamed, then what it says is put differently.
-pub(in crate::kept_snapshots) const MADE_UP: &[Migration] = &[
+pub(in crate::kept_snapshots) const TEST_MIGRATIONS: &[Migration] = &[
     Migration {
         from: 1,
         apply: |document| {
