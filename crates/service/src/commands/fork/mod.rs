@@ -39,7 +39,7 @@ use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
 use crate::show::Views;
-use crate::storage::Sessions;
+use crate::storage::{Catalog, Sessions};
 use crate::test_knobs::crash_point;
 
 /// A kept snapshot that a session goes on from.
@@ -103,14 +103,7 @@ fn make(
         new.working_dir.as_deref().map_or(Ok(()), check_directory)?;
     }
     let store = &*workers.records.store;
-    // As its caches have it: nothing is added to its log, and so nobody waits until that is read from its beginning.
-    let state = match store.at_hand(parent) {
-        Some(current) => current.state,
-        None => {
-            let loaded = views.store().load(parent, Want::Status).map_err(OpenSessionError::from)?;
-            Arc::new(loaded.state)
-        }
-    };
+    let state = cached_state(views.store(), parent)?;
     if state.deleted {
         return Err(ServiceError::no_session(parent));
     }
@@ -156,6 +149,15 @@ fn make(
     Ok(session)
 }
 
+/// Returns the state of a session as its caches have it: nothing is added to its log, and so nobody waits until that is read from
+/// its beginning.
+fn cached_state(store: &dyn Catalog, session: SessionId) -> Result<Arc<SessionState>> {
+    match store.at_hand(session) {
+        Some(current) => Ok(current.state),
+        None => Ok(Arc::new(store.load(session, Want::Status).map_err(OpenSessionError::from)?.state)),
+    }
+}
+
 /// Returns the point behind a record of a session's history.
 pub(super) fn point_at(store: &dyn Sessions, session: SessionId, seq: u64) -> Result<ForkedFrom> {
     let point = store.fork_point(session, seq).map_err(ServiceError::internal)?;
@@ -166,7 +168,7 @@ pub(super) fn point_at(store: &dyn Sessions, session: SessionId, seq: u64) -> Re
 }
 
 /// Says what becomes of the history and the files in a fork that was made.
-pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forked> {
+pub(crate) fn forked(store: &dyn Catalog, session: SessionView) -> Result<Forked> {
     let cut = session.forked_from.map_or(0, |from| from.seq);
     let tells = session.profile != "exec" && tells_of_turns(store, session.id, cut)?;
     let (verdict, notice) = match tells {
@@ -189,12 +191,11 @@ pub(crate) fn forked(store: &dyn Sessions, session: SessionView) -> Result<Forke
 }
 
 /// Tells whether the agent of a fork goes on from the own session of the agent before it: it can, and nothing was asked since.
-fn keeps_agent_session(store: &dyn Sessions, session: &SessionView, cut: u64) -> Result<bool> {
+fn keeps_agent_session(store: &dyn Catalog, session: &SessionView, cut: u64) -> Result<bool> {
     let Some(from) = session.forked_from else { return Ok(false) };
-    let fork = store.open_session(session.id)?.state;
+    let fork = cached_state(store, session.id)?;
     // One that is gone, or cannot be read, is no reason to refuse the fork.
-    let Ok(parent) = store.open_session(from.session_id) else { return Ok(false) };
-    let parent = parent.state;
+    let Ok(parent) = cached_state(store, from.session_id) else { return Ok(false) };
     let offers = parent.agent.as_ref().and_then(|agent| agent.capabilities.as_deref());
     let offers = offers.is_some_and(|raw| Acp::default().capabilities(Some(raw.get())).fork);
     Ok(offers
