@@ -70,8 +70,6 @@ codes! {
     BlobUnknown = "blob_unknown", 404: "there is no such payload";
     ImportUnknown = "import_unknown", 404: "no bundle is staged by this name";
     NoSuchPath = "no_such_path", 404: "there is nothing at this path";
-    RecordUnknown = "record_unknown", 404: "the session's history ends before this record";
-    RunUnknown = "run_unknown", 404: "there is no such run in the session's history";
     SessionUnknown = "session_unknown", 404: "there is no such session";
     SnapshotNotFound = "snapshot_not_found", 404: "the session has no such snapshot";
     WaitUnknown = "wait_unknown", 404: "there is no such wait";
@@ -97,7 +95,10 @@ codes! {
     NotNow = "not_now", 409: "it does not fit what is going on in the session";
     NothingRunning = "nothing_running", 409: "nothing goes on in the session";
     NothingToResume = "nothing_to_resume", 409: "nothing was interrupted in the session";
+    NothingToUndo = "nothing_to_undo", 409: "nothing was asked in the session that could be taken back";
     QueueFull = "queue_full", 409: "too many messages wait for their turn";
+    RecordUnknown = "record_unknown", 409: "the session's history ends before this record";
+    RunUnknown = "run_unknown", 409: "there is no such run in the session's history";
     SessionClosed = "session_closed", 409: "the session takes no more messages";
     SessionDamaged = "session_damaged", 409: "the session's log is damaged: nothing can be added to it";
     SessionExists = "session_exists", 409: "a session of this id is here already";

@@ -66,7 +66,7 @@ pub(crate) fn plan_rewind() -> Operation {
         .example(json!({
             "run_id": "run_01khz0p6r8vk6mqj3b8y2c9d4e", "seq": 7, "tree": null, "working_dir": "/repo",
         }))
-        .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::RunUnknown])
+        .refuses([Code::HistoryMissing, Code::InvalidQuery, Code::NothingToUndo, Code::RunUnknown])
         .refuses([Code::SessionClosed, Code::SessionDamaged, Code::SessionNewer, Code::SessionQuarantined])
         .refuses([Code::StillRunning, Code::Storage])
 }
@@ -94,7 +94,8 @@ pub(crate) fn rewind_session() -> Operation {
             "verdict": "reprimed", "notice": notice,
         }))
         .appends()
-        .refuses([Code::HistoryMissing, Code::RunUnknown, Code::SessionClosed, Code::StillRunning])
+        .refuses([Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown, Code::SessionClosed])
+        .refuses([Code::StillRunning])
         .takes_idempotency_key()
 }
 
@@ -117,6 +118,6 @@ pub(crate) fn restore_files() -> Operation {
             "working_dir": "/repo", "seq": 149,
         }))
         .appends()
-        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::RunUnknown, Code::SessionClosed])
-        .refuses([Code::SnapExpired, Code::StillRunning])
+        .refuses([Code::CheckpointMissing, Code::HistoryMissing, Code::NothingToUndo, Code::RunUnknown])
+        .refuses([Code::SessionClosed, Code::SnapExpired, Code::StillRunning])
 }

@@ -45,7 +45,7 @@ fn run_to_undo(store: &dyn Sessions, state: &SessionState, named: Option<RunId>)
     };
     latest.ok_or_else(|| {
         ServiceError::new(
-            Code::RunUnknown,
+            Code::NothingToUndo,
             "nothing was asked in the session: there is nothing to go back to",
         )
     })

@@ -103,7 +103,7 @@ fn what_a_run_left_is_captured_before_its_files_are_put_back() {
 fn files_are_not_put_back_where_there_is_nothing_or_something_goes_on() {
     let refused = |home: &Home| put_back(home).expect_err("refused").code;
     let mut at = Captured::new(&["hang text end"]);
-    assert_eq!(refused(&at.home), Code::RunUnknown, "nothing was asked");
+    assert_eq!(refused(&at.home), Code::NothingToUndo, "nothing was asked");
     at.home.send();
     assert_eq!(refused(&at.home), Code::StillRunning);
     at.home.scripted.go_on();

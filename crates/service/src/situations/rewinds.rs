@@ -96,13 +96,13 @@ fn a_session_that_took_anothers_place_goes_further_back_in_its_history() {
     let prompt = home.prompted();
     assert!(!prompt.contains("red") && !prompt.contains("blue"), "{prompt}");
     rewound(&mut home, None).expect("back before green");
-    assert_eq!(rewound(&mut home, None).expect_err("that was the beginning").code, Code::RunUnknown);
+    assert_eq!(rewound(&mut home, None).expect_err("that was the beginning").code, Code::NothingToUndo);
 }
 
 #[test]
 fn a_rewind_is_refused_where_there_is_nothing_or_something_goes_on() {
     let mut home = Home::new(&["hang"]);
-    assert_eq!(rewound(&mut home, None).expect_err("nothing was asked").code, Code::RunUnknown);
+    assert_eq!(rewound(&mut home, None).expect_err("nothing was asked").code, Code::NothingToUndo);
     home.say("paint it red");
     assert_eq!(rewound(&mut home, None).expect_err("it runs").code, Code::StillRunning);
 }
