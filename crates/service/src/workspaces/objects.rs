@@ -32,6 +32,10 @@ impl ObjectSink for BatchSink<'_> {
         // One that cannot be looked up is put again.
         self.0.reuse(id).unwrap_or(false)
     }
+
+    fn reuse_all(&self, ids: &[BlobId]) -> bool {
+        self.0.reuse_all(ids).unwrap_or(false)
+    }
 }
 
 /// The blob store, read.

@@ -89,6 +89,31 @@ impl Batch {
         Ok(self.is_packed(id)? || lock(&self.writer).seen.contains(id) || self.has_own_file(id, None))
     }
 
+    /// Pins objects if all of them are there, as [`Batch::reuse`] does for one; the locks are taken once for all that are in packs.
+    pub fn reuse_all(&self, ids: &[BlobId]) -> Result<bool, BlobError> {
+        let mut elsewhere = Vec::new();
+        {
+            let table = self.packs.read_table();
+            let mut pinned: Option<&Arc<Pack>> = None;
+            for id in ids {
+                let Some((pack, _)) = self.packs.find_in(&table, id)? else {
+                    elsewhere.push(id);
+                    continue;
+                };
+                if pinned.is_none_or(|pinned| !Arc::ptr_eq(pinned, pack)) {
+                    lock(&self.pins).pin(pack);
+                    pinned = Some(pack);
+                }
+            }
+        }
+        for id in elsewhere {
+            if !self.reuse(id)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn is_packed(&self, id: &BlobId) -> Result<bool, BlobError> {
         Ok(self.packs.find(id, |pack, _| lock(&self.pins).pin(pack))?.is_some())
     }

@@ -190,6 +190,15 @@ impl Packs {
         found: impl FnOnce(&Arc<Pack>, Row) -> T,
     ) -> Result<Option<T>, BlobError> {
         let table = self.read_table();
+        Ok(self.find_in(&table, id)?.map(|(pack, row)| found(pack, row)))
+    }
+
+    /// Looks for an object in a table that is locked, so that many are looked up under one lock.
+    pub(crate) fn find_in<'t>(
+        &self,
+        table: &'t [Arc<Pack>],
+        id: &BlobId,
+    ) -> Result<Option<(&'t Arc<Pack>, Row)>, BlobError> {
         let hint = self.hint.load(Ordering::Relaxed);
         let good = |pack: &Arc<Pack>| -> Result<Option<Row>, BlobError> {
             Ok(row_of(pack, &self.layout, id)?.filter(|_| !pack.is_bad(id)))
@@ -197,12 +206,12 @@ impl Packs {
         if let Some(pack) = table.get(hint)
             && let Some(row) = good(pack)?
         {
-            return Ok(Some(found(pack, row)));
+            return Ok(Some((pack, row)));
         }
         for (at, pack) in table.iter().enumerate().filter(|(at, _)| *at != hint) {
             if let Some(row) = good(pack)? {
                 self.hint.store(at, Ordering::Relaxed);
-                return Ok(Some(found(pack, row)));
+                return Ok(Some((pack, row)));
             }
         }
         Ok(None)

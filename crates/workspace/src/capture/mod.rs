@@ -8,6 +8,7 @@ mod node;
 mod open;
 mod pool;
 mod read;
+mod unchanged;
 mod worker;
 
 use std::collections::BTreeMap;

@@ -14,6 +14,7 @@ use super::listing::{Names, list, recorded};
 use super::node::{Contents, Listing, Node, Task, build};
 use super::open::{is_exhausted, is_gone, retry};
 use super::read::{FileToRead, ReadError, ReadFile, failure};
+use super::unchanged;
 use super::{CaptureError, Shared, Totals};
 use crate::record::{Found, Known, RecordEntries, RecordView, RecordWriter};
 use crate::rules::{Decision, IGNORE_FILES, IgnoreFiles, MAX_IGNORE_FILE_BYTES, Repository};
@@ -46,19 +47,36 @@ impl Output {
     }
 }
 
+/// What came of entering a directory.
+enum Entered {
+    /// No tree.
+    Nothing,
+    /// The tree of before.
+    Unchanged(BlobId, Totals),
+    /// Its names are dealt with, or handed out: it has to be finished.
+    Listed,
+}
+
 /// A thread of a capture, with its buffers.
 pub(super) struct Worker<'s, 'a> {
     shared: &'s Shared<'a>,
     output: Output,
     entries: Vec<u8>,
     content: Vec<u8>,
+    ids: Vec<BlobId>,
 }
 
 type Result<T> = std::result::Result<T, CaptureError>;
 
 impl<'s, 'a> Worker<'s, 'a> {
     pub(super) fn new(shared: &'s Shared<'a>) -> Worker<'s, 'a> {
-        Worker { shared, output: Output::default(), entries: Vec::new(), content: Vec::new() }
+        Worker {
+            shared,
+            output: Output::default(),
+            entries: Vec::new(),
+            content: Vec::new(),
+            ids: Vec::new(),
+        }
     }
 
     /// Works until nothing is left, and returns what was gathered.
@@ -78,12 +96,11 @@ impl<'s, 'a> Worker<'s, 'a> {
 
     fn run(&mut self, task: Task<'a>) -> Result<()> {
         match task {
-            Task::Directory(node) => {
-                if self.enter(&node)? {
-                    return self.finish(node);
-                }
-                self.leave(&node, None, Totals::default())
-            }
+            Task::Directory(node) => match self.enter(&node)? {
+                Entered::Listed => self.finish(node),
+                Entered::Unchanged(tree, totals) => self.leave(&node, Some(tree), totals),
+                Entered::Nothing => self.leave(&node, None, Totals::default()),
+            },
             Task::Part { node, directory, range, known } => {
                 self.part(&node, &directory, range, known)?;
                 self.finish(node)
@@ -100,11 +117,11 @@ impl<'s, 'a> Worker<'s, 'a> {
         self.skip(path.to_vec(), reason);
     }
 
-    /// Lists a directory and deals with its names, or hands them out in parts. Returns false if there is nothing to finish.
-    fn enter(&mut self, node: &Arc<Node<'a>>) -> Result<bool> {
+    /// Lists a directory and deals with its names, or hands them out in parts.
+    fn enter(&mut self, node: &Arc<Node<'a>>) -> Result<Entered> {
         if node.depth > MAX_DEPTH {
             self.skip_directory(node, SkipReason::TooDeep);
-            return Ok(false);
+            return Ok(Entered::Nothing);
         }
         let shared = self.shared;
         let before_ns = now_ns();
@@ -112,7 +129,7 @@ impl<'s, 'a> Worker<'s, 'a> {
             shared.root.directory(&node.path).and_then(|directory| Ok((fstat(&directory)?, directory)));
         let (stat, directory) = match opened {
             Ok(opened) => opened,
-            Err(error) => return self.cannot_list(node, error).map(|()| false),
+            Err(error) => return self.cannot_list(node, error),
         };
         if node.depth > 0 {
             let identity = (stat.st_dev, stat.st_ino);
@@ -120,7 +137,7 @@ impl<'s, 'a> Worker<'s, 'a> {
                 if let Some(reason) = reason {
                     self.skip_directory(node, *reason);
                 }
-                return Ok(false);
+                return Ok(Entered::Nothing);
             }
         }
         let known = shared.cache.directory(&node.path);
@@ -132,14 +149,14 @@ impl<'s, 'a> Worker<'s, 'a> {
             unchanged.map_or_else(|| list(&directory, &mut self.entries), |known| Ok(recorded(&known)));
         let mut names = match listed {
             Ok(names) => names,
-            Err(error) => return self.cannot_list(node, error).map(|()| false),
+            Err(error) => return self.cannot_list(node, error),
         };
         let repository = match names.has_git && node.depth > 0 {
             true => {
                 let path = shared.absolute(&node.path);
                 if Repository::is_linked_worktree(&path) {
                     self.skip_directory(node, SkipReason::Worktree);
-                    return Ok(false);
+                    return Ok(Entered::Nothing);
                 }
                 Repository::at(&path).map(Arc::new)
             }
@@ -155,11 +172,20 @@ impl<'s, 'a> Worker<'s, 'a> {
         let ignore_files = self.ignore_files(node, &directory, &names, known.as_ref());
         let rules = node.above.enter(&node.path, node.decision, ignore_files, repository);
         let same_rules = known.is_some_and(|known| known.rules() == rules.key());
+        if same_rules
+            && let Some(known) = unchanged
+            && let Some(totals) =
+                unchanged::compare(&directory, &known, shared.options.max_file, shared.sink, &mut self.ids)
+        {
+            shared.count(totals.files, totals.bytes)?;
+            self.output.records.push((node.path.clone(), None));
+            return Ok(Entered::Unchanged(known.tree(), totals));
+        }
         if unchanged.is_some() && !same_rules {
             // What was ignored may count now: then it has to be known what it is.
             names = match list(&directory, &mut self.entries) {
                 Ok(names) => names,
-                Err(error) => return self.cannot_list(node, error).map(|()| false),
+                Err(error) => return self.cannot_list(node, error),
             };
         }
         // A stamp stands for the names in the record: not where something else was found that has to be looked at each time.
@@ -173,10 +199,10 @@ impl<'s, 'a> Worker<'s, 'a> {
         } else {
             self.hand_out(node, listing, directory, known);
         }
-        Ok(true)
+        Ok(Entered::Listed)
     }
 
-    fn cannot_list(&mut self, node: &Node<'a>, error: Errno) -> Result<()> {
+    fn cannot_list(&mut self, node: &Node<'a>, error: Errno) -> Result<Entered> {
         let path = || self.shared.absolute(&node.path);
         if is_exhausted(error) {
             return Err(CaptureError::Exhausted { path: path(), source: error.into() });
@@ -187,7 +213,7 @@ impl<'s, 'a> Worker<'s, 'a> {
         if !is_gone(error) {
             self.skip_directory(node, SkipReason::Unreadable);
         }
-        Ok(())
+        Ok(Entered::Nothing)
     }
 
     /// Returns the names of the contents of a directory's ignore files, from the cache if they look the same.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
-use rekindle_store::blobs::{BlobError, BlobId, Blobs, CollectedPacks};
+use rekindle_store::blobs::{Batch, BlobError, BlobId, Blobs, CollectedPacks};
 use rekindle_store::layout::Layout;
 
 use super::{content, files, keep, much_later, other_process};
@@ -49,12 +49,17 @@ fn dead_packs_go_and_mostly_dead_ones_are_written_anew() {
 
 #[test]
 fn what_a_batch_wrote_or_reused_stays_while_it_is_pinned() {
+    stays_while_pinned(|batch, ids| ids.iter().all(|id| batch.reuse(id).expect("looked")));
+    stays_while_pinned(|batch, ids| batch.reuse_all(ids).expect("looked"));
+}
+
+fn stays_while_pinned(reuse: impl FnOnce(&Batch, &[BlobId]) -> bool) {
     let home = Home::with_sessions(0, 0);
     let blobs = home.store.blobs();
     let large = content(1, 200_000);
     let old = keep(&blobs, &[content(0, 400), large.clone()]);
     let batch = blobs.batch().expect("a batch");
-    assert!(old.iter().all(|id| batch.reuse(id).expect("looked")));
+    assert!(reuse(&batch, &old));
     let new = batch.put(&content(1, 400)).expect("put");
     let everything_stays = |blobs: &Blobs| {
         assert_eq!(collect(blobs, &[]), CollectedPacks::default());

@@ -31,6 +31,8 @@ fn a_batch_is_invisible_until_it_is_committed_and_then_everywhere() {
     assert_eq!((small_id, small_size), (ids[7], objects[7].len() as u64));
     assert!(batch.reuse(&ids[3]).expect("looked"), "what was put into the same batch");
     assert!(!batch.reuse(&BlobId::of(b"unknown")).expect("looked"));
+    assert!(batch.reuse_all(&[ids[3], large_id, ids[9]]).expect("looked"));
+    assert!(!batch.reuse_all(&[ids[3], BlobId::of(b"unknown"), ids[9]]).expect("looked"));
     assert!(!blobs.contains(&ids[3]).expect("looked") && !blobs.contains(&large_id).expect("looked"));
     let pins = batch.commit().expect("committed");
     for reader in [blobs.clone(), other_process(&home.disk)] {
