@@ -15,6 +15,7 @@ use rekindle_domain::id::SessionId;
 use rekindle_service::daemon::Daemon;
 use rekindle_service::{AtWork, session_span};
 use tracing::Span;
+use tracing::level_filters::LevelFilter;
 
 use crate::caller::Caller;
 use crate::error::{ApiError, Noted};
@@ -54,7 +55,7 @@ pub(crate) async fn observe_request<R: Requests>(
     let path = request.extensions().get::<MatchedPath>().cloned();
     let by = request.extensions().get::<Caller>().cloned();
     let session = session_of(request.uri().path());
-    let span = session.map_or_else(Span::none, session_span);
+    let span = session.filter(|_| is_debugged()).map_or_else(Span::none, session_span);
     let mut handled = pin!(next.run(request));
     let response = poll_fn(|context| {
         let _at_work = session.and_then(|session| requests.at_request(session));
@@ -68,9 +69,15 @@ pub(crate) async fn observe_request<R: Requests>(
     requests.answered(line.method.as_str(), route, line.status.as_u16(), line.took);
     if line.is_wanted(&span) {
         // Whoever asked does not wait for it: it is written when the answer is.
-        tokio::spawn(async move { span.in_scope(|| line.log()) });
+        tokio::spawn(async move { session.map_or_else(Span::none, session_span).in_scope(|| line.log()) });
     }
     response
+}
+
+/// Tells whether somebody may read what is said while a request is handled, beyond what names its session itself. Without that the
+/// session's span is not made: it would cost a quarter of what handling a prompt does.
+fn is_debugged() -> bool {
+    LevelFilter::current() >= LevelFilter::DEBUG
 }
 
 /// Returns the session that a path is about.

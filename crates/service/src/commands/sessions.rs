@@ -24,6 +24,7 @@ use crate::drive::worker::{Command, GRACE, Workers};
 use crate::error::{Result, ServiceError};
 use crate::idempotency::Key;
 use crate::ids::{millis, random};
+use crate::session_span::session_span;
 use crate::show::Views;
 use crate::test_knobs::crash_point;
 
@@ -159,7 +160,9 @@ pub(crate) fn delete(workers: &Arc<Workers>, session: SessionId, force: bool, by
     workers.send(session, Command::Remove { by: by.to_owned(), gone })?;
     // One that leaves before does not say so; whoever comes next finishes it.
     if awaited.recv_timeout(GONE_WITHIN) == Err(RecvTimeoutError::Timeout) {
-        tracing::warn!("it is removed, but its agent has not ended within {GONE_WITHIN:?}");
+        session_span(session).in_scope(|| {
+            tracing::warn!("it is removed, but its agent has not ended within {GONE_WITHIN:?}");
+        });
     }
     Ok(())
 }

@@ -99,7 +99,8 @@ impl Snapshots {
     pub(crate) fn take_before_restore(&self, session: SessionId, restored: SnapshotName) {
         let taken = self.take_sparing(session, SnapshotReason::BeforeRestore, Some(restored));
         if let Err(error) = taken {
-            tracing::warn!("no snapshot was taken before a restore: {}", error.text());
+            session_span(session)
+                .in_scope(|| tracing::warn!("no snapshot was taken before a restore: {}", error.text()));
         }
     }
 

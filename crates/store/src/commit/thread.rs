@@ -318,7 +318,10 @@ fn wait_for_work(shared: &Shared, requests: &mut Vec<(Request, Instant)>, tick_a
     queue.synced = false;
     let closing = queue.closed;
     drop(queue);
-    shared.not_full.notify_all();
+    // Nobody waits for room unless there was none.
+    if requests.len() >= QUEUE_LIMIT {
+        shared.not_full.notify_all();
+    }
     closing
 }
 
