@@ -198,7 +198,10 @@ fn gist(event: &Event<'_>) -> String {
                 format!("{} changed{left}", plural(restored.changed, "file"))
             }
         },
-        Event::SessionClosed(closed) => by(closed.by.as_deref()),
+        Event::SessionClosed(closed) => {
+            let successor = closed.replaced_by.map(|id| format!(", {id} took its place")).unwrap_or_default();
+            format!("{}{successor}", by(closed.by.as_deref()))
+        }
         Event::SessionDeleted(deleted) => by(deleted.by.as_deref()),
         Event::MessageUser(message) => {
             let answers = message.wait_id.map(|wait| format!("answers {wait}"));

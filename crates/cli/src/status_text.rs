@@ -195,7 +195,10 @@ pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
         },
     };
     match course(session) {
-        Course::Closed => format!("closed, {told}"),
+        Course::Closed => match session.replaced_by {
+            Some(successor) => format!("closed, {successor} took its place, {told}"),
+            None => format!("closed, {told}"),
+        },
         _ => format!("{}, {told}", session.status),
     }
 }
@@ -264,6 +267,11 @@ pub(crate) fn next(session: &SessionView) -> String {
             told("log")
         ),
         _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
+        _ if course(session) == Course::Closed && session.replaced_by.is_some() => {
+            let successor =
+                session.replaced_by.map(|id| ours(format_args!("status {id}"))).unwrap_or_default();
+            format!("{successor} tells how it goes on; {} shows what happened before", told("log"))
+        }
         _ if course(session) == Course::Closed => {
             format!("{} goes on from it in a new session; {} shows what happened", told("fork"), told("log"))
         }
@@ -321,6 +329,9 @@ mod tests {
         assert_eq!(label(&closed("running")), "running", "its agent is on its way out");
         assert_eq!(meaning(&closed("idle"), None), "closed, its last run is completed");
         assert!(next(&closed("idle")).contains("fork sess_1"), "{}", next(&closed("idle")));
+        let replaced = SessionView { replaced_by: "sess_2".parse().ok(), ..closed("idle") };
+        assert_eq!(meaning(&replaced, None), "closed, sess_2 took its place, its last run is completed");
+        assert!(next(&replaced).contains("status sess_2"), "{}", next(&replaced));
     }
 
     #[test]

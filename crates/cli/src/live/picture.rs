@@ -104,7 +104,11 @@ impl Picture {
             Event::SnapshotFailed(failed) => {
                 vec![clean_line(WARN, format!("a snapshot could not be written: {}", failed.error))]
             }
-            Event::SessionClosed(_) => vec![line(DIM, "the session was closed")],
+            Event::SessionClosed(closed) => {
+                let successor =
+                    closed.replaced_by.map(|id| format!(": {id} took its place")).unwrap_or_default();
+                vec![clean_line(DIM, format!("the session was closed{successor}"))]
+            }
             event => {
                 let pieces = run_lines(event, &self.blobs);
                 if pieces.iter().any(|piece| matches!(piece, Piece::Ended(..))) {

@@ -46,8 +46,10 @@ fn a_turn_is_undone_in_the_files_and_in_the_conversation() {
     assert_eq!(lab.count(&id, "session.closed"), 1);
     // What is closed says so, and is not what a command without a name means, whatever is still recorded of it.
     lab.ran(&["snapshot", "create", &id]).exits(0);
-    lab.ran(&["status", &id]).exits(0).shows("closed").shows("fork");
+    lab.ran(&["status", &id]).exits(0).shows("closed").shows(&format!("{child} took its place"));
     lab.ran(&["resume", &id]).exits(1).tells("closed");
+    lab.ran(&["send", &id, "more"]).exits(1).tells(&format!("{child} took its place"));
+    lab.ran(&["log", &id]).exits(0).shows(&format!("{child} took its place"));
     let here = ran(lab.rekindle(&["status"]).current_dir(&work), Stdin::Nothing).exits(0);
     assert!(here.out.contains(&child), "{here:?}");
     // Whoever asks for the key is given what took its place.

@@ -337,6 +337,9 @@ pub struct SessionClosed<'a> {
     /// Who closed it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Cow<'a, str>>,
+    /// The session that took its place, which begins in the same append.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<SessionId>,
 }
 
 /// A session is to be removed: this record is the decision, removing its files only carries it out.

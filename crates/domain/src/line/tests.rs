@@ -25,7 +25,7 @@ fn written(draft: &Draft, more: bool) -> Vec<u8> {
 #[test]
 fn the_order_of_fields_is_fixed() {
     let draft = Draft {
-        event: SessionClosed { by: Some("me".into()) }.into(),
+        event: SessionClosed { by: Some("me".into()), ..SessionClosed::default() }.into(),
         source: Some(Source(holder(), 5, 0, 6)),
         at: Some("2026-02-21T09:00:00.000Z".parse().expect("a time")),
     };
@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_breaks_the_chain(at in any::<proptest::sample::Index>(), bit in 0u8..8) {
-        let mut bytes = written(&SessionClosed { by: Some("someone".into()) }.into(), false);
+        let mut bytes = written(&SessionClosed { by: Some("someone".into()), ..SessionClosed::default() }.into(), false);
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         if let Ok(line) = Line::parse(&bytes) {

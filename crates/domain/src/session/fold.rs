@@ -74,11 +74,11 @@ impl SessionState {
             }
             Event::SessionFilesRestoring(wanted) => self.begin_to_restore_files(seq, wanted)?,
             Event::SessionFilesRestored(restored) => self.note_restored_files(restored)?,
-            Event::SessionClosed(_) => {
+            Event::SessionClosed(closed) => {
                 if self.closed {
                     return Err("the session is closed already".into());
                 }
-                self.closed = true;
+                (self.closed, self.replaced_by) = (true, closed.replaced_by);
             }
             Event::SessionDeleted(_) => self.deleted = true,
             Event::MessageUser(message) => {

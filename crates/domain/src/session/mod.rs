@@ -131,6 +131,9 @@ pub struct SessionState {
     /// It takes no more prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
+    /// The session that took its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<SessionId>,
     /// It is being removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
@@ -277,6 +280,7 @@ impl SessionState {
             restoring: None,
             restored_files: None,
             closed: false,
+            replaced_by: None,
             deleted: false,
             extra: serde_json::Map::new(),
         }

@@ -102,8 +102,7 @@ fn plan(
         return Ok(Plan::Known(taken));
     }
     if state.closed {
-        return Err(ServiceError::new(Code::SessionClosed, "the session takes no more messages")
-            .hint(Hint::StartSession));
+        return Err(closed(state));
     }
     if let Some(wait) = wait_id.filter(|wait| !is_void(state, *wait)) {
         return Err(ServiceError::wait_closed(wait));
@@ -124,6 +123,19 @@ fn plan(
     let run_id = begun.as_ref().map(|unsent| unsent.run_id);
     let taken = MessageTaken { message_id, run_id, seq: 0, queued: run_id.is_none() };
     Ok(Plan::New(New { taken, records, begun, instead, expect }))
+}
+
+/// Says that a session takes no more messages, and which one does in its place.
+fn closed(state: &SessionState) -> ServiceError {
+    match state.replaced_by {
+        Some(successor) => {
+            let message =
+                format!("the session was rewound and takes no more messages: {successor} took its place");
+            ServiceError::new(Code::SessionClosed, message)
+        }
+        None => ServiceError::new(Code::SessionClosed, "the session takes no more messages")
+            .hint(Hint::StartSession),
+    }
 }
 
 /// Tells whether a wait is void by what is recorded: only then its answer can begin a run. What is only seen of an agent is

@@ -129,7 +129,10 @@ pub(crate) fn close(workers: &Arc<Workers>, session: SessionId, by: &str) -> Res
         return Err(ServiceError::new(Code::StillRunning, "its run has not ended").hint(Hint::CancelFirst));
     }
     if !state.closed {
-        workers.records.append(session, vec![SessionClosed { by: Some(by.to_owned().into()) }.into()])?;
+        workers.records.append(
+            session,
+            vec![SessionClosed { by: Some(by.to_owned().into()), replaced_by: None }.into()],
+        )?;
     }
     workers.send(session, Command::Stop { why: "the session was closed", by: by.to_owned() })
 }

@@ -101,7 +101,7 @@ fn record(
     };
     let created = Draft::from(compose_fork(&state, point_at(store, session, cut)?, wishes));
     let records = [created].into_iter().chain(snapshot.map(|source| source.record().into())).collect();
-    let closed = SessionClosed { by: Some(by.to_owned().into()) };
+    let closed = SessionClosed { by: Some(by.to_owned().into()), replaced_by: Some(successor) };
     // Nothing may have come since the plan was made: it would be lost in a session that nobody looks at any more.
     let part = Part {
         stream: session.into(),

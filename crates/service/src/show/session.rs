@@ -154,6 +154,7 @@ pub fn session_view(
         last_words: None,
         health: Health { state: HealthState::Ok, detail: None },
         forked_from: state.forked_from.map(|from| ForkView { session_id: from.session_id, seq: from.seq }),
+        replaced_by: state.replaced_by,
     }
 }
 

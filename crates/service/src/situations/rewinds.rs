@@ -70,7 +70,7 @@ fn a_rewind_closes_the_session_and_goes_on_before_its_latest_run() {
     let parent = home.session;
     let plan = rewind::plan(&home.views(), parent, &NewRewind::default()).expect("a plan");
     assert_eq!((plan.run_id, plan.tree), (undone, None));
-    rewound(&mut home, None).expect("rewound");
+    let successor = rewound(&mut home, None).expect("rewound");
     let state = home.state();
     assert_eq!(state.forked_from.map(|from| (from.session_id, from.seq)), Some((parent, plan.seq)));
     assert_eq!((state.title.as_str(), state.closed), ("t", false));
@@ -78,8 +78,10 @@ fn a_rewind_closes_the_session_and_goes_on_before_its_latest_run() {
     let prompt = home.prompted();
     assert!(prompt.contains("red") && !prompt.contains("blue"), "{prompt}");
     home.go_on_with(parent);
-    assert!(home.state().closed);
-    assert_eq!(home.message().expect_err("it takes none").code, Code::SessionClosed);
+    assert_eq!((home.state().closed, home.state().replaced_by), (true, Some(successor)));
+    let refused = home.message().expect_err("it takes none");
+    assert_eq!(refused.code, Code::SessionClosed);
+    assert!(refused.text().contains(successor.as_str()), "{}", refused.text());
     assert_eq!(rewound(&mut home, None).expect_err("once").code, Code::SessionClosed);
 }
 

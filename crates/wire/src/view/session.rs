@@ -129,6 +129,8 @@ pub struct SessionView {
     pub health: Health,
     /// What it was forked from, if it is a fork.
     pub forked_from: Option<ForkView>,
+    /// The session that took its place, if one did: it was rewound, or a snapshot of it was restored in place.
+    pub replaced_by: Option<SessionId>,
 }
 
 /// What a session was forked from.
