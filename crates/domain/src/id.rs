@@ -184,6 +184,8 @@ id_types! {
     BootId = "boot", "a boot";
     /// Names a message.
     MessageId = "msg", "a message";
+    /// Names a task: a unit of requested work.
+    TaskId = "task", "a task";
     /// Names a holder, the detached process that owns one agent: `h_` and 32 hex digits.
     HolderId = "h", "a holder";
 }

@@ -24,6 +24,7 @@ pub mod schedule;
 pub mod session;
 pub mod snapshot_name;
 mod string_enum;
+pub mod task;
 pub mod time;
 pub mod token;
 pub mod whole_number;
