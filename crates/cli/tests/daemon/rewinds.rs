@@ -125,6 +125,12 @@ fn dying_in_the_middle_of_a_rewind_leaves_it_done_or_not_begun() {
         settled(&lab, &id, 2);
         let _ = lab.try_ask("POST", &format!("/api/sessions/{id}/rewind"), "", &json!({}));
         lab.died();
+        if begun {
+            // Without a daemon too it is said what took its place, and that its files are not what they are to be.
+            let closed = lab.ran(&["status", &id, "--json"]).exits(0).json();
+            let child = closed["replaced_by"].as_str().expect(place);
+            lab.ran(&["status", child]).exits(0).shows("its files are not all restored yet");
+        }
         lab.start();
         let successor = || {
             let all = lab.get("/api/sessions")["sessions"].as_array().cloned().unwrap_or_default();
