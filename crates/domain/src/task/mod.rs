@@ -1,4 +1,4 @@
 //! Tasks: units of requested work that wait for their turn and become runs.
 
-mod busy_directories;
+mod directory_conflicts;
 pub mod scheduler;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::busy_directories::BusyDirectories;
+use super::directory_conflicts::DirectoryConflicts;
 use crate::id::{RunId, TaskId};
 use crate::time::Timestamp;
 
@@ -198,12 +198,12 @@ struct Load<'a> {
     total: usize,
     agents: HashMap<&'a str, usize>,
     labels: HashMap<&'a str, usize>,
-    directories: BusyDirectories<'a, By>,
+    directories: DirectoryConflicts<'a, By>,
 }
 
 impl<'a> Load<'a> {
     fn of(open: &[OpenRun<'a>], limits: &'a Limits) -> Load<'a> {
-        let directories = BusyDirectories::new();
+        let directories = DirectoryConflicts::new();
         let mut load = Load { limits, total: 0, agents: HashMap::new(), labels: HashMap::new(), directories };
         for run in open {
             load.directories.add(run.work.directory, By::Run(run.id));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rekindle_domain::schedule::{Schedule, schedule};
+use rekindle_domain::interval::{Interval, check_interval};
 use rekindle_domain::time::Timestamp;
 use rekindle_store::blobs::Blobs;
 use rekindle_store::disk::{SharedDisk, if_exists, read_all, replace};
@@ -86,8 +86,8 @@ impl GarbageCollector {
     fn due(&self, now: Timestamp) -> Option<GcOptions> {
         let policy = self.policy?;
         let mut last = locked(&self.last);
-        let schedule = schedule(last.or_else(|| self.noted()), now, policy.interval);
-        if schedule == Schedule::NotYet {
+        let interval = check_interval(last.or_else(|| self.noted()), now, policy.interval);
+        if interval == Interval::NotYet {
             return None;
         }
         *last = Some(now);
@@ -100,7 +100,7 @@ impl GarbageCollector {
         }
         crash_point("gc.after_note");
         let options = GcOptions { checkpoints: Some(policy.checkpoints), ..GcOptions::default() };
-        (schedule == Schedule::Due).then_some(options)
+        (interval == Interval::Due).then_some(options)
     }
 
     fn noted(&self) -> Option<Timestamp> {

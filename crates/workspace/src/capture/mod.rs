@@ -8,7 +8,7 @@ mod node;
 mod open;
 mod pool;
 mod read;
-mod unchanged;
+mod unchanged_directory;
 mod worker;
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use super::listing::{Names, list, recorded};
 use super::node::{Contents, Listing, Node, Task, build};
 use super::open::{is_exhausted, is_gone, retry};
 use super::read::{FileToRead, ReadError, ReadFile, failure};
-use super::unchanged;
+use super::unchanged_directory;
 use super::{CaptureError, Shared, Totals};
 use crate::record::{Found, Known, RecordEntries, RecordView, RecordWriter};
 use crate::rules::{Decision, IGNORE_FILES, IgnoreFiles, MAX_IGNORE_FILE_BYTES, Repository};
@@ -174,8 +174,13 @@ impl<'s, 'a> Worker<'s, 'a> {
         let same_rules = known.is_some_and(|known| known.rules() == rules.key());
         if same_rules
             && let Some(known) = unchanged
-            && let Some(totals) =
-                unchanged::compare(&directory, &known, shared.options.max_file, shared.sink, &mut self.ids)
+            && let Some(totals) = unchanged_directory::compare(
+                &directory,
+                &known,
+                shared.options.max_file,
+                shared.sink,
+                &mut self.ids,
+            )
         {
             shared.count(totals.files, totals.bytes)?;
             self.output.records.push((node.path.clone(), None));

@@ -1,16 +1,16 @@
-//! Directories in which somebody works: two of them are in each other's way when they are the same, or one contains the other.
+//! Conflicts of directories: two are in each other's way when they are the same, or one contains the other.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
-/// Directories in which somebody works. All paths are absolute and without links, so that what contains what can be read off them.
+/// The conflicts with directories in which somebody works. All paths are absolute and without links, so that what contains what can be read off them.
 #[derive(Debug)]
-pub(super) struct BusyDirectories<'a, By>(BTreeMap<&'a Path, By>);
+pub(super) struct DirectoryConflicts<'a, By>(BTreeMap<&'a Path, By>);
 
-impl<'a, By: Copy> BusyDirectories<'a, By> {
-    pub(super) fn new() -> BusyDirectories<'a, By> {
-        BusyDirectories(BTreeMap::new())
+impl<'a, By: Copy> DirectoryConflicts<'a, By> {
+    pub(super) fn new() -> DirectoryConflicts<'a, By> {
+        DirectoryConflicts(BTreeMap::new())
     }
 
     /// Adds a directory; who works there first is who is named.
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn the_same_directory_and_those_above_and_below_are_busy() {
-        let mut busy = BusyDirectories::new();
+        let mut busy = DirectoryConflicts::new();
         for (directory, by) in [("/work/a", 1), ("/work/a", 2), ("/work/b/deep/inside", 3)] {
             busy.add(Path::new(directory), by);
         }
@@ -54,6 +54,6 @@ mod tests {
         ] {
             assert_eq!(busy.find(Path::new(directory)), expected, "{directory}");
         }
-        assert_eq!(BusyDirectories::<u8>::new().find(Path::new("/")), None);
+        assert_eq!(DirectoryConflicts::<u8>::new().find(Path::new("/")), None);
     }
 }
