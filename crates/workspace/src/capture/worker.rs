@@ -145,13 +145,15 @@ impl<'s, 'a> Worker<'s, 'a> {
         let is_settled = shared.root.has_exact_directories(stat.st_dev) && stamp.is_settled(before_ns);
         let stamp = is_settled.then(|| DirectoryStamp::of(&stamp));
         let unchanged = known.filter(|known| stamp.is_some() && known.stamp() == stamp);
-        let listed =
-            unchanged.map_or_else(|| list(&directory, &mut self.entries), |known| Ok(recorded(&known)));
-        let mut names = match listed {
-            Ok(names) => names,
-            Err(error) => return self.cannot_list(node, error),
+        let listed = match unchanged {
+            Some(_) => None,
+            None => match list(&directory, &mut self.entries) {
+                Ok(names) => Some(names),
+                Err(error) => return self.cannot_list(node, error),
+            },
         };
-        let repository = match names.has_git && node.depth > 0 {
+        let has_git = node.depth > 0 && listed.as_ref().is_some_and(|names| names.has_git);
+        let repository = match has_git {
             true => {
                 let path = shared.absolute(&node.path);
                 if Repository::is_linked_worktree(&path) {
@@ -166,10 +168,10 @@ impl<'s, 'a> Worker<'s, 'a> {
             repository.remember(shared.cache.repositories());
             shared.repositories.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(repository));
         }
-        for name in &names.refused {
+        for name in listed.iter().flat_map(|names| &names.refused) {
             self.skip(node.path_of(name), SkipReason::Name);
         }
-        let ignore_files = self.ignore_files(node, &directory, &names, known.as_ref());
+        let ignore_files = self.ignore_files(node, &directory, listed.as_ref(), known.as_ref());
         let rules = node.above.enter(&node.path, node.decision, ignore_files, repository);
         let same_rules = known.is_some_and(|known| known.rules() == rules.key());
         if same_rules
@@ -186,13 +188,15 @@ impl<'s, 'a> Worker<'s, 'a> {
             self.output.records.push((node.path.clone(), None));
             return Ok(Entered::Unchanged(known.tree(), totals));
         }
-        if unchanged.is_some() && !same_rules {
+        let names = match (listed, unchanged) {
+            (Some(names), _) => names,
+            (None, Some(known)) if same_rules => recorded(&known),
             // What was ignored may count now: then it has to be known what it is.
-            names = match list(&directory, &mut self.entries) {
+            (None, _) => match list(&directory, &mut self.entries) {
                 Ok(names) => names,
                 Err(error) => return self.cannot_list(node, error),
-            };
-        }
+            },
+        };
         // A stamp stands for the names in the record: not where something else was found that has to be looked at each time.
         let stamp = stamp.filter(|_| names.refused.is_empty() && !(names.has_git && node.depth > 0));
         let count = names.len();
@@ -221,17 +225,23 @@ impl<'s, 'a> Worker<'s, 'a> {
         Ok(Entered::Nothing)
     }
 
-    /// Returns the names of the contents of a directory's ignore files, from the cache if they look the same.
+    /// Returns the names of the contents of a directory's ignore files, from the cache if they look the same. Without a list the
+    /// directory has the names that are known of it.
     fn ignore_files(
         &mut self,
         node: &Node<'a>,
         directory: &OwnedFd,
-        names: &Names,
+        listed: Option<&Names>,
         known: Option<&RecordView<'a>>,
     ) -> [Option<BlobId>; 2] {
         IGNORE_FILES.map(|name| {
             let name = name.as_bytes();
-            names.kind_of(name).filter(|kind| *kind == FileType::RegularFile)?;
+            let known = known.and_then(|known| known.entries().find(name));
+            let is_there = match listed {
+                Some(names) => names.kind_of(name) == Some(FileType::RegularFile),
+                None => known.is_some(),
+            };
+            is_there.then_some(())?;
             let stat = retry(|| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)).ok()?;
             let stamp = FileStamp::of(&stat);
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -244,7 +254,6 @@ impl<'s, 'a> Worker<'s, 'a> {
                 self.output.notes.push(format!("{} is above {limit} MiB and not honoured", path.display()));
                 return None;
             }
-            let known = known.and_then(|known| known.entries().find(name));
             let id = match known {
                 Some(Known::File(before, id)) if before == stamp => id,
                 _ => BlobId::of(&self.shared.root.read(&path)?),
