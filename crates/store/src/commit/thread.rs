@@ -344,3 +344,33 @@ fn handle(machine: &mut CommitMachine, requests: &mut Vec<(Request, Instant)>, a
     }
     machine.commit(appends);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_room_is_woken_when_there_is_some() {
+        let shared = Arc::new(Shared::default());
+        let request = || Request::Ahead(Box::new(|_| ()));
+        assert!(shared.push_all((0..QUEUE_LIMIT).map(|_| request())));
+        let (tell, told) = sync_channel(2);
+        for _ in 0..2 {
+            let (shared, tell) = (shared.clone(), tell.clone());
+            std::thread::spawn(move || tell.send(shared.push(Request::Ahead(Box::new(|_| ()))).is_ok()));
+        }
+        assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "there is no room");
+        let mut taken = Vec::new();
+        assert!(!wait_for_work(&shared, &mut taken, None));
+        assert_eq!(taken.len(), QUEUE_LIMIT);
+        for _ in 0..2 {
+            assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(true), "woken");
+        }
+        // Those who come when there is room wake the committer alone.
+        taken.clear();
+        assert!(!wait_for_work(&shared, &mut taken, None));
+        assert_eq!(taken.len(), 2);
+    }
+}
