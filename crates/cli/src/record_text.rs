@@ -6,6 +6,7 @@ use clap::builder::styling::Style;
 use rekindle_client::content_text::{asked, value_text};
 use rekindle_client::failure::Failure;
 use rekindle_domain::event::{Event, Raw, UncertainTool};
+use rekindle_domain::id::SessionId;
 use rekindle_domain::line::Line;
 use rekindle_store::blobs::BlobRef;
 use rekindle_terminal::output::{
@@ -199,8 +200,7 @@ fn gist(event: &Event<'_>) -> String {
             }
         },
         Event::SessionClosed(closed) => {
-            let successor = closed.replaced_by.map(|id| format!(", {id} took its place")).unwrap_or_default();
-            format!("{}{successor}", by(closed.by.as_deref()))
+            format!("{}{}", by(closed.by.as_deref()), successor(closed.replaced_by))
         }
         Event::SessionDeleted(deleted) => by(deleted.by.as_deref()),
         Event::MessageUser(message) => {
@@ -298,6 +298,11 @@ fn gist(event: &Event<'_>) -> String {
         Event::StatusDerived(derived) => derived.status.as_ref().into(),
         Event::Unknown { record, .. } => record.as_json().to_owned(),
     }
+}
+
+/// Says which session took the place of one that was closed, behind whatever else is said of it; nothing if none did.
+pub(crate) fn successor(session: Option<SessionId>) -> String {
+    session.map_or_else(String::new, |session| format!(", {session} took its place"))
 }
 
 fn by(who: Option<&str>) -> String {

@@ -8,7 +8,7 @@ use rekindle_terminal::output::{BAD, COURSE, DIM, GOOD, WARN};
 use rekindle_wire::view::{Connection, HealthState, RunState, RunView, SessionView, WaitState};
 
 use crate::hints::ours;
-use crate::record_text::word;
+use crate::record_text::{successor, word};
 
 /// Tool calls that are named one by one.
 const SHOWN_CALLS: usize = 5;
@@ -195,10 +195,7 @@ pub(crate) fn meaning(session: &SessionView, unheard: Option<&str>) -> String {
         },
     };
     match course(session) {
-        Course::Closed => match session.replaced_by {
-            Some(successor) => format!("closed, {successor} took its place, {told}"),
-            None => format!("closed, {told}"),
-        },
+        Course::Closed => format!("closed{}, {told}", successor(session.replaced_by)),
         _ => format!("{}, {told}", session.status),
     }
 }
@@ -267,13 +264,14 @@ pub(crate) fn next(session: &SessionView) -> String {
             told("log")
         ),
         _ if course(session) == Course::Cancelling => format!("{} watches it end", told("attach")),
-        _ if course(session) == Course::Closed && session.replaced_by.is_some() => {
-            let successor =
-                session.replaced_by.map(|id| ours(format_args!("status {id}"))).unwrap_or_default();
-            format!("{successor} tells how it goes on; {} shows what happened before", told("log"))
-        }
         _ if course(session) == Course::Closed => {
-            format!("{} goes on from it in a new session; {} shows what happened", told("fork"), told("log"))
+            let goes_on = match session.replaced_by {
+                Some(successor) => {
+                    format!("{} tells how it goes on", ours(format_args!("status {successor}")))
+                }
+                None => format!("{} goes on from it in a new session", told("fork")),
+            };
+            format!("{goes_on}; {} shows what happened", told("log"))
         }
         _ if !session.missing_env.is_empty() && session.status != SessionStatus::Idle => {
             let names: String = session.missing_env.iter().map(|name| format!(" --env {name}")).collect();

@@ -11,7 +11,7 @@ use super::piece::{Piece, clean_line, line};
 use super::run_lines::run_lines;
 use super::tools::Tools;
 use crate::payloads::Payloads;
-use crate::record_text::{message_text, payload, plan_gist};
+use crate::record_text::{message_text, payload, plan_gist, successor};
 
 /// How much of a prompt is shown again: what fits on a screen beside what comes of it.
 const ECHO_LINES: usize = 20;
@@ -105,9 +105,7 @@ impl Picture {
                 vec![clean_line(WARN, format!("a snapshot could not be written: {}", failed.error))]
             }
             Event::SessionClosed(closed) => {
-                let successor =
-                    closed.replaced_by.map(|id| format!(": {id} took its place")).unwrap_or_default();
-                vec![clean_line(DIM, format!("the session was closed{successor}"))]
+                vec![clean_line(DIM, format!("the session was closed{}", successor(closed.replaced_by)))]
             }
             event => {
                 let pieces = run_lines(event, &self.blobs);
