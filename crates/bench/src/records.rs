@@ -62,6 +62,7 @@ pub(crate) fn turn(number: u64, len: usize) -> Vec<Draft> {
         attempt: 1,
         continues: None,
         origin_run_id: None,
+        task_id: None,
     };
     let prompt = MessageUser {
         message_id: MessageId::mint(base, 1),

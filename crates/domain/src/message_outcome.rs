@@ -80,6 +80,7 @@ mod tests {
             attempt: 1,
             continues: continues.map(run),
             origin_run_id: None,
+            task_id: None,
         }
         .into()
     }

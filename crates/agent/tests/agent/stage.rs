@@ -347,6 +347,7 @@ impl Stage {
             attempt: 1,
             continues: None,
             origin_run_id: None,
+            task_id: None,
         };
         self.append(vec![started.into()]);
     }

@@ -150,5 +150,6 @@ fn started(
         attempt: cut.map_or(1, |cut| cut.attempt + 1),
         continues: cut.map(|cut| cut.run_id),
         origin_run_id: cut.map(|cut| cut.origin_run_id),
+        task_id: cut.and_then(|cut| cut.task_id),
     }
 }

@@ -1,4 +1,4 @@
-//! Every kind of thing a session's log may hold, and how each is written: one flat JSON object a record.
+//! Every kind of thing a stream's log may hold, and how each is written: one flat JSON object a record.
 //!
 //! The kinds are one table. Payloads borrow from the line they were read from. A kind this version does not
 //! know is kept as [`Event::Unknown`] and survives: a newer version wrote it.
@@ -12,6 +12,7 @@ mod raw;
 mod restore;
 mod run;
 mod session;
+mod task;
 mod token;
 mod upkeep;
 
@@ -35,6 +36,11 @@ pub use session::{
     CheckpointMode, ForkedFrom, GitWorktree, Imported, MessageAgent, MessageUser, OnUncertain, Options,
     Permissions, Provider, Restoring, ResumePolicy, SessionClosed, SessionCreated, SessionDeleted,
     SessionUpdated,
+};
+pub use task::{
+    Budget, DEFAULT_ATTEMPTS, Dependency, DependencyCondition, EndedTask, TaskCancelRequested, TaskChanged,
+    TaskClaimed, TaskCreated, TaskEnded, TaskKind, TaskRequeued, TaskResumed, TaskRetried, TaskSpec,
+    TaskStatus, TaskWaiting,
 };
 pub use token::{TokenConsumed, TokenExpired, TokenMinted, TokenRevoked, TokenScope};
 pub use upkeep::{
@@ -159,6 +165,8 @@ pub enum Effect {
     State,
     /// Changes the token index.
     Token,
+    /// Changes the tasks, whose stream is not a session's.
+    Task,
     /// Recorded for people and clients; only its position counts.
     Position,
 }
@@ -222,6 +230,15 @@ kinds! {
     SnapshotRestored(SnapshotRestored<'a>) = "snapshot.restored", Position, Process;
     LogRepaired(LogRepaired<'a>) = "log.repaired", Position, Process;
     StatusDerived(StatusDerived<'a>) = "status.derived", Position, Process;
+    TaskCreated(TaskCreated<'a>) = "task.created", Task, Disk;
+    TaskClaimed(TaskClaimed<'a>) = "task.claimed", Task, Disk;
+    TaskWaiting(TaskWaiting<'a>) = "task.waiting", Task, Disk;
+    TaskResumed(TaskResumed<'a>) = "task.resumed", Task, Disk;
+    TaskRequeued(TaskRequeued<'a>) = "task.requeued", Task, Disk;
+    TaskChanged(TaskChanged<'a>) = "task.changed", Task, Disk;
+    TaskCancelRequested(TaskCancelRequested<'a>) = "task.cancel_requested", Task, Disk;
+    TaskRetried(TaskRetried<'a>) = "task.retried", Task, Disk;
+    TaskEnded(TaskEnded<'a>) = "task.ended", Task, Disk;
 }
 
 /// What an agent thought aloud; written like what it said.

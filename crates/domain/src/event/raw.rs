@@ -27,6 +27,11 @@ impl Raw<'_> {
         self.0.get()
     }
 
+    /// Reads a value into memory of its own; for what outlives the line it is read from.
+    pub(super) fn owned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Raw<'static>, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Raw(Cow::Owned(raw)))
+    }
+
     /// Copies what was borrowed.
     pub fn into_owned(self) -> Raw<'static> {
         Raw(Cow::Owned(self.0.into_owned()))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::session::is_false;
 use super::{Raw, Usage};
-use crate::id::{BootId, HolderId, MessageId, RunId, TokenId, WaitId};
+use crate::id::{BootId, HolderId, MessageId, RunId, TaskId, TokenId, WaitId};
 use crate::string_enum::string_enums;
 use crate::time::Timestamp;
 
@@ -32,6 +32,9 @@ pub struct RunStarted<'a> {
     /// The first run of a chain of attempts; budgets count by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin_run_id: Option<RunId>,
+    /// The task that it is an attempt of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
 }
 
 fn first_attempt() -> u32 {

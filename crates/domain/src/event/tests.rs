@@ -9,7 +9,8 @@ const NAMES: &str = "session.created session.updated session.closed session.dele
     run.resumed run.adopted run.completed run.failed run.cancelled run.interrupted run.checkpoint run.drift \
     token.minted token.consumed \
     token.revoked token.expired session.restored snapshot.created snapshot.failed snapshot.restored \
-    log.repaired status.derived";
+    log.repaired status.derived \
+    task.created task.claimed task.waiting task.resumed task.requeued task.changed task.cancel_requested task.retried task.ended";
 
 #[test]
 fn every_kind_of_the_format_is_known_by_its_name() {
@@ -22,7 +23,7 @@ fn every_kind_of_the_format_is_known_by_its_name() {
 
 #[test]
 fn what_people_say_and_what_is_decided_must_be_on_disk_and_what_an_agent_says_need_not() {
-    let subjects = ["session.", "run.", "token.", "input."];
+    let subjects = ["session.", "run.", "token.", "input.", "task."];
     let others = ["message.user", "agent.launching", "agent.started", "agent.ready"];
     for kind in Kind::ALL {
         let name = kind.as_str();

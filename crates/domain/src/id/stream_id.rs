@@ -18,6 +18,8 @@ pub struct StreamKind {
 impl StreamKind {
     /// Sessions.
     pub const SESSION: StreamKind = StreamKind { byte: 1, prefix: SessionId::PREFIX };
+    /// The tasks of a home, which are one stream.
+    pub const TASKS: StreamKind = StreamKind { byte: 2, prefix: "tasks" };
 
     /// Returns the stream of this kind with a name, if that is a name of this kind.
     pub fn stream(self, name: &str) -> Option<StreamId> {
@@ -38,6 +40,12 @@ pub struct StreamId {
 }
 
 impl StreamId {
+    /// Returns the stream of the tasks of a home.
+    pub fn tasks() -> StreamId {
+        // A prefix and a word are always within the rules.
+        StreamKind::TASKS.stream("tasks_home").unwrap_or_else(|| unreachable!("it is a name of its kind"))
+    }
+
     /// Returns the byte of its kind.
     pub fn kind(&self) -> u8 {
         self.kind

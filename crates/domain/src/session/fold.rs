@@ -200,6 +200,15 @@ impl SessionState {
             | Event::LogRepaired(_)
             | Event::StatusDerived(_)
             | Event::Unknown { .. } => {}
+            Event::TaskCreated(_)
+            | Event::TaskClaimed(_)
+            | Event::TaskWaiting(_)
+            | Event::TaskResumed(_)
+            | Event::TaskRequeued(_)
+            | Event::TaskChanged(_)
+            | Event::TaskCancelRequested(_)
+            | Event::TaskRetried(_)
+            | Event::TaskEnded(_) => return Err("it belongs into the stream of tasks".into()),
         }
         Ok(())
     }
@@ -233,11 +242,13 @@ impl SessionState {
             attempt: started.attempt,
             continues: started.continues,
             origin_run_id: started.origin_run_id.unwrap_or(started.run_id),
+            task_id: started.task_id,
             waits: Vec::new(),
             cancel: None,
             prompted: false,
             checkpoints: Checkpoints::default(),
             drift: None,
+            tool_calls: 0,
             tools: Vec::new(),
         });
         Ok(())
@@ -332,9 +343,17 @@ impl SessionState {
         Ok(())
     }
 
+    /// Counts tool calls of the latest run, of one that has just ended too; of one that has just begun there are none.
+    pub(super) fn count_tool_calls(&mut self, calls: u32) {
+        if let Some(run) = self.run.as_mut().filter(|run| run.end.is_some()) {
+            run.tool_calls = run.tool_calls.saturating_add(calls);
+        }
+    }
+
     fn begin_tool(&mut self, call: &ToolCall<'_>) {
         let ended = call.status.as_deref().is_some_and(is_over);
         let Some(run) = self.open_run_mut() else { return };
+        run.tool_calls = run.tool_calls.saturating_add(1);
         run.tools.retain(|tool| tool.tool_call_id != call.tool_call_id);
         if !ended && run.tools.len() < MAX_OPEN_TOOLS {
             run.tools.push(UncertainTool {

@@ -24,6 +24,11 @@ impl MessageKey {
         stored.rsplit_once(' ').map_or(stored, |(name, _)| name)
     }
 
+    /// Returns the hash of the sender's key.
+    pub(crate) fn hash(self) -> u64 {
+        self.hash
+    }
+
     /// Tells whether two may be the same sender's key; their records tell whether they are.
     pub fn is_like(self, other: MessageKey) -> bool {
         self.hash == other.hash

@@ -110,6 +110,8 @@ impl SessionState {
             prompted: true,
             checkpoints: Checkpoints::default(),
             drift: None,
+            task_id: None,
+            tool_calls: 0,
             tools: Vec::new(),
         });
         Some(run_id)

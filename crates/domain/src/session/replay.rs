@@ -157,6 +157,9 @@ impl Replay {
     /// The run that the records put off belong to is over, and took its tools with it.
     fn forget_deferred(&mut self) {
         if let Some(deferred) = &mut self.deferred {
+            // Of a run that has ended only their number is known.
+            let calls = deferred.records.iter().filter(|(_, _, kind, _)| *kind == Kind::ToolCall).count();
+            self.state.count_tool_calls(calls as u32);
             deferred.text.clear();
             deferred.records.clear();
         }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checkpoints, OwedEnd};
 use crate::event::{CancelReason, Drift, InterruptReason, UncertainTool, WaitKind};
-use crate::id::{BootId, MessageId, RunId, TokenId, WaitId};
+use crate::id::{BootId, MessageId, RunId, TaskId, TokenId, WaitId};
 use crate::time::Timestamp;
 
 /// One turn of a session.
@@ -34,6 +34,9 @@ pub struct Run {
     pub continues: Option<RunId>,
     /// The first run of the chain of attempts.
     pub origin_run_id: RunId,
+    /// The task that it is an attempt of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
     /// Who is waited for. After an interruption these waits are void, but may still be answered.
     pub waits: Vec<Wait>,
     /// Why it is to be cancelled, if someone asked.
@@ -48,9 +51,17 @@ pub struct Run {
     /// What was not as the turn before had left it when its prompt was given to an agent, in brief.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Box<Drift>>,
+    /// Tool calls announced so far.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tool_calls: u32,
     /// Tool calls announced and not ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<UncertainTool>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Run {

@@ -1,4 +1,16 @@
 //! Tasks: units of requested work that wait for their turn and become runs.
 
+pub mod compose;
 mod directory_conflicts;
+mod fold;
+pub mod retry;
 pub mod scheduler;
+pub mod session_status;
+mod state;
+pub mod transition;
+
+pub use fold::is_met;
+pub use state::{MAX_TASK_KEYS, TASKS_VERSION, Task, TaskCancel, TasksState};
+
+#[cfg(test)]
+mod tests;

@@ -197,6 +197,7 @@ impl History<'_> {
             attempt: 1,
             continues: None,
             origin_run_id: None,
+            task_id: None,
         });
         self.run = Some(run_id);
     }

@@ -80,6 +80,7 @@ impl Home {
             attempt: 1,
             continues: None,
             origin_run_id: None,
+            task_id: None,
         };
         self.append(self.session, vec![started.into()]);
         run_id

@@ -101,6 +101,7 @@ fn end_work_on_a_full_disk(size: usize) {
         attempt: 1,
         continues: None,
         origin_run_id: None,
+        task_id: None,
     };
     home.store.append(Append::durable(home.sessions[0], vec![started.into()])).expect("started");
     home.disk.set_capacity(Some(0));

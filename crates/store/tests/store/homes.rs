@@ -315,6 +315,7 @@ fn rich_home() -> Home {
         attempt: 1,
         continues: None,
         origin_run_id: None,
+        task_id: None,
     };
     let waiting = RunWaiting {
         run_id,

@@ -198,6 +198,7 @@ impl Script {
             attempt: 1,
             continues: None,
             origin_run_id: None,
+            task_id: None,
         };
         self.run = Some(Run { id, prompted: false, waits: Vec::new(), tools: Vec::new(), own: true });
         records.extend([message.into(), started.into()]);

@@ -449,6 +449,7 @@ impl World {
             attempt: cut.map_or(1, |cut| cut.attempt + 1),
             continues: cut.map(|cut| cut.run_id),
             origin_run_id: cut.map(|cut| cut.origin_run_id),
+            task_id: None,
         };
         self.append(vec![started.into()]);
     }

@@ -1,0 +1,118 @@
+//! The retry of a task whose run failed: whether it is attempted again by itself, and when.
+
+use crate::session::Run;
+use crate::time::Timestamp;
+
+use super::state::Task;
+
+/// How long the first retry waits; each later one four times as long, up to the second.
+const FIRST_BACK_OFF_MS: i64 = 5_000;
+const LONGEST_BACK_OFF_MS: i64 = 15 * 60_000;
+
+/// The longest time that a provider may put us off.
+const LONGEST_RETRY_AFTER_MS: i64 = 24 * 60 * 60_000;
+
+/// Words by which providers say that the same request may succeed later.
+const LATER: [&str; 10] = [
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "overloaded",
+    "overload_error",
+    "status 429",
+    "status 529",
+    "error 429",
+    "try again later",
+];
+
+/// Decides whether a task whose run has failed is attempted again, and returns not before when. Work that may have had effects is
+/// only repeated if its maker said that this does no harm.
+pub fn retry_at(task: &Task, run: &Run, error: &str, now: Timestamp) -> Option<Timestamp> {
+    if task.cancel.is_some() || task.attempt >= task.spec.max_attempts {
+        return None;
+    }
+    let is_untouched = !run.prompted || run.tool_calls == 0;
+    let may_succeed = !run.prompted || says_later(error) || task.spec.repeatable;
+    if !may_succeed || !(is_untouched || task.spec.repeatable) {
+        return None;
+    }
+    let asked = retry_after_ms(error).unwrap_or(0).min(LONGEST_RETRY_AFTER_MS);
+    Some(now.plus_millis(back_off_ms(task.attempt).max(asked)))
+}
+
+/// Returns how long the attempt after this one waits.
+fn back_off_ms(attempt: u32) -> i64 {
+    let times = 4_i64.saturating_pow(attempt.saturating_sub(1));
+    FIRST_BACK_OFF_MS.saturating_mul(times).min(LONGEST_BACK_OFF_MS)
+}
+
+/// Tells whether an error says that the same may succeed later.
+fn says_later(error: &str) -> bool {
+    let error = error.to_lowercase();
+    LATER.iter().any(|words| error.contains(words))
+}
+
+/// Returns how long an error asks to wait: `retry after 30`, `retry_after: 1.5s`, `Retry-After=2m`.
+fn retry_after_ms(error: &str) -> Option<i64> {
+    let error = error.to_lowercase();
+    let at = ["retry after", "retry-after", "retry_after", "try again in"]
+        .iter()
+        .find_map(|words| error.find(words).map(|at| at + words.len()))?;
+    let rest = error[at..].trim_start_matches(|c: char| c.is_whitespace() || "\":=".contains(c));
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let number: f64 = rest[..end].parse().ok()?;
+    let unit = match rest[end..].trim_start() {
+        unit if unit.starts_with("ms") => 1.0,
+        unit if unit.starts_with('m') => 60_000.0,
+        unit if unit.starts_with('h') => 3_600_000.0,
+        _ => 1_000.0,
+    };
+    Some((number * unit) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_ask_for_another_try_are_told_from_others() {
+        for error in [
+            "Rate limit exceeded",
+            "API error 429: rate_limit_error",
+            "Overloaded",
+            "HTTP status 529",
+            "the model is busy, try again later",
+        ] {
+            assert!(says_later(error), "{error}");
+        }
+        for error in ["invalid api key", "prompt is too long", "exit status 1", ""] {
+            assert!(!says_later(error), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_time_that_an_error_asks_for_is_read() {
+        for (error, expected) in [
+            ("retry after 30", Some(30_000)),
+            ("rate limited; Retry-After: 2", Some(2_000)),
+            (r#"{"retry_after": 1.5}"#, Some(1_500)),
+            ("Please try again in 200ms", Some(200)),
+            ("try again in 6m", Some(360_000)),
+            ("try again in 2h", Some(7_200_000)),
+            ("retry after a while", None),
+            ("retry after 1.2.3", None),
+            ("no time given", None),
+        ] {
+            assert_eq!(retry_after_ms(error), expected, "{error}");
+        }
+        assert_eq!(retry_after_ms("retry after 99999999999999999999"), Some(i64::MAX));
+    }
+
+    #[test]
+    fn each_retry_waits_longer_up_to_a_quarter_of_an_hour() {
+        let waits: Vec<i64> = (1..8).map(back_off_ms).collect();
+        assert_eq!(waits, [5_000, 20_000, 80_000, 320_000, 900_000, 900_000, 900_000]);
+        assert_eq!(back_off_ms(u32::MAX), LONGEST_BACK_OFF_MS);
+    }
+}
