@@ -1,10 +1,11 @@
-//! Snapshot and token index as files: written atomically, read with suspicion. They are caches: whatever is
+//! Snapshot, token index and the state of the tasks as files: written atomically, read with suspicion. They are caches: whatever is
 //! wrong with one costs a longer replay, except a newer version, which is left alone.
 
 use std::io;
 use std::path::Path;
 
 use rekindle_domain::session::{SNAPSHOT_VERSION, SessionState};
+use rekindle_domain::task::{TASKS_VERSION, TasksState};
 use rekindle_domain::token::{TOKEN_INDEX_VERSION, TokenIndex};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,14 @@ impl Cache for TokenIndex {
     const VERSION: u32 = TOKEN_INDEX_VERSION;
     fn version(&self) -> u32 {
         self.version
+    }
+}
+
+impl Cache for TasksState {
+    const VERSION: u32 = TASKS_VERSION;
+    fn version(&self) -> u32 {
+        // Of any other it is not read at all.
+        TASKS_VERSION
     }
 }
 

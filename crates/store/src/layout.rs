@@ -57,6 +57,10 @@ impl Streams {
     }
 }
 
+/// The streams that every home has beside sessions.
+const OWN_STREAMS: &[StreamType] =
+    &[StreamType { kind: StreamKind::TASKS, log: |layout, _| layout.tasks().join("tasks.jsonl") }];
+
 /// What a name in `sessions/` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionFile {
@@ -83,7 +87,7 @@ pub enum SessionFile {
 impl Layout {
     /// Returns the layout of a home.
     pub fn new(home: impl Into<PathBuf>) -> Layout {
-        Layout::with_streams(home, &[])
+        Layout::with_streams(home, OWN_STREAMS)
     }
 
     /// Returns the layout of a home that has streams of other kinds beside sessions.
@@ -160,6 +164,16 @@ impl Layout {
     /// The list cache.
     pub fn index(&self) -> PathBuf {
         self.sessions().join("index.json")
+    }
+
+    /// The directory of the stream of tasks.
+    pub fn tasks(&self) -> PathBuf {
+        self.home.join("tasks")
+    }
+
+    /// What the tasks amount to that have not ended.
+    pub fn tasks_state(&self) -> PathBuf {
+        self.tasks().join("tasks.state.json")
     }
 
     /// A stream's log.
@@ -387,8 +401,8 @@ impl Layout {
     }
 
     /// The directories every home has, parents first.
-    pub fn directories(&self) -> [PathBuf; 4] {
-        [self.home.clone(), self.wal(), self.sessions(), self.blobs()]
+    pub fn directories(&self) -> [PathBuf; 5] {
+        [self.home.clone(), self.wal(), self.sessions(), self.tasks(), self.blobs()]
     }
 }
 

@@ -42,6 +42,7 @@ mod session_fold;
 pub mod staging;
 mod store;
 mod survey;
+mod tasks_fold;
 mod threads;
 mod wal;
 

@@ -1,4 +1,4 @@
-//! Loading a stream that is no session: its log from the beginning, through its own fold. Reads only.
+//! Loading a stream that is no session: its log through its own fold, from where a cache reaches or from the beginning. Reads only.
 
 use std::io;
 
@@ -22,8 +22,13 @@ pub(crate) struct LoadedStream<F> {
     pub(crate) torn: Option<Torn>,
 }
 
-/// Folds the log of a stream into `empty`; a stream without a log has no records yet.
-pub(crate) fn load_stream<F: Fold>(home: &HomeFiles, empty: F) -> Result<LoadedStream<F>, LoadError> {
+/// Folds the log of a stream into `empty`, or into what a cache says if that fits the log; a stream without a log has no records
+/// yet.
+pub(crate) fn load_stream<F: Fold>(
+    home: &HomeFiles,
+    empty: F,
+    cached: Option<F>,
+) -> Result<LoadedStream<F>, LoadError> {
     let stream = empty.stream();
     let path = home.stream_log(stream);
     if home.streams().kind(stream.kind()).is_none() {
@@ -33,14 +38,21 @@ pub(crate) fn load_stream<F: Fold>(home: &HomeFiles, empty: F) -> Result<LoadedS
     let noted = damage_note(home, stream);
     let Some(reader) = if_exists(LogReader::open(&*home.disk, &path, home.codec())).at_path("read", &path)?
     else {
-        return Ok(LoadedStream { fold: empty, damage: noted, torn: None });
+        let damage = noted.or_else(|| cached.and_then(|cached| beyond(cached.position(), 0)));
+        return Ok(LoadedStream { fold: empty, damage, torn: None });
     };
-    let walk = |end: u64| {
-        let mut replay = StreamReplay { whole: empty.position(), fold: empty.clone() };
+    let reaches_beyond = cached.as_ref().and_then(|cached| beyond(cached.position(), reader.len()));
+    let fits = |position: Position| {
+        position.log_offset <= reader.len()
+            && reader.hash_before(position.log_offset).is_ok_and(|hash| hash == position.last_hash)
+    };
+    let cached = cached.filter(|cached| fits(cached.position()));
+    let walk = |start: &F, end: u64| {
+        let mut replay = StreamReplay { whole: start.position(), fold: start.clone() };
         let stop = walk_each(&reader, &mut replay, end, &mut |_, _| {}).at_path("read", &path);
         stop.map(|stop| (replay.fold, stop))
     };
-    let (mut fold, stop) = walk(u64::MAX)?;
+    let (mut fold, stop) = walk(cached.as_ref().unwrap_or(&empty), u64::MAX)?;
     let (torn, damage) = match stop {
         Stop::End => (None, None),
         Stop::Damaged(damage) => (None, Some(damage)),
@@ -48,9 +60,20 @@ pub(crate) fn load_stream<F: Fold>(home: &HomeFiles, empty: F) -> Result<LoadedS
     };
     if let Some(torn) = torn.filter(|torn| torn.half_list) {
         // The fold has gone into a list that has no end: again, up to its beginning.
-        fold = walk(torn.offset)?.0;
+        fold = walk(&empty, torn.offset)?.0;
     }
-    Ok(LoadedStream { fold, damage: damage.or(noted), torn })
+    Ok(LoadedStream { fold, damage: damage.or(reaches_beyond).or(noted), torn })
+}
+
+/// Tells that a cache knows of records that the log does not have: that is proof of damage.
+fn beyond(position: Position, end: u64) -> Option<Damage> {
+    let detail = || {
+        format!(
+            "the log ends at byte {end}, but its cache reaches record {} at byte {}",
+            position.last_seq, position.log_offset
+        )
+    };
+    (position.log_offset > end).then(|| Damage { offset: end, detail: detail() })
 }
 
 /// A fold in progress over the log of a stream.

@@ -7,6 +7,7 @@ mod import_history;
 mod import_staged;
 mod keep_snapshots;
 mod stream_locks;
+mod tasks;
 
 use std::collections::HashMap;
 use std::io;
@@ -314,12 +315,21 @@ impl<C: Commits> Store<C> {
     /// Makes a stream that is no session ready to be appended to: folds its log into `empty` and cuts off what a crash left
     /// at its end. One without a log begins with its first record; the directory of its log must be there.
     pub fn open_stream<F: Fold>(&self, empty: F) -> Result<Committed<F>, OpenSessionError> {
+        self.open_stream_from(empty, None)
+    }
+
+    /// The same for a stream of which a cache says what its records amount to, up to some of them.
+    fn open_stream_from<F: Fold>(
+        &self,
+        empty: F,
+        cached: Option<F>,
+    ) -> Result<Committed<F>, OpenSessionError> {
         let stream = empty.stream();
         let _loaded_once = self.loading.lock(stream);
         if let Some(committed) = self.stream(stream) {
             return Ok(committed);
         }
-        let loaded = load_stream(&self.home, empty)?;
+        let loaded = load_stream(&self.home, empty, cached)?;
         if let (Some(torn), None) = (loaded.torn, &loaded.damage) {
             self.cut_torn(&self.home.stream_log(stream), torn)?;
         }

@@ -24,4 +24,5 @@ mod quarantine;
 mod reading;
 mod repairs;
 mod streams;
+mod tasks;
 mod times;
